@@ -1,0 +1,52 @@
+//! The clock: CPU time of this process where there is such a clock, wall time elsewhere.
+//!
+//! CPU time leaves out the moments when another program had the core. It counts every thread of
+//! the process, so a peer that builds with helpers pays for them. Measurements *of* threads use
+//! the wall clock instead, see [`wall`].
+
+use std::time::Instant;
+
+/// The name of the clock behind [`time`], for reports.
+pub(crate) const CLOCK: &str = if cfg!(unix) { "process CPU time" } else { "wall time" };
+
+/// Runs `work`; the nanoseconds it took, and its result.
+#[inline]
+pub(crate) fn time<R>(work: impl FnOnce() -> R) -> (f64, R) {
+    let start = nanos();
+    let result = work();
+    (nanos() - start, result)
+}
+
+/// Runs `work`; the nanoseconds of wall time it took, and its result.
+#[inline]
+pub(crate) fn wall<R>(work: impl FnOnce() -> R) -> (f64, R) {
+    let start = Instant::now();
+    let result = work();
+    (start.elapsed().as_nanos() as f64, result)
+}
+
+#[cfg(unix)]
+fn nanos() -> f64 {
+    use rustix::time::{ClockId, clock_gettime};
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+}
+
+#[cfg(not(unix))]
+fn nanos() -> f64 {
+    use std::sync::OnceLock;
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_takes_time_on_both_clocks() {
+        let work = || (0..2_000_000u64).fold(0, |sum, i| std::hint::black_box(sum ^ i));
+        assert!(time(work).0 > 0.0);
+        assert!(wall(work).0 > 0.0);
+    }
+}

@@ -1,0 +1,470 @@
+//! The classic Bloom filter: k bits a key, spread over the whole table.
+//!
+//! ```text
+//!     "umbel"  ---.---------.------------------.
+//!                 v         v                  v
+//!     ... 0 0 0 1 1 0 1 0 0 1 0 0 1 0 0 0 1 0 1 0 0 ...      absent as soon as one is 0
+//! ```
+//!
+//! | bits per key | touches per look-up | remove | union | grow | can building fail |
+//! |---|---|---|---|---|---|
+//! | 1.44 log2(1/rate): 9.6 at 1 % | about 3 absent, log2(1/rate) present | no | yes | no | no |
+//!
+//! Choose it when filters are united, when the rate must be exact, or when its plain bits are
+//! shared with others. Prefer a blocked filter where speed counts for more than 2 % of space.
+//!
+//! # Where it breaks
+//!
+//! Past its capacity it goes on without a word, at a rising rate: 1 % becomes 16 % at twice the
+//! items planned. [`Bloom::expected_rate`] tells the rate now. Keys cannot be removed. Whoever knows the
+//! seed can choose keys that fill it in two thirds of the time: see [`Keyed`](crate::Keyed).
+//!
+//! # Reference
+//!
+//! Bloom 1970, "Space/time trade-offs in hash coding with allowable errors", method 2. For the
+//! exact rate: Bose et al. 2008, "On the false-positive rate of Bloom filters", section 2.
+//!
+//! ```
+//! use umbel::BloomFilter;
+//!
+//! let mut seen = BloomFilter::<str>::new(1_000_000, 0.001); // capacity, error rate
+//! assert!(seen.insert("https://example.org/")); // true: certainly new
+//! assert!(!seen.insert("https://example.org/"));
+//! assert!(seen.contains("https://example.org/"));
+//! assert!(!seen.contains("https://example.org/other")); // false is proof
+//! ```
+
+mod batch;
+mod probe;
+mod shape;
+
+pub(crate) use batch::{contains_batch, insert_batch};
+pub(crate) use probe::{contains, insert};
+pub use shape::{Shape, words_for, words_for_cells};
+
+use crate::error::{Full, Incompatible, InvalidShape};
+use crate::filter::{Filter, Insert, Union};
+use crate::hash::{Digest, Digester, Portable};
+use crate::kernels::{Digits, Kernels};
+use crate::parts::bits;
+use crate::storage::{Allocate, Storage, StorageMut};
+use core::borrow::Borrow;
+use core::fmt;
+use core::marker::PhantomData;
+
+#[cfg(feature = "alloc")]
+use crate::storage::Heap;
+
+/// A classic Bloom filter of keys `T`, hashed by `H`, with words in `S` and positions from `K`.
+///
+/// Everyday names are [`BloomFilter`](crate::BloomFilter), in memory of its own, and
+/// [`ArrayBloomFilter`](crate::ArrayBloomFilter), in an array: same code, same bits.
+pub struct Bloom<T: ?Sized, H, S, K = Digits> {
+    shape: Shape,
+    hasher: H,
+    kernels: K,
+    storage: S,
+    keys: PhantomData<fn(&T)>,
+}
+
+/// A classic Bloom filter in memory of its own. The [module](crate::bloom) tells what it is and
+/// when to choose it, [`Bloom`] has its methods.
+#[cfg(feature = "alloc")]
+pub type BloomFilter<T, H = Portable> = Bloom<T, H, Heap>;
+
+/// A classic Bloom filter in an array: on the stack, in a `static`, without an allocator.
+///
+/// ```
+/// use std::sync::Mutex;
+/// use umbel::{ArrayBloomFilter, words_for};
+///
+/// const WORDS: usize = words_for(1_000, 0.01);
+/// static SEEN: Mutex<ArrayBloomFilter<u64, WORDS>> = Mutex::new(ArrayBloomFilter::new(1_000, 0.01));
+///
+/// let mut seen = SEEN.lock().unwrap();
+/// assert!(seen.insert(&7));
+/// assert!(seen.contains(&7) && !seen.contains(&8));
+/// ```
+///
+/// An array of no words is refused by the compiler:
+///
+/// ```compile_fail
+/// let filter = umbel::ArrayBloomFilter::<u64, 0>::new(1, 0.01);
+/// ```
+pub type ArrayBloomFilter<T, const WORDS: usize, H = Portable> = Bloom<T, H, [u64; WORDS]>;
+
+#[cfg(feature = "alloc")]
+impl<T: ?Sized> BloomFilter<T> {
+    /// A filter for `capacity` keys at an error rate of at most `err_rate`.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_new`](Self::try_new) gives an error: if `err_rate` is not above 0 and below 1,
+    /// or there is no memory for so large a filter.
+    #[must_use]
+    pub fn new(capacity: u64, err_rate: f64) -> Self {
+        Self::with_hasher(capacity, err_rate, Portable::default())
+    }
+
+    /// A filter for `capacity` keys at an error rate of at most `err_rate`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or if so large a
+    /// filter cannot be represented or allocated.
+    pub fn try_new(capacity: u64, err_rate: f64) -> Result<Self, InvalidShape> {
+        Self::with(Shape::for_rate(capacity, err_rate)?, Portable::default())
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<T: ?Sized, H> BloomFilter<T, H> {
+    /// A filter for `capacity` keys at an error rate of at most `err_rate`, with this hasher.
+    ///
+    /// # Panics
+    ///
+    /// As `new`: where [`with`](Self::with) or [`Shape::for_rate`] give an error.
+    #[must_use]
+    pub fn with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Self {
+        Shape::for_rate(capacity, err_rate)
+            .and_then(|shape| Self::with(shape, hasher))
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A filter of this shape, with this hasher.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape`] if there is no memory for it, or its number of bits is even.
+    pub fn with(shape: Shape, hasher: H) -> Result<Self, InvalidShape> {
+        Self::with_kernels(shape, hasher, Digits)
+    }
+
+    /// The filter that has these words.
+    pub(crate) fn from_storage(shape: Shape, hasher: H, storage: Heap) -> Self {
+        Self { shape, hasher, kernels: Digits, storage, keys: PhantomData }
+    }
+
+    /// What it is made of.
+    pub(crate) fn into_storage(self) -> (Shape, H, Heap) {
+        (self.shape, self.hasher, self.storage)
+    }
+}
+
+impl<T: ?Sized, const WORDS: usize> ArrayBloomFilter<T, WORDS> {
+    /// A filter for `capacity` keys at an error rate of at most `err_rate`. In a constant or a
+    /// `static`, a mistake is an error of the compiler's.
+    ///
+    /// # Panics
+    ///
+    /// If `err_rate` is not above 0 and below 1, or `WORDS` words are not enough for it:
+    /// [`words_for`] tells how many are.
+    #[must_use]
+    pub const fn new(capacity: u64, err_rate: f64) -> Self {
+        match Shape::for_words::<WORDS>(capacity, err_rate) {
+            Ok(shape) => Self {
+                shape,
+                hasher: Portable::seeded(0),
+                kernels: Digits,
+                storage: [0; WORDS],
+                keys: PhantomData,
+            },
+            Err(_) => panic!("the rate must be above 0 and below 1, and the words enough for it"),
+        }
+    }
+}
+
+impl<T: ?Sized, const WORDS: usize, H> ArrayBloomFilter<T, WORDS, H> {
+    /// A filter for `capacity` keys at an error rate of at most `err_rate`, with this hasher.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or `WORDS` words are
+    /// not enough for it.
+    pub fn try_with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Result<Self, InvalidShape> {
+        Self::with_kernels(Shape::for_words::<WORDS>(capacity, err_rate)?, hasher, Digits)
+    }
+}
+
+impl<T: ?Sized, H, S: Storage + Allocate, K: Kernels> Bloom<T, H, S, K> {
+    /// A filter of this shape, with this hasher and these kernels.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape`] if there is no memory for it, or the kernels do not accept the shape.
+    pub fn with_kernels(shape: Shape, hasher: H, kernels: K) -> Result<Self, InvalidShape> {
+        kernels.accept(&shape)?;
+        let storage = S::zeroed(shape.words())?;
+        Ok(Self { shape, hasher, kernels, storage, keys: PhantomData })
+    }
+}
+
+impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
+    /// Whether the key may have been inserted. `false` is proof that it was not; `true` is wrong
+    /// for a share of absent keys that [`expected_rate`](Self::expected_rate) tells.
+    #[must_use]
+    #[inline]
+    pub fn contains<Q>(&self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: ?Sized,
+        H: Digester<Q, K::Digest>,
+    {
+        self.contains_digest(self.hasher.digest(key))
+    }
+
+    /// As [`contains`](Self::contains), for a key that was digested elsewhere.
+    #[must_use]
+    #[inline]
+    pub fn contains_digest(&self, digest: K::Digest) -> bool {
+        contains(self.storage.words(), &self.shape, &self.kernels, digest)
+    }
+
+    /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
+    ///
+    /// Faster than one by one where the filter is larger than the cache, since all keys of a batch
+    /// wait for memory at the same time.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn contains_batch<A>(&self, keys: &[A], found: &mut [bool])
+    where
+        A: Borrow<T>,
+        H: Digester<T, K::Digest>,
+    {
+        let digest = |key: &A| self.hasher.digest(key.borrow());
+        contains_batch(self.storage.words(), &self.shape, &self.kernels, keys, digest, found);
+    }
+
+    /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
+    #[inline]
+    pub fn contains_digests(&self, digests: &[K::Digest], found: &mut [bool]) {
+        let words = self.storage.words();
+        contains_batch(words, &self.shape, &self.kernels, digests, |digest| *digest, found);
+    }
+
+    /// The plan it was made by.
+    #[must_use]
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What turns keys into digests.
+    #[must_use]
+    pub const fn hasher(&self) -> &H {
+        &self.hasher
+    }
+
+    /// The words: bit `i` of the filter is bit `i % 64` of word `i / 64`.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.storage.words()
+    }
+
+    /// The memory of the words, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    /// How many bits are set. Reads the whole filter.
+    #[must_use]
+    pub fn count_ones(&self) -> u64 {
+        bits::count(self.storage.words())
+    }
+
+    /// Whether nothing was ever inserted. Reads until it finds a set bit.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.storage.words().iter().all(|&word| word == 0)
+    }
+
+    /// How many different keys have been inserted, judged by the bits that are set; `u64::MAX` when
+    /// all are. Reads the whole filter.
+    #[must_use]
+    pub fn estimated_len(&self) -> u64 {
+        self.shape.estimate_items(self.count_ones())
+    }
+
+    /// The error rate now, judged by the bits that are set. Reads the whole filter.
+    #[must_use]
+    pub fn expected_rate(&self) -> f64 {
+        self.shape.rate_at(self.count_ones())
+    }
+
+    /// Whether two filters can be combined.
+    fn compatible(&self, other: &Self) -> Result<(), Incompatible>
+    where
+        H: Digester<T, K::Digest>,
+    {
+        let hashers = (self.hasher.check(), other.hasher.check());
+        self.shape.compatible(&other.shape, hashers, (self.kernels.check(), other.kernels.check()))
+    }
+}
+
+impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
+    /// Inserts a key. `true` is proof that it is new; `false` says that
+    /// [`contains`](Self::contains) would have answered `true` already.
+    #[inline]
+    pub fn insert<Q>(&mut self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: ?Sized,
+        H: Digester<Q, K::Digest>,
+    {
+        self.insert_digest(self.hasher.digest(key))
+    }
+
+    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
+    #[inline]
+    pub fn insert_digest(&mut self, digest: K::Digest) -> bool {
+        insert(&mut self.storage.words_mut(), &self.shape, &self.kernels, digest)
+    }
+
+    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
+    /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool])
+    where
+        A: Borrow<T>,
+        H: Digester<T, K::Digest>,
+    {
+        let digest = |key: &A| self.hasher.digest(key.borrow());
+        let words = &mut self.storage.words_mut();
+        insert_batch(words, &self.shape, &self.kernels, keys, digest, fresh);
+    }
+
+    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    #[inline]
+    pub fn insert_digests(&mut self, digests: &[K::Digest], fresh: &mut [bool]) {
+        let words = &mut self.storage.words_mut();
+        insert_batch(words, &self.shape, &self.kernels, digests, |digest| *digest, fresh);
+    }
+
+    /// Makes this the filter of all keys that were inserted into either of the two: the same bits
+    /// as if they had all been inserted here.
+    ///
+    /// # Errors
+    ///
+    /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Incompatible>
+    where
+        H: Digester<T, K::Digest>,
+    {
+        self.compatible(other)?;
+        for (word, other) in self.storage.words_mut().iter_mut().zip(other.words()) {
+            *word |= other;
+        }
+        Ok(())
+    }
+
+    /// Keeps only bits that both filters have. Keys inserted into both are still found, and most
+    /// keys of only one are not: fewer than [`expected_rate`](Self::expected_rate) tells was true
+    /// of the fuller one. It is not the filter of the keys in both, which has fewer bits still.
+    ///
+    /// # Errors
+    ///
+    /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), Incompatible>
+    where
+        H: Digester<T, K::Digest>,
+    {
+        self.compatible(other)?;
+        for (word, other) in self.storage.words_mut().iter_mut().zip(other.words()) {
+            *word &= other;
+        }
+        Ok(())
+    }
+
+    /// Forgets all keys.
+    pub fn clear(&mut self) {
+        self.storage.words_mut().fill(0);
+    }
+}
+
+impl<T: ?Sized, H, S: Storage, K: Kernels<Digest = Digest>> Filter for Bloom<T, H, S, K> {
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.contains_digest(digest)
+    }
+}
+
+impl<T: ?Sized, H, S: StorageMut, K: Kernels<Digest = Digest>> Insert for Bloom<T, H, S, K> {
+    /// Never [`Full`].
+    #[inline]
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
+        Ok(self.insert_digest(digest))
+    }
+}
+
+impl<T, H, S, K> Union for Bloom<T, H, S, K>
+where
+    T: ?Sized,
+    H: Digester<T>,
+    S: StorageMut,
+    K: Kernels<Digest = Digest>,
+{
+    fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
+        self.union_with(other)
+    }
+}
+
+/// Keys are inserted in batches; whether they were new is not told.
+impl<A, T, H, S, K> Extend<A> for Bloom<T, H, S, K>
+where
+    A: Borrow<T>,
+    T: ?Sized,
+    H: Digester<T, K::Digest>,
+    S: StorageMut,
+    K: Kernels,
+{
+    fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
+        let mut keys = keys.into_iter();
+        while let Some(first) = keys.next() {
+            let mut digests = [self.hasher.digest(first.borrow()); batch::LANES];
+            let mut len = 1;
+            for (slot, key) in digests[1..].iter_mut().zip(&mut keys) {
+                *slot = self.hasher.digest(key.borrow());
+                len += 1;
+            }
+            self.insert_digests(&digests[..len], &mut [false; batch::LANES][..len]);
+        }
+    }
+}
+
+impl<T: ?Sized, H: Clone, S: Clone, K: Clone> Clone for Bloom<T, H, S, K> {
+    fn clone(&self) -> Self {
+        Self {
+            shape: self.shape,
+            hasher: self.hasher.clone(),
+            kernels: self.kernels.clone(),
+            storage: self.storage.clone(),
+            keys: PhantomData,
+        }
+    }
+}
+
+/// Equal filters give equal answers: same bits, same hasher. Two sets of keys may have one filter.
+impl<T, H, S, K> PartialEq for Bloom<T, H, S, K>
+where
+    T: ?Sized,
+    H: Digester<T, K::Digest>,
+    S: Storage,
+    K: Kernels,
+{
+    fn eq(&self, other: &Self) -> bool {
+        self.compatible(other).is_ok() && self.words() == other.words()
+    }
+}
+
+impl<T: ?Sized, H: fmt::Debug, S: Storage, K: Kernels> fmt::Debug for Bloom<T, H, S, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shape.describe(f, "BloomFilter", self.count_ones(), &self.hasher)
+    }
+}

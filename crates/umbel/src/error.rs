@@ -1,0 +1,239 @@
+//! One small type per way to fail; each says what was wrong and what would be right.
+
+use core::fmt;
+
+/// A filter of this shape cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum InvalidShape {
+    /// The error rate is not a number above 0 and below 1.
+    RateOutOfRange {
+        /// What was asked for.
+        rate: f64,
+    },
+    /// Digests of 64 bits cannot give so small a rate for so many items.
+    RateTooSmall {
+        /// What was asked for.
+        rate: f64,
+        /// The smallest rate for this number of items.
+        min: f64,
+    },
+    /// More bits would be needed than any filter may have.
+    TooLarge {
+        /// How many it would take; `u64::MAX` where that is not enough to tell.
+        bits: u64,
+        /// How many there may be.
+        max: u64,
+    },
+    /// The memory given holds no filter of this rate, or none at all.
+    TooSmall {
+        /// How many bytes there are.
+        bytes: u64,
+        /// How many it takes at least.
+        min: u64,
+    },
+    /// The number of probes is not from 1 to [`MAX_PROBES`](crate::kernels::MAX_PROBES).
+    ProbesOutOfRange {
+        /// What was asked for.
+        probes: u32,
+        /// How many the kernels can give.
+        max: u32,
+    },
+    /// The number of bits must be odd for these kernels.
+    EvenBits {
+        /// What was asked for.
+        bits: u64,
+    },
+    /// The allocator refused.
+    OutOfMemory {
+        /// How many bytes it was asked for.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for InvalidShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::RateOutOfRange { rate } => {
+                write!(f, "the error rate {rate} is not above 0 and below 1")
+            }
+            Self::RateTooSmall { rate, min } => {
+                write!(f, "the error rate {rate:e} is too small, at least {min:e} is possible")
+            }
+            Self::TooLarge { bits, max } => {
+                write!(f, "{bits} bits are too many, at most {max} are possible")
+            }
+            Self::TooSmall { bytes, min } => {
+                write!(f, "{bytes} bytes are too few, at least {min} are needed")
+            }
+            Self::ProbesOutOfRange { probes, max } => {
+                write!(f, "{probes} probes are not possible, it takes from 1 to {max}")
+            }
+            Self::EvenBits { bits } => {
+                write!(f, "{bits} bits are an even number and these kernels need an odd one")
+            }
+            Self::OutOfMemory { bytes } => write!(f, "the allocator has no {bytes} bytes to give"),
+        }
+    }
+}
+
+impl core::error::Error for InvalidShape {}
+
+/// Two filters cannot be combined: their bits do not mean the same. Neither was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Incompatible {
+    /// They have different numbers of bits.
+    Bits {
+        /// Of the filter to be changed.
+        expected: u64,
+        /// Of the other one.
+        got: u64,
+    },
+    /// They probe a different number of times.
+    Probes {
+        /// Of the filter to be changed.
+        expected: u32,
+        /// Of the other one.
+        got: u32,
+    },
+    /// They hash keys differently: another seed, another secret, another hasher.
+    Hasher,
+    /// They map digests to positions differently.
+    Kernels,
+}
+
+impl fmt::Display for Incompatible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Bits { expected, got } => {
+                write!(f, "one filter has {expected} bits and the other {got}")
+            }
+            Self::Probes { expected, got } => {
+                write!(f, "one filter probes {expected} times and the other {got} times")
+            }
+            Self::Hasher => f.write_str("the filters hash keys with different seeds or secrets"),
+            Self::Kernels => f.write_str("the filters map digests to positions differently"),
+        }
+    }
+}
+
+impl core::error::Error for Incompatible {}
+
+/// There is no room for the key. The filter is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the filter is full")
+    }
+}
+
+impl core::error::Error for Full {}
+
+/// These bytes are not a filter of the wanted kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum InvalidBytes {
+    /// There are fewer or more bytes than the header announces.
+    Length {
+        /// How many there should be.
+        expected: u64,
+        /// How many there are.
+        got: u64,
+    },
+    /// They do not begin as a filter does.
+    Magic,
+    /// They were written by a later version of the format.
+    Version {
+        /// The version this library reads.
+        expected: u16,
+        /// The version in the header.
+        got: u16,
+    },
+    /// They hold another family of filter.
+    Family {
+        /// The id of the wanted family.
+        expected: u16,
+        /// The id in the header.
+        got: u16,
+    },
+    /// They were made with another hash.
+    Hash {
+        /// The id of the wanted hash.
+        expected: u16,
+        /// The id in the header.
+        got: u16,
+    },
+    /// They were made with other kernels.
+    Kernels {
+        /// The id of the wanted kernels.
+        expected: u16,
+        /// The id in the header.
+        got: u16,
+    },
+    /// They were made with the wanted hash under another seed or secret.
+    Hasher,
+    /// The header was changed after it was written.
+    Header,
+    /// The words were changed after they were written.
+    Payload,
+    /// The header is whole, but its fields contradict each other or what a filter may be.
+    Inconsistent,
+    /// The filter is larger than the caller allows.
+    TooLarge {
+        /// How many bytes its words take.
+        bytes: u64,
+        /// How many the caller allows.
+        limit: u64,
+    },
+    /// The filter cannot be made.
+    Shape(InvalidShape),
+}
+
+impl fmt::Display for InvalidBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Length { expected, got } => {
+                write!(f, "there are {got} bytes and there should be {expected}")
+            }
+            Self::Magic => f.write_str("these bytes do not begin as a filter does"),
+            Self::Version { expected, got } => {
+                write!(f, "format version {got} cannot be read, only version {expected}")
+            }
+            Self::Family { expected, got } => {
+                write!(f, "this is a filter of family {got}, not of family {expected}")
+            }
+            Self::Hash { expected, got } => {
+                write!(f, "this filter uses hash {got}, not hash {expected}")
+            }
+            Self::Kernels { expected, got } => {
+                write!(f, "this filter uses kernels {got}, not kernels {expected}")
+            }
+            Self::Hasher => f.write_str("this filter was made with another seed or secret"),
+            Self::Header => f.write_str("the header is damaged: its checksum does not match"),
+            Self::Payload => f.write_str("the words are damaged: their checksum does not match"),
+            Self::Inconsistent => f.write_str("the fields of the header contradict each other"),
+            Self::TooLarge { bytes, limit } => {
+                write!(f, "the filter takes {bytes} bytes and the limit is {limit}")
+            }
+            Self::Shape(ref shape) => shape.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for InvalidBytes {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Shape(shape) => Some(shape),
+            _ => None,
+        }
+    }
+}
+
+impl From<InvalidShape> for InvalidBytes {
+    fn from(shape: InvalidShape) -> Self {
+        Self::Shape(shape)
+    }
+}

@@ -1,0 +1,74 @@
+//! SipHash-1-3 under a secret, for keys that a stranger may choose.
+
+use super::{Digest, Digester, Key};
+use core::fmt;
+use siphasher::sip::SipHasher13;
+
+/// Hashes with SipHash-1-3 under a 128-bit secret.
+///
+/// Whoever does not know the secret cannot choose keys that fill a filter faster than random ones,
+/// nor keys that are sure to be false positives. Two filters agree only if they have the same
+/// secret. Printing a `Keyed` never shows it.
+///
+/// ```
+/// use umbel::{BloomFilter, Keyed};
+///
+/// let mut seen = BloomFilter::<str, Keyed>::with_hasher(1_000, 0.01, Keyed::random());
+/// assert!(seen.insert("chosen by a stranger"));
+/// assert!(seen.contains("chosen by a stranger"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Keyed {
+    secret: [u8; 16],
+}
+
+impl Keyed {
+    /// The hasher with this secret, which must be 16 random bytes.
+    #[must_use]
+    pub const fn new(secret: [u8; 16]) -> Self {
+        Self { secret }
+    }
+
+    /// The hasher with a new secret from the operating system.
+    ///
+    /// # Panics
+    ///
+    /// If the operating system has no randomness to give, which on the systems Rust's standard
+    /// library supports does not happen after boot.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn random() -> Self {
+        let mut secret = [0; 16];
+        getrandom::fill(&mut secret).expect("the operating system gives random bytes");
+        Self { secret }
+    }
+
+    /// The secret, for the caller to keep somewhere safe.
+    #[must_use]
+    pub const fn secret(&self) -> &[u8; 16] {
+        &self.secret
+    }
+
+    #[inline]
+    fn sip(&self) -> SipHasher13 {
+        SipHasher13::new_with_key(&self.secret)
+    }
+}
+
+impl<T: Key + ?Sized> Digester<T> for Keyed {
+    #[inline]
+    fn digest(&self, key: &T) -> Digest {
+        Digest(key.form().with_bytes(|bytes| self.sip().hash(bytes)))
+    }
+
+    /// SipHash of a constant: it tells two secrets apart and gives neither away.
+    fn check(&self) -> u64 {
+        self.sip().hash(b"umbel keyed")
+    }
+}
+
+impl fmt::Debug for Keyed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keyed(secret)")
+    }
+}

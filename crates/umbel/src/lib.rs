@@ -1,0 +1,67 @@
+//! Have I seen this key? In a few bits per key: `false` is proof, `true` is evidence.
+//!
+//! ```
+//! use umbel::BloomFilter;
+//!
+//! let mut seen = BloomFilter::<str>::new(1_000_000, 0.001); // capacity, error rate
+//! assert!(seen.insert("https://example.org/")); // true: certainly new
+//! assert!(seen.contains("https://example.org/"));
+//! ```
+//!
+//! # Which filter?
+//!
+//! | you need | type | bits per key at 1 % |
+//! |---|---|---|
+//! | a set that only grows, filters that unite | [`BloomFilter`] | 9.6 |
+//! | the same without an allocator, sized by the compiler | [`ArrayBloomFilter`] | 9.6 |
+//! | the same, filled by many threads at once | [`AtomicBloomFilter`] | 9.6 |
+//!
+//! # Reading order
+//!
+//! A key is digested once, at the edge; below it every filter speaks digests.
+//!
+//! 1. [`hash`]: from a key to a [`Digest`](hash::Digest), and which hasher to choose.
+//! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
+//! 3. [`bloom`], [`atomic`]: the families, each with its own picture, costs and limits.
+//! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
+//! 5. [`filter`]: traits for code that is generic over families.
+//! 6. [`storage`]: where the words live. [`error`]: every way to fail.
+//!
+//! # Features
+//!
+//! `std` (default) brings `alloc` and randomness for [`Keyed`]; without it the crate is `no_std`,
+//! and without `alloc` it needs no allocator. `serde` and `crc64` add what their names say. A
+//! feature never changes an answer, a rate or a byte.
+
+#![no_std]
+#![deny(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+pub mod hash;
+pub mod sizing;
+
+pub mod atomic;
+pub mod bloom;
+pub mod kernels;
+
+pub mod error;
+pub mod filter;
+pub mod storage;
+
+mod parts;
+
+pub use bloom::{ArrayBloomFilter, words_for, words_for_cells};
+pub use error::{Full, Incompatible, InvalidBytes, InvalidShape};
+pub use filter::{Filter, Insert, Remove, Union};
+pub use hash::Keyed;
+pub use hash::{Digest, Key, Portable, Std};
+
+#[cfg(feature = "alloc")]
+pub use atomic::AtomicBloomFilter;
+#[cfg(feature = "alloc")]
+pub use bloom::BloomFilter;

@@ -1,0 +1,8 @@
+//! Small structures that know nothing of filters.
+
+#[cfg(feature = "alloc")]
+pub(crate) mod alloc_zeroed;
+pub(crate) mod bits;
+pub(crate) mod math;
+pub(crate) mod occupancy;
+pub(crate) mod prefetch;

@@ -1,0 +1,70 @@
+//! Zeroed memory that may be refused. An island of `unsafe`: `vec![0; n]` gets its pages from the
+//! kernel untouched but aborts when there are none; `try_reserve` can fail but then has to write
+//! every word. Filters need both.
+
+use alloc::alloc::{Layout, alloc_zeroed};
+use alloc::boxed::Box;
+use core::sync::atomic::AtomicU64;
+
+/// A word for which all bits zero is a value.
+///
+/// # Safety
+///
+/// The type must be valid when every byte of it is zero, and must not be a zero-sized type.
+#[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
+pub(crate) unsafe trait Zeroable {}
+
+// SAFETY: 0_u64 is eight zero bytes.
+#[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
+unsafe impl Zeroable for u64 {}
+// SAFETY: `AtomicU64` has the same size and bit validity as `u64`, by its documentation.
+#[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
+unsafe impl Zeroable for AtomicU64 {}
+
+/// `len` zeroed words, or `None` if the allocator has no room for them.
+#[allow(unsafe_code, reason = "a zeroed allocation that may fail has no safe name")]
+pub(crate) fn alloc_zeroed_words<W: Zeroable>(len: usize) -> Option<Box<[W]>> {
+    if len == 0 {
+        return Some(Box::new([]));
+    }
+    let layout = Layout::array::<W>(len).ok()?;
+    // SAFETY: the layout is not of size zero, since `len` is not and `W` is not zero-sized.
+    let memory = unsafe { alloc_zeroed(layout) }.cast::<W>();
+    if memory.is_null() {
+        return None;
+    }
+    // SAFETY: the memory comes from the global allocator with the layout of `[W; len]`, nobody else
+    // has it, and zero bytes are valid values of `W`.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(memory, len)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The safe twin.
+    fn words_by_hand(len: usize) -> Option<Box<[u64]>> {
+        let mut words = alloc::vec::Vec::new();
+        words.try_reserve_exact(len).ok()?;
+        words.resize(len, 0);
+        Some(words.into_boxed_slice())
+    }
+
+    #[test]
+    fn zeroed_words_equal_words_made_by_hand() {
+        for len in [0, 1, 7, 1000] {
+            assert_eq!(alloc_zeroed_words::<u64>(len), words_by_hand(len));
+            let shared = alloc_zeroed_words::<AtomicU64>(len).unwrap();
+            assert!(
+                shared.iter().all(|word| word.load(core::sync::atomic::Ordering::Relaxed) == 0)
+            );
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        assert!(alloc_zeroed_words::<u64>(usize::MAX).is_none());
+        assert!(alloc_zeroed_words::<u64>(isize::MAX as usize / 8).is_none());
+        assert!(words_by_hand(isize::MAX as usize / 8).is_none());
+    }
+}

@@ -1,0 +1,176 @@
+//! Balls into bins: how full are the bins, and how often does a random probe sequence hit only
+//! full ones?
+//!
+//! `balls` balls fall independently into `bins` bins; X is the number of bins that are not empty.
+//! The chance that `probes` further balls all land in such bins is `E[(X / bins)^probes]`. The
+//! usual formula puts the mean of X into the power and is too low, since X varies and a power is
+//! convex: by 66 % for one key in ten bits, by 0.7 % at a hundred keys (Bose et al. 2008, "On the
+//! false-positive rate of Bloom filters", section 2).
+
+use super::math::{exp_m1, ln_1p, powi};
+
+/// Up to this many balls the distribution of X is followed ball by ball. Past it, the normal
+/// approximation is within 1 % and on the high side.
+const EXACT_BALLS: u64 = 96;
+
+/// The chance that `probes` random probes find only full bins, after `balls` balls in `bins` bins.
+pub(crate) const fn all_full(bins: u64, balls: u64, probes: u32) -> f64 {
+    if balls == 0 {
+        0.0
+    } else if balls <= EXACT_BALLS {
+        all_full_exact(bins, balls, probes)
+    } else {
+        all_full_normal(bins, balls, probes)
+    }
+}
+
+/// The expected share of full bins.
+pub(crate) const fn mean_full(bins: u64, balls: u64) -> f64 {
+    if bins <= 1 {
+        return if balls == 0 { 0.0 } else { 1.0 };
+    }
+    -exp_m1(balls as f64 * ln_empty(bins as f64))
+}
+
+/// `ln(1 - 1/bins)`: what one ball does to the logarithm of the share of empty bins.
+const fn ln_empty(bins: f64) -> f64 {
+    if bins < 4.0 { super::math::ln(1.0 - 1.0 / bins) } else { ln_1p(-1.0 / bins) }
+}
+
+/// P_(t+1)(x) = P_t(x) x/bins + P_t(x-1) (bins-x+1)/bins, then the mean of (x/bins)^probes.
+const fn all_full_exact(bins: u64, balls: u64, probes: u32) -> f64 {
+    let mut chance = [0.0; EXACT_BALLS as usize + 1];
+    chance[0] = 1.0;
+    let bins = bins as f64;
+    let mut ball = 1;
+    while ball <= balls as usize {
+        let mut x = ball;
+        while x >= 1 {
+            let grow = if x as f64 > bins { 0.0 } else { (bins - x as f64 + 1.0) / bins };
+            chance[x] = chance[x] * (x as f64 / bins) + chance[x - 1] * grow;
+            x -= 1;
+        }
+        chance[0] = 0.0;
+        ball += 1;
+    }
+    let mut mean = 0.0;
+    let mut x = 1;
+    while x <= balls as usize {
+        mean += chance[x] * powi(x as f64 / bins, probes);
+        x += 1;
+    }
+    mean
+}
+
+/// The even moments of a normal X: p^k (1 + C(k,2) v + 3 C(k,4) v^2 + 15 C(k,6) v^3 + ...), where
+/// v is the variance of X over the square of its mean.
+const fn all_full_normal(bins: u64, balls: u64, probes: u32) -> f64 {
+    let full = mean_full(bins, balls);
+    if bins < 4 {
+        return powi(full, probes);
+    }
+    let (bins, balls, empty) = (bins as f64, balls as f64, 1.0 - full);
+    // The covariance of two bins being empty: (1 - 2/bins)^balls - (1 - 1/bins)^(2 balls).
+    let pair = empty * empty * exp_m1(balls * ln_1p(-1.0 / ((bins - 1.0) * (bins - 1.0))));
+    let variance = bins * (empty * full + (bins - 1.0) * pair);
+    let relative = if variance > 0.0 { variance / (bins * full * bins * full) } else { 0.0 };
+    let (mut sum, mut term, mut left) = (1.0, 1.0, probes);
+    let mut pairs = 1.0;
+    while left >= 2 {
+        // C(k, 2j) (2j-1)!! = C(k, 2j-2) (2j-3)!! (k-2j+2)(k-2j+1) / 2j
+        term *= left as f64 * (left - 1) as f64 / (2.0 * pairs) * relative;
+        sum += term;
+        if term < 1e-12 * sum {
+            break;
+        }
+        left -= 2;
+        pairs += 1.0;
+    }
+    let rate = powi(full, probes) * sum;
+    if rate < 1.0 { rate } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+
+    /// P(every one of `targets` given bins is hit), summed over how many bins the probes name:
+    /// the same number by another road.
+    fn all_full_by_targets(bins: u64, balls: u64, probes: u32) -> f64 {
+        let (m, k) = (bins as f64, probes as usize);
+        let mut distinct = vec![0.0; k + 1];
+        distinct[0] = 1.0;
+        for _ in 0..k {
+            for d in (1..=k).rev() {
+                distinct[d] =
+                    distinct[d] * d as f64 / m + distinct[d - 1] * (m - d as f64 + 1.0) / m;
+            }
+            distinct[0] = 0.0;
+        }
+        (1..=k.min(bins as usize))
+            .map(|targets| {
+                let mut hit = vec![0.0; targets + 1];
+                hit[0] = 1.0;
+                for _ in 0..balls {
+                    for h in (0..=targets).rev() {
+                        let stay = hit[h] * (1.0 - (targets - h) as f64 / m);
+                        let come =
+                            if h == 0 { 0.0 } else { hit[h - 1] * (targets - h + 1) as f64 / m };
+                        hit[h] = stay + come;
+                    }
+                }
+                distinct[targets] * hit[targets]
+            })
+            .sum()
+    }
+
+    #[test]
+    fn exact_rate_agrees_with_inclusion_by_targets() {
+        for (bins, balls, probes) in [
+            (1, 3, 2),
+            (2, 1, 1),
+            (10, 7, 7),
+            (63, 4, 4),
+            (63, 28, 7),
+            (127, 50, 10),
+            (255, 96, 12),
+        ] {
+            let got = all_full(bins, balls, probes);
+            let expected = all_full_by_targets(bins, balls, probes);
+            assert!(
+                (got / expected - 1.0).abs() < 1e-9,
+                "{bins} {balls} {probes}: {got} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn normal_rate_is_within_one_percent_and_never_low() {
+        for (bins, balls, probes) in [
+            (191, 100, 18),
+            (255, 100, 10),
+            (319, 147, 21),
+            (895, 440, 22),
+            (703, 390, 13),
+            (959, 700, 7),
+            (9_599, 7_000, 7),
+            (2_175, 1_300, 26),
+            (100, 2_000, 7),
+            (1_000_000, 200, 7),
+        ] {
+            let ratio = all_full(bins, balls, probes) / all_full_by_targets(bins, balls, probes);
+            assert!((0.999_99..1.01).contains(&ratio), "{bins} {balls} {probes}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn extremes_stay_inside_zero_and_one() {
+        assert_eq!(all_full(63, 0, 7), 0.0);
+        assert_eq!(all_full(1, 1, 1), 1.0);
+        assert_eq!(all_full(2, u64::MAX, 3), 1.0);
+        assert_eq!(all_full(63, u64::MAX, 64), 1.0);
+        let sparse = all_full(1 << 48, 97, 64);
+        assert!((0.0..1e-300).contains(&sparse), "{sparse}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Ask for a word before it is needed. An island of `unsafe`: one hint, which cannot fault.
+
+/// Starts to load the cache line of `slice[index]`; does nothing where there is no such hint or no
+/// such element. Its safe twin is doing nothing: no answer depends on it.
+#[inline(always)]
+#[allow(unsafe_code, reason = "the prefetch hint has no safe name")]
+pub(crate) fn prefetch<W>(slice: &[W], index: usize) {
+    let address = slice.as_ptr().wrapping_add(index);
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse", not(miri)))]
+    // SAFETY: a prefetch is a hint that never faults, whatever the address; SSE is on.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: `prfm` is a hint that never faults, whatever the address; it changes no register.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = address;
+}
