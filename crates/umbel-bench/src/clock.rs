@@ -2,9 +2,7 @@
 //!
 //! CPU time leaves out the moments when another program had the core. It counts every thread of
 //! the process, so a peer that builds with helpers pays for them. Measurements *of* threads use
-//! the wall clock instead, see [`wall`].
-
-use std::time::Instant;
+//! wall time instead, see [`threads`](crate::threads).
 
 /// The name of the clock behind [`time`], for reports.
 pub(crate) const CLOCK: &str = if cfg!(unix) { "process CPU time" } else { "wall time" };
@@ -17,14 +15,6 @@ pub(crate) fn time<R>(work: impl FnOnce() -> R) -> (f64, R) {
     (nanos() - start, result)
 }
 
-/// Runs `work`; the nanoseconds of wall time it took, and its result.
-#[inline]
-pub(crate) fn wall<R>(work: impl FnOnce() -> R) -> (f64, R) {
-    let start = Instant::now();
-    let result = work();
-    (start.elapsed().as_nanos() as f64, result)
-}
-
 #[cfg(unix)]
 fn nanos() -> f64 {
     use rustix::time::{ClockId, clock_gettime};
@@ -34,7 +24,7 @@ fn nanos() -> f64 {
 
 #[cfg(not(unix))]
 fn nanos() -> f64 {
-    use std::sync::OnceLock;
+    use std::{sync::OnceLock, time::Instant};
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as f64
 }
@@ -44,9 +34,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_takes_time_on_both_clocks() {
+    fn work_takes_time() {
         let work = || (0..2_000_000u64).fold(0, |sum, i| std::hint::black_box(sum ^ i));
         assert!(time(work).0 > 0.0);
-        assert!(wall(work).0 > 0.0);
     }
 }

@@ -85,25 +85,32 @@ impl Pass {
     }
 }
 
+/// What a contender can do beyond being built and looked into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Abilities {
+    pub(crate) clears: bool,
+    pub(crate) batches: bool,
+    pub(crate) batches_inserts: bool,
+    pub(crate) removes: bool,
+}
+
 /// A contender with its type hidden. Each call is one pass.
 pub(crate) trait Lane<K> {
+    /// What the filter can do.
+    fn can(&self) -> Abilities;
     /// Builds the filter from nothing; the previous one is gone before the clock starts.
     fn build(&mut self, keys: &[K]) -> Pass;
-    /// Clears the filter, then inserts `keys` one by one, in memory that was touched before. Only
-    /// the inserting is timed. `None` when the filter cannot clear.
-    fn refill(&mut self, keys: &[K]) -> Option<Pass>;
+    /// Clears the filter, then inserts `keys` one by one into memory that was touched before. Only
+    /// the inserting is timed. The filter must be able to clear.
+    fn refill(&mut self, keys: &[K]) -> Pass;
     /// Like `refill`, through the batch interface, or one by one where there is none.
-    fn refill_batch(&mut self, keys: &[K], batch: usize) -> Option<Pass>;
+    fn refill_batch(&mut self, keys: &[K], batch: usize) -> Pass;
     /// Looks up every key, one by one.
     fn look_up(&self, keys: &[K]) -> Pass;
     /// Looks up every key through the batch interface, or one by one where there is none.
     fn look_up_batch(&self, keys: &[K], batch: usize) -> Pass;
-    /// Removes `keys`. `None` when the filter cannot remove.
-    fn remove(&mut self, keys: &[K]) -> Option<Pass>;
-    /// Whether look-ups have a batch interface.
-    fn batches(&self) -> bool;
-    /// Whether inserts have a batch interface.
-    fn batches_inserts(&self) -> bool;
+    /// Removes `keys`. The filter must be able to remove.
+    fn remove(&mut self, keys: &[K]) -> Pass;
     /// What the filter holds on the heap, in bytes, as seen by the allocator.
     fn heap(&self) -> usize;
 }
@@ -131,6 +138,15 @@ impl<C> Track<C> {
 }
 
 impl<K: Key, C: Contender<K>> Lane<K> for Track<C> {
+    fn can(&self) -> Abilities {
+        Abilities {
+            clears: C::CLEARS,
+            batches: C::BATCHES,
+            batches_inserts: C::BATCHES_INSERTS,
+            removes: C::REMOVES,
+        }
+    }
+
     fn build(&mut self, keys: &[K]) -> Pass {
         self.filter = None;
         let before = HEAP.allocated();
@@ -142,23 +158,19 @@ impl<K: Key, C: Contender<K>> Lane<K> for Track<C> {
         Pass { nanos: nanos / keys.len() as f64, hits: keys.len() }
     }
 
-    fn refill(&mut self, keys: &[K]) -> Option<Pass> {
-        C::CLEARS.then(|| {
-            let filter = self.filter_mut();
-            filter.clear();
-            Pass::over(keys.len(), || insert_each(black_box(filter), keys))
-        })
+    fn refill(&mut self, keys: &[K]) -> Pass {
+        let filter = self.filter_mut();
+        filter.clear();
+        Pass::over(keys.len(), || insert_each(black_box(filter), keys))
     }
 
-    fn refill_batch(&mut self, keys: &[K], batch: usize) -> Option<Pass> {
+    fn refill_batch(&mut self, keys: &[K], batch: usize) -> Pass {
         if !C::BATCHES_INSERTS {
             return self.refill(keys);
         }
-        C::CLEARS.then(|| {
-            let filter = self.filter_mut();
-            filter.clear();
-            Pass::over(keys.len(), || insert_batches(black_box(filter), keys, batch))
-        })
+        let filter = self.filter_mut();
+        filter.clear();
+        Pass::over(keys.len(), || insert_batches(black_box(filter), keys, batch))
     }
 
     fn look_up(&self, keys: &[K]) -> Pass {
@@ -174,19 +186,9 @@ impl<K: Key, C: Contender<K>> Lane<K> for Track<C> {
         Pass::over(keys.len(), || count_batches(black_box(filter), keys, batch))
     }
 
-    fn remove(&mut self, keys: &[K]) -> Option<Pass> {
-        C::REMOVES.then(|| {
-            let filter = self.filter_mut();
-            Pass::over(keys.len(), || remove_each(black_box(filter), keys))
-        })
-    }
-
-    fn batches(&self) -> bool {
-        C::BATCHES
-    }
-
-    fn batches_inserts(&self) -> bool {
-        C::BATCHES_INSERTS
+    fn remove(&mut self, keys: &[K]) -> Pass {
+        let filter = self.filter_mut();
+        Pass::over(keys.len(), || remove_each(black_box(filter), keys))
     }
 
     fn heap(&self) -> usize {

@@ -1,18 +1,16 @@
 //! Our own filters. A new family implements [`Contender`] here and is added to [`register`].
 
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
-use std::hash::Hash;
 use umbel::{AtomicBloomFilter, BloomFilter};
 
 /// Adds our filters.
 pub(crate) fn register(registry: &mut Registry) {
     registry.add::<BloomFilter<u64>, BloomFilter<[u8; 32]>>("bloom", "umbel bloom");
+    registry
+        .add::<AtomicBloomFilter<u64>, AtomicBloomFilter<[u8; 32]>>("bloom", "umbel atomic bloom");
 }
 
-impl<K: Key> Contender<K> for BloomFilter<K>
-where
-    K: Hash,
-{
+impl<K: Key + umbel::Key> Contender<K> for BloomFilter<K> {
     const CLEARS: bool = true;
     const BATCHES: bool = true;
     const BATCHES_INSERTS: bool = true;
@@ -37,6 +35,28 @@ where
 
     fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
         Self::insert_batch(self, keys, fresh);
+    }
+
+    fn clear(&mut self) {
+        Self::clear(self);
+    }
+}
+
+impl<K: Key + umbel::Key> Contender<K> for AtomicBloomFilter<K> {
+    const CLEARS: bool = true;
+
+    fn empty(items: usize, rate: f64) -> Self {
+        Self::new(items as u64, rate)
+    }
+
+    #[inline]
+    fn insert(&mut self, key: &K) {
+        Self::insert(self, key);
+    }
+
+    #[inline]
+    fn contains(&self, key: &K) -> bool {
+        Self::contains(self, key)
     }
 
     fn clear(&mut self) {

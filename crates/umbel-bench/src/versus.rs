@@ -6,17 +6,17 @@
 
 use crate::{
     Failure,
-    args::VersusArgs,
-    contender::{Lane, Pass},
+    args::{KeyKind, VersusArgs},
+    contender::{Abilities, Lane, Pass},
     keys::{Queries, Workload},
     machine::Machine,
     number::short,
     registry::{Entry, Kind, Registry},
-    report,
+    report::{self, Columns},
     stats::Quartiles,
 };
 use serde::Serialize;
-use std::fmt::{self, Write};
+use std::fmt;
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -79,18 +79,187 @@ impl Comparison {
     }
 }
 
-/// Runs `rounds` rounds of `ours` against `peer` at `rate`, in batches of `batch` keys.
-pub(crate) fn compare<K: Kind>(
-    (ours, peer): (&Entry, &Entry),
+/// One side: which filter it was, how large, and at which rate it really ran.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Side {
+    pub(crate) name: &'static str,
+    pub(crate) bits_per_key: f64,
+    pub(crate) measured_rate: f64,
+}
+
+/// Two contenders compared in every operation both can be held to.
+#[derive(Debug, Serialize)]
+pub(crate) struct Duel {
+    pub(crate) ours: Side,
+    pub(crate) peer: Side,
+    pub(crate) comparisons: Vec<Comparison>,
+}
+
+/// One pass of one operation on one side.
+type Step<K> = fn(&mut dyn Lane<K>, &Workload<K>, usize) -> Pass;
+
+/// The operations, given what the two sides can do. A side without a batch interface answers a
+/// batch with its plain loop, for that is all its user can do.
+fn steps<K: Kind>(sides: [Abilities; 2]) -> Vec<(Operation, Step<K>)> {
+    let any = |ability: fn(&Abilities) -> bool| sides.iter().any(ability);
+    let mut steps: Vec<(Operation, Step<K>)> = Vec::new();
+    if sides.iter().all(|side| side.clears) {
+        steps.push((Operation::Insert, |lane, work, _| lane.refill(&work.keys)));
+        if any(|side| side.batches_inserts) {
+            let refill: Step<K> = |lane, work, batch| lane.refill_batch(&work.keys, batch);
+            steps.push((Operation::BatchInsert, refill));
+        }
+    } else {
+        steps.push((Operation::Build, |lane, work, _| lane.build(&work.keys)));
+    }
+    steps.push((Operation::Absent, |lane, work, _| lane.look_up(&work.absent)));
+    steps.push((Operation::Present, |lane, work, _| lane.look_up(&work.present)));
+    if any(|side| side.batches) {
+        let absent: Step<K> = |lane, work, batch| lane.look_up_batch(&work.absent, batch);
+        let present: Step<K> = |lane, work, batch| lane.look_up_batch(&work.present, batch);
+        steps.extend([(Operation::BatchAbsent, absent), (Operation::BatchPresent, present)]);
+    }
+    steps
+}
+
+/// Runs `rounds` rounds of ours against the peer at `rate`, with batches of `batch` keys.
+pub(crate) fn duel<K: Kind>(
+    entries: [&Entry; 2],
     work: &Workload<K>,
     rate: f64,
     rounds: usize,
     batch: usize,
-) -> Vec<Comparison> {
-    let mut lanes = [K::lane(ours, rate), K::lane(peer, rate)];
-    let builds: Vec<[f64; 2]> = (0..rounds).map(|r| each(&mut lanes, r, |l| l.build(&work.keys))).collect();
-    let mut comparisons = Vec::new();
-    let _ = (builds, batch, &mut comparisons);
-    comparisons
+) -> Duel {
+    let mut lanes = entries.map(|entry| K::lane(entry, rate));
+    // The first build touches the memory and is not counted.
+    for lane in &mut lanes {
+        lane.build(&work.keys);
+    }
+    let steps = steps::<K>([lanes[0].can(), lanes[1].can()]);
+    let mut samples = vec![[Vec::new(), Vec::new()]; steps.len()];
+    for round in 0..rounds {
+        for ((_, step), samples) in steps.iter().zip(&mut samples) {
+            for side in in_turn(round) {
+                samples[side].push(step(lanes[side].as_mut(), work, batch).nanos);
+            }
+        }
+    }
+    let compare = |((operation, _), [ours, peer]): (&(Operation, Step<K>), &[Vec<f64>; 2])| {
+        Comparison::new(*operation, ours, peer)
+    };
+    let side = |index: usize| Side {
+        name: entries[index].name,
+        bits_per_key: lanes[index].heap() as f64 * 8.0 / work.keys.len() as f64,
+        measured_rate: lanes[index].look_up(&work.absent).hits as f64 / work.absent.len() as f64,
+    };
+    Duel {
+        ours: side(0),
+        peer: side(1),
+        comparisons: steps.iter().zip(&samples).map(compare).collect(),
+    }
 }
-fn each<K>(_l: &mut [Box<dyn Lane<K>>; 2], _r: usize, _f: impl Fn(&mut dyn Lane<K>) -> Pass) -> [f64; 2] { [0.0; 2] }
+
+/// Both sides, the one that goes first alternating.
+pub(crate) fn in_turn(round: usize) -> [usize; 2] {
+    if round.is_multiple_of(2) { [0, 1] } else { [1, 0] }
+}
+
+/// The report of one duel.
+#[derive(Serialize)]
+struct Report<'a> {
+    mode: &'static str,
+    machine: &'a Machine,
+    keys: &'static str,
+    items: u64,
+    rate: f64,
+    rounds: usize,
+    batch: usize,
+    #[serde(flatten)]
+    duel: Duel,
+}
+
+/// `umbel-bench versus`.
+pub(crate) fn run(args: VersusArgs) -> Result<(), Failure> {
+    match args.keys {
+        KeyKind::U64 => run_with::<u64>(args),
+        KeyKind::Bytes32 => run_with::<[u8; 32]>(args),
+    }
+}
+
+fn run_with<K: Kind>(args: VersusArgs) -> Result<(), Failure> {
+    let registry = Registry::all();
+    let entries = [registry.find(&args.ours)?, registry.find(&args.peer)?];
+    let VersusArgs { items, rate, rounds, batch, .. } = args;
+    let machine = Machine::new(args.output.date);
+    let work = Workload::<K>::new(items, Queries::USUAL);
+    let duel = duel(entries, &work, rate, rounds, batch);
+    if args.output.json {
+        let keys = K::NAME;
+        let machine = &machine;
+        let mode = "versus";
+        return report::json(&Report { mode, machine, keys, items, rate, rounds, batch, duel });
+    }
+    report::line(&machine.summary())?;
+    let items = short(items);
+    report::line(&format!("{items} keys of {}, rate {rate}, {rounds} rounds", K::NAME))?;
+    for side in [duel.ours, duel.peer] {
+        let Side { name, bits_per_key, measured_rate } = side;
+        let rate = report::rate(measured_rate);
+        report::line(&format!("  {name}: {bits_per_key:.2} bits a key, rate {rate}"))?;
+    }
+    print(&duel.comparisons)
+}
+
+/// Prints comparisons as an aligned table.
+pub(crate) fn print(comparisons: &[Comparison]) -> Result<(), Failure> {
+    let columns = Columns::new(&["operation", "ours ns", "peer ns", "ratio", "quartiles"])
+        .left(1)
+        .widths(&[14, 8, 8, 6, 12]);
+    report::line(&columns.header())?;
+    for Comparison { operation, ours, peer, ratio } in comparisons {
+        report::line(&columns.row(&[
+            operation.to_string(),
+            format!("{ours:.2}"),
+            format!("{peer:.2}"),
+            format!("{:.3}", ratio.median),
+            report::quartiles(ratio),
+        ]))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORK: Queries = Queries { least: 5_000, most: 5_000 };
+
+    #[test]
+    fn a_duel_of_clearing_filters_compares_inserts() {
+        let registry = Registry::all();
+        let folded = registry.find("fastbloom + foldhash").unwrap();
+        let work = Workload::<u64>::new(1_000, WORK);
+        let duel = duel([folded, folded], &work, 0.01, 3, 100);
+        let operations: Vec<_> = duel.comparisons.iter().map(|c| c.operation).collect();
+        assert_eq!(operations, [Operation::Insert, Operation::Absent, Operation::Present]);
+        assert!(duel.comparisons.iter().all(|c| c.ratio.low > 0.0 && c.ours > 0.0));
+        assert!(duel.ours.measured_rate > 0.0 && duel.peer.measured_rate < 0.05);
+    }
+
+    #[test]
+    fn a_batch_interface_meets_the_plain_loop_of_a_side_without() {
+        let registry = Registry::all();
+        let ours = registry.find("umbel bloom").unwrap();
+        let fuse = registry.find("xorf BinaryFuse8").unwrap();
+        let work = Workload::<[u8; 32]>::new(1_000, WORK);
+        let duel = duel([ours, fuse], &work, 0.01, 2, 100);
+        let operations: Vec<_> = duel.comparisons.iter().map(|c| c.operation).collect();
+        use Operation::*;
+        assert_eq!(operations, [Build, Absent, Present, BatchAbsent, BatchPresent]);
+    }
+
+    #[test]
+    fn sides_take_turns_in_going_first() {
+        assert_eq!([0, 1, 2].map(in_turn), [[0, 1], [1, 0], [0, 1]]);
+    }
+}

@@ -32,7 +32,9 @@
 //! assert!((0..2_000).all(|key| seen.contains(&key)));
 //! ```
 
-use crate::bloom::{Shape, contains, contains_batch, insert, insert_batch};
+use crate::bloom::{
+    Shape, Table, contains, contains_batch, digest_in_batches, insert, insert_batch,
+};
 use crate::error::{Incompatible, InvalidShape};
 use crate::filter::Filter;
 use crate::hash::{Digest, Digester, Portable};
@@ -187,7 +189,7 @@ impl<T: ?Sized, H, S: SharedStorage, K: Kernels> AtomicBloom<T, H, S, K> {
     #[must_use]
     #[inline]
     pub fn contains_digest(&self, digest: K::Digest) -> bool {
-        contains(self.storage.shared(), &self.shape, &self.kernels, digest)
+        contains(self.table(), self.shape.probes(), &self.kernels, digest)
     }
 
     /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
@@ -202,14 +204,15 @@ impl<T: ?Sized, H, S: SharedStorage, K: Kernels> AtomicBloom<T, H, S, K> {
         H: Digester<T, K::Digest>,
     {
         let digest = |key: &A| self.hasher.digest(key.borrow());
-        contains_batch(self.storage.shared(), &self.shape, &self.kernels, keys, digest, found);
+        let probes = self.shape.probes();
+        contains_batch(self.table(), probes, &self.kernels, keys, digest, found);
     }
 
     /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
     #[inline]
     pub fn contains_digests(&self, digests: &[K::Digest], found: &mut [bool]) {
-        let words = self.storage.shared();
-        contains_batch(words, &self.shape, &self.kernels, digests, |digest| *digest, found);
+        let probes = self.shape.probes();
+        contains_batch(self.table(), probes, &self.kernels, digests, |digest| *digest, found);
     }
 
     /// Inserts a key. `true` says that it is new, unless another thread inserts the same key at the
@@ -227,7 +230,8 @@ impl<T: ?Sized, H, S: SharedStorage, K: Kernels> AtomicBloom<T, H, S, K> {
     /// As [`insert`](Self::insert), for a key that was digested elsewhere.
     #[inline]
     pub fn insert_digest(&self, digest: K::Digest) -> bool {
-        insert(&mut self.storage.shared(), &self.shape, &self.kernels, digest)
+        let table = &mut Table::to_change(self.storage.shared(), self.shape.bits());
+        insert(table, self.shape.probes(), &self.kernels, digest)
     }
 
     /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
@@ -243,15 +247,16 @@ impl<T: ?Sized, H, S: SharedStorage, K: Kernels> AtomicBloom<T, H, S, K> {
         H: Digester<T, K::Digest>,
     {
         let digest = |key: &A| self.hasher.digest(key.borrow());
-        let words = &mut self.storage.shared();
-        insert_batch(words, &self.shape, &self.kernels, keys, digest, fresh);
+        let table = Table::to_change(self.storage.shared(), self.shape.bits());
+        insert_batch(table, self.shape.probes(), &self.kernels, keys, digest, fresh);
     }
 
     /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
     #[inline]
     pub fn insert_digests(&self, digests: &[K::Digest], fresh: &mut [bool]) {
-        let words = &mut self.storage.shared();
-        insert_batch(words, &self.shape, &self.kernels, digests, |digest| *digest, fresh);
+        let table = Table::to_change(self.storage.shared(), self.shape.bits());
+        let probes = self.shape.probes();
+        insert_batch(table, probes, &self.kernels, digests, |digest| *digest, fresh);
     }
 
     /// Makes this the filter of all keys that were inserted into either of the two.
@@ -275,6 +280,11 @@ impl<T: ?Sized, H, S: SharedStorage, K: Kernels> AtomicBloom<T, H, S, K> {
         for word in self.storage.shared() {
             word.store(0, Relaxed);
         }
+    }
+
+    #[inline(always)]
+    fn table(&self) -> Table<&[bits::AtomicU64]> {
+        Table::new(self.storage.shared(), self.shape.bits())
     }
 
     /// The plan it was made by.
@@ -346,12 +356,43 @@ impl<T: ?Sized, H> From<BloomFilter<T, H>> for AtomicBloomFilter<T, H> {
     }
 }
 
+/// Keys are inserted in batches; whether they were new is not told. Many threads may do this at
+/// once, each with a `&` of its own.
+impl<A, T, H, S, K> Extend<A> for &AtomicBloom<T, H, S, K>
+where
+    A: Borrow<T>,
+    T: ?Sized,
+    H: Digester<T, K::Digest>,
+    S: SharedStorage,
+    K: Kernels,
+{
+    fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
+        digest_in_batches(&self.hasher, keys, |digests, fresh| self.insert_digests(digests, fresh));
+    }
+}
+
 impl<T: ?Sized, H, S: SharedStorage, K: Kernels<Digest = Digest>> Filter
     for AtomicBloom<T, H, S, K>
 {
     #[inline]
     fn contains_digest(&self, digest: Digest) -> bool {
         self.contains_digest(digest)
+    }
+}
+
+/// Equal filters give equal answers: same bits, same hasher. Of filters that are being filled, it
+/// compares what it comes across.
+impl<T, H, S, K> PartialEq for AtomicBloom<T, H, S, K>
+where
+    T: ?Sized,
+    H: Digester<T, K::Digest>,
+    S: SharedStorage,
+    K: Kernels,
+{
+    fn eq(&self, other: &Self) -> bool {
+        let (left, right) = (self.storage.shared().iter(), other.storage.shared().iter());
+        self.compatible(other).is_ok()
+            && left.zip(right).all(|(left, right)| left.load(Relaxed) == right.load(Relaxed))
     }
 }
 

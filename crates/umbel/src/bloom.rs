@@ -35,12 +35,15 @@
 //! ```
 
 mod batch;
+mod bytes;
 mod probe;
 mod shape;
+mod table;
 
-pub(crate) use batch::{contains_batch, insert_batch};
+pub(crate) use batch::{contains_batch, digest_in_batches, insert_batch};
 pub(crate) use probe::{contains, insert};
 pub use shape::{Shape, words_for, words_for_cells};
+pub(crate) use table::Table;
 
 use crate::error::{Full, Incompatible, InvalidShape};
 use crate::filter::{Filter, Insert, Union};
@@ -217,7 +220,7 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     #[must_use]
     #[inline]
     pub fn contains_digest(&self, digest: K::Digest) -> bool {
-        contains(self.storage.words(), &self.shape, &self.kernels, digest)
+        contains(self.table(), self.shape.probes(), &self.kernels, digest)
     }
 
     /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
@@ -235,14 +238,20 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
         H: Digester<T, K::Digest>,
     {
         let digest = |key: &A| self.hasher.digest(key.borrow());
-        contains_batch(self.storage.words(), &self.shape, &self.kernels, keys, digest, found);
+        let probes = self.shape.probes();
+        contains_batch(self.table(), probes, &self.kernels, keys, digest, found);
     }
 
     /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
     #[inline]
     pub fn contains_digests(&self, digests: &[K::Digest], found: &mut [bool]) {
-        let words = self.storage.words();
-        contains_batch(words, &self.shape, &self.kernels, digests, |digest| *digest, found);
+        let probes = self.shape.probes();
+        contains_batch(self.table(), probes, &self.kernels, digests, |digest| *digest, found);
+    }
+
+    #[inline(always)]
+    fn table(&self) -> Table<&[u64]> {
+        Table::new(self.storage.words(), self.shape.bits())
     }
 
     /// The plan it was made by.
@@ -320,7 +329,8 @@ impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
     /// As [`insert`](Self::insert), for a key that was digested elsewhere.
     #[inline]
     pub fn insert_digest(&mut self, digest: K::Digest) -> bool {
-        insert(&mut self.storage.words_mut(), &self.shape, &self.kernels, digest)
+        let table = &mut Table::to_change(self.storage.words_mut(), self.shape.bits());
+        insert(table, self.shape.probes(), &self.kernels, digest)
     }
 
     /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
@@ -336,15 +346,16 @@ impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
         H: Digester<T, K::Digest>,
     {
         let digest = |key: &A| self.hasher.digest(key.borrow());
-        let words = &mut self.storage.words_mut();
-        insert_batch(words, &self.shape, &self.kernels, keys, digest, fresh);
+        let table = Table::to_change(self.storage.words_mut(), self.shape.bits());
+        insert_batch(table, self.shape.probes(), &self.kernels, keys, digest, fresh);
     }
 
     /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
     #[inline]
     pub fn insert_digests(&mut self, digests: &[K::Digest], fresh: &mut [bool]) {
-        let words = &mut self.storage.words_mut();
-        insert_batch(words, &self.shape, &self.kernels, digests, |digest| *digest, fresh);
+        let table = Table::to_change(self.storage.words_mut(), self.shape.bits());
+        let probes = self.shape.probes();
+        insert_batch(table, probes, &self.kernels, digests, |digest| *digest, fresh);
     }
 
     /// Makes this the filter of all keys that were inserted into either of the two: the same bits
@@ -425,16 +436,11 @@ where
     K: Kernels,
 {
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
-        let mut keys = keys.into_iter();
-        while let Some(first) = keys.next() {
-            let mut digests = [self.hasher.digest(first.borrow()); batch::LANES];
-            let mut len = 1;
-            for (slot, key) in digests[1..].iter_mut().zip(&mut keys) {
-                *slot = self.hasher.digest(key.borrow());
-                len += 1;
-            }
-            self.insert_digests(&digests[..len], &mut [false; batch::LANES][..len]);
-        }
+        let Self { shape, hasher, kernels, storage, .. } = self;
+        digest_in_batches(hasher, keys, |digests, fresh| {
+            let table = Table::to_change(storage.words_mut(), shape.bits());
+            insert_batch(table, shape.probes(), kernels, digests, |digest| *digest, fresh);
+        });
     }
 }
 

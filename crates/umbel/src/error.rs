@@ -181,13 +181,6 @@ pub enum InvalidBytes {
     Payload,
     /// The header is whole, but its fields contradict each other or what a filter may be.
     Inconsistent,
-    /// The filter is larger than the caller allows.
-    TooLarge {
-        /// How many bytes its words take.
-        bytes: u64,
-        /// How many the caller allows.
-        limit: u64,
-    },
     /// The filter cannot be made.
     Shape(InvalidShape),
 }
@@ -215,9 +208,6 @@ impl fmt::Display for InvalidBytes {
             Self::Header => f.write_str("the header is damaged: its checksum does not match"),
             Self::Payload => f.write_str("the words are damaged: their checksum does not match"),
             Self::Inconsistent => f.write_str("the fields of the header contradict each other"),
-            Self::TooLarge { bytes, limit } => {
-                write!(f, "the filter takes {bytes} bytes and the limit is {limit}")
-            }
             Self::Shape(ref shape) => shape.fmt(f),
         }
     }

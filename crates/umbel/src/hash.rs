@@ -61,11 +61,12 @@ impl Digest {
 
     /// A digest from 64 bits that may be distributed in any way at all.
     ///
-    /// Different inputs give different digests: the mixer is a bijection.
+    /// Different inputs give different digests: it is what [`Portable`] does with integers, a
+    /// bijection.
     #[must_use]
     #[inline]
     pub const fn mixed(bits: u64) -> Self {
-        Self(portable::mix(bits))
+        const { Portable::seeded(0) }.digest_word(bits)
     }
 
     /// The 64 bits.

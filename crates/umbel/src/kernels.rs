@@ -26,7 +26,7 @@ use crate::hash::Digest;
 pub const MAX_PROBES: u32 = 64;
 
 /// Maps a digest to positions.
-pub trait Kernels {
+pub trait Kernels: 'static {
     /// What they need to know of a key. [`Digest`] for native kernels.
     type Digest: Copy;
     /// A walk over the positions of one key.

@@ -25,7 +25,7 @@
 //! 3. [`bloom`], [`atomic`]: the families, each with its own picture, costs and limits.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
-//! 6. [`storage`]: where the words live. [`error`]: every way to fail.
+//! 6. [`storage`]: where the words live. [`format`]: filters as bytes. [`error`]: every way to fail.
 //!
 //! # Features
 //!
@@ -51,6 +51,7 @@ pub mod kernels;
 
 pub mod error;
 pub mod filter;
+pub mod format;
 pub mod storage;
 
 mod parts;

@@ -9,13 +9,17 @@ use foldhash::fast::RandomState;
 pub(super) fn register(registry: &mut Registry) {
     registry.add::<SipFastbloom, SipFastbloom>("bloom", "fastbloom (SipHash)");
     registry.add::<FoldedFastbloom, FoldedFastbloom>("bloom", "fastbloom + foldhash");
-    registry
-        .add::<FoldedAtomicFastbloom, FoldedAtomicFastbloom>("bloom", "fastbloom Atomic + foldhash");
+    registry.add::<FoldedAtomicFastbloom, FoldedAtomicFastbloom>(
+        "bloom",
+        "fastbloom Atomic + foldhash",
+    );
     registry
         .add::<Bloom<u64>, Bloom<[u8; 32]>>("bloom", "bloomfilter (SipHash)")
         .at_most(20_000_000);
-    registry
-        .add::<fastbloom_rs::BloomFilter, fastbloom_rs::BloomFilter>("bloom", "fastbloom-rs (xxh3)");
+    registry.add::<fastbloom_rs::BloomFilter, fastbloom_rs::BloomFilter>(
+        "bloom",
+        "fastbloom-rs (xxh3)",
+    );
 }
 
 type SipFastbloom = fastbloom::BloomFilter;

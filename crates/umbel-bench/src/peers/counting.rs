@@ -1,7 +1,9 @@
 //! Counting Bloom filters, four bits a counter.
 
 use crate::{contender::Contender, keys::Key, registry::Registry};
-use bloom_filters::{BloomFilter, CountingBloomFilter, DefaultBuildHashKernels, RemovableBloomFilter};
+use bloom_filters::{
+    BloomFilter, CountingBloomFilter, DefaultBuildHashKernels, RemovableBloomFilter,
+};
 use fastbloom_rs::{Deletable, FilterBuilder, Membership};
 use foldhash::fast::RandomState;
 

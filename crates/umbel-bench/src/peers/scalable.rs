@@ -122,8 +122,7 @@ impl<K: Key> Contender<K> for Resizeable {
     fn empty(items: usize, rate: f64) -> Self {
         let first = items.div_ceil(GROWTH) as u64;
         let hasher = RandomState::default();
-        let filter =
-            qfilter::Filter::new_resizeable_with_hasher(first, items as u64, rate, hasher);
+        let filter = qfilter::Filter::new_resizeable_with_hasher(first, items as u64, rate, hasher);
         Self(filter.expect("a valid size and rate"))
     }
 

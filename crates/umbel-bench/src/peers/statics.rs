@@ -116,14 +116,17 @@ impl<K: Signed> Contender<K> for Bytes<K> {
 }
 
 /// As many bits a key as the rate asks for, packed.
-struct Bits<K: Signed>(VFilter<K::As, Unaligned<BitFieldVec<Box<[usize]>>>>);
+struct Bits<K: Signed>(VFilter<K::As, Unaligned<Packed>>);
+
+type Packed = BitFieldVec<Box<[usize]>>;
 
 impl<K: Signed> Contender<K> for Bits<K> {
     fn build(keys: &[K], rate: f64) -> Self {
         let bits = (1.0 / rate).log2().ceil() as usize;
         let builder = VBuilder::default().max_num_threads(1);
-        let filter = VFilter::<K::As, BitFieldVec<Box<[usize]>>>::try_par_new_with_builder;
-        let filter = filter(keys, bits, builder, no_logging![]).expect("distinct keys can be built");
+        let filter = VFilter::<K::As, Packed>::try_par_new_with_builder;
+        let filter =
+            filter(keys, bits, builder, no_logging![]).expect("distinct keys can be built");
         Self(filter.try_into_unaligned().expect("few enough bits"))
     }
 

@@ -1,132 +1,203 @@
-//! Many keys: ask for all their words before the first one is needed.
+//! Many keys: ask for their words before the first one is needed.
 //!
-//! A look-up of an absent key ends after two positions on average, so fetching all of them would
-//! be waste, and a present key needs them all. A batch therefore goes in two rounds, the first
-//! positions of all keys, then the rest for those that are left; and while nearly all keys turn out
-//! to be present, in one.
+//! A look-up of an absent key ends after two positions on average, so fetching all its words would
+//! be waste, and a present key needs them all. Keys therefore go through in groups, three groups at
+//! a time:
+//!
+//! ```text
+//!     group n       digest the keys, fetch their first words
+//!     group n - 1   test the first words; fetch the rest for the keys that are left
+//!     group n - 2   test the rest
+//! ```
+//!
+//! While nearly all keys turn out to be present, all their words are fetched at once.
 
-use super::Shape;
-use super::probe::{FIRST, contains, insert, rest_set};
+use super::probe::{FIRST, contains, insert, insert_fetched, rest_set, three_set};
+use super::table::Table;
+use crate::hash::Digester;
 use crate::kernels::Kernels;
-use crate::parts::bits::{SetBit, Word, fetch, peek};
+use crate::parts::bits::{SetBit, Word};
+use core::borrow::Borrow;
 
-/// How many keys wait for memory at a time: more than a core can have lines under way.
-pub(crate) const LANES: usize = 32;
+/// How many keys are in a group: the words of two groups are more than a core can have under way.
+const LANES: usize = 32;
+
+/// Filters of up to this many bytes are in a core's own cache, where fetching ahead only costs.
+const CACHED: u64 = 2 << 20;
 
 /// As [`contains`] for each key.
 #[inline]
 pub(crate) fn contains_batch<W: Word, K: Kernels, A>(
-    words: &[W],
-    shape: &Shape,
+    table: Table<&[W]>,
+    probes: u32,
     kernels: &K,
     keys: &[A],
     digest: impl Fn(&A) -> K::Digest,
     found: &mut [bool],
 ) {
     assert_eq!(keys.len(), found.len(), "one answer for each key");
-    let Some(first) = keys.first() else { return };
-    let mut digests = [digest(first); LANES];
-    let mut mostly_present = false;
-    for (keys, found) in keys.chunks(LANES).zip(found.chunks_mut(LANES)) {
-        for (slot, key) in digests.iter_mut().zip(keys) {
-            *slot = digest(key);
+    if table.bytes() <= CACHED || probes < FIRST {
+        for (key, found) in keys.iter().zip(found) {
+            *found = contains(table, probes, kernels, digest(key));
         }
-        let digests = &digests[..keys.len()];
-        if mostly_present || shape.probes() < FIRST {
-            in_one_round(words, shape, kernels, digests, found);
-        } else {
-            in_two_rounds(words, shape, kernels, digests, found);
-        }
+        return;
+    }
+    let mut groups = keys.chunks(LANES);
+    let Some(first) = groups.next() else { return };
+    let pipeline = Pipeline { table, probes, kernels };
+    let blank = digest(&first[0]);
+    let mut coming = [Group { digests: [blank; LANES], len: 0, all: false }; 2];
+    let mut left = [Left { walks: [(0, kernels.start(blank)); LANES], len: 0 }; 2];
+    pipeline.fetch(&mut coming[0], first, &digest);
+    let mut before: &mut [bool] = &mut [];
+    for (turn, found) in found.chunks_mut(LANES).enumerate() {
+        let (this, next) = (turn % 2, (turn + 1) % 2);
+        pipeline.fetch(&mut coming[next], groups.next().unwrap_or_default(), &digest);
+        pipeline.test(&coming[this], &mut left[this], found);
+        pipeline.settle(&left[next], before);
         let present: usize = found.iter().map(|&found| usize::from(found)).sum();
-        mostly_present = present * 3 > LANES * 2;
+        coming[this].all = present * 3 > LANES * 2;
+        (left[next].len, before) = (0, found);
+    }
+    for left in &left {
+        pipeline.settle(left, before);
     }
 }
 
-/// Fetches all positions, then tests them.
-#[inline(always)]
-fn in_one_round<W: Word, K: Kernels>(
-    words: &[W],
-    shape: &Shape,
-    kernels: &K,
-    digests: &[K::Digest],
-    found: &mut [bool],
-) {
-    for &digest in digests {
-        let mut walk = kernels.start(digest);
-        for _ in 0..shape.probes() {
-            fetch(words, kernels.step(&mut walk, shape.bits()));
-        }
-    }
-    for (&digest, found) in digests.iter().zip(found) {
-        *found = contains(words, shape, kernels, digest);
-    }
+/// Keys whose words are on their way.
+#[derive(Clone, Copy)]
+struct Group<D> {
+    digests: [D; LANES],
+    len: usize,
+    /// Whether to fetch all their words, or only the first.
+    all: bool,
 }
 
-/// Fetches and tests the first positions, then the rest of the keys that are left.
-#[inline(always)]
-fn in_two_rounds<W: Word, K: Kernels>(
-    words: &[W],
-    shape: &Shape,
-    kernels: &K,
-    digests: &[K::Digest],
-    found: &mut [bool],
-) {
-    let (bits, rest) = (shape.bits(), shape.probes() - FIRST);
-    let mut positions = [[0; FIRST as usize]; LANES];
-    let mut walks = [kernels.start(digests[0]); LANES];
-    for ((&digest, positions), walk) in digests.iter().zip(&mut positions).zip(&mut walks) {
-        *walk = kernels.start(digest);
-        for position in positions {
-            *position = kernels.step(walk, bits);
-            fetch(words, *position);
+/// Keys of a group whose first words did not tell.
+#[derive(Clone, Copy)]
+struct Left<X> {
+    /// The lane of the key, and its walk past the first positions.
+    walks: [(u8, X); LANES],
+    len: usize,
+}
+
+/// What every stage needs to know.
+struct Pipeline<'a, W, K> {
+    table: Table<&'a [W]>,
+    probes: u32,
+    kernels: &'a K,
+}
+
+impl<W: Word, K: Kernels> Pipeline<'_, W, K> {
+    /// Digests up to [`LANES`] keys and fetches their words.
+    #[inline(always)]
+    fn fetch<A>(
+        &self,
+        group: &mut Group<K::Digest>,
+        keys: &[A],
+        digest: &impl Fn(&A) -> K::Digest,
+    ) {
+        group.len = keys.len();
+        for (slot, key) in group.digests.iter_mut().zip(keys) {
+            *slot = digest(key);
+            let mut walk = self.kernels.start(*slot);
+            for _ in 0..FIRST {
+                self.table.fetch(self.kernels, &mut walk);
+            }
+            if group.all {
+                for _ in FIRST..self.probes {
+                    self.table.fetch(self.kernels, &mut walk);
+                }
+            }
         }
     }
-    // The lanes of keys that are left, packed to the front without a branch.
-    let (mut left, mut len) = ([0_u8; LANES], 0);
-    for (lane, (positions, found)) in positions.iter().zip(found.iter_mut()).enumerate() {
-        let all = positions.iter().fold(1, |all, &position| all & peek(words, position)) & 1;
-        *found = all == 1;
-        left[len % LANES] = lane as u8;
-        len += all as usize;
-    }
-    let left = &left[..len];
-    for &lane in left {
-        let mut walk = walks[usize::from(lane) % LANES];
-        for _ in 0..rest {
-            fetch(words, kernels.step(&mut walk, bits));
+
+    /// Answers `false` for the keys whose words say so, and `true` for those that are left.
+    #[inline(always)]
+    fn test(&self, group: &Group<K::Digest>, left: &mut Left<K::Walk>, found: &mut [bool]) {
+        let Self { table, probes, kernels } = *self;
+        left.len = 0;
+        if group.all {
+            for (&digest, found) in group.digests.iter().zip(found) {
+                *found = contains(table, probes, kernels, digest);
+            }
+            return;
+        }
+        // Keys that are left are packed to the front without a branch.
+        for (lane, (&digest, found)) in group.digests.iter().zip(found).enumerate() {
+            let mut walk = kernels.start(digest);
+            *found = three_set(table, kernels, &mut walk);
+            left.walks[left.len % LANES] = (lane as u8, walk);
+            left.len += usize::from(*found);
+        }
+        for &(_, mut walk) in &left.walks[..left.len] {
+            for _ in FIRST..probes {
+                table.fetch(kernels, &mut walk);
+            }
         }
     }
-    for &lane in left {
-        let walk = &mut walks[usize::from(lane) % LANES];
-        found[usize::from(lane)] = rest_set(words, bits, kernels, walk, rest);
+
+    /// Answers for those that were left.
+    #[inline(always)]
+    fn settle(&self, left: &Left<K::Walk>, found: &mut [bool]) {
+        let rest = self.probes - FIRST;
+        for &(lane, walk) in &left.walks[..left.len] {
+            found[usize::from(lane)] = rest_set(self.table, rest, self.kernels, walk);
+        }
     }
 }
 
 /// As [`insert`] for each key, in their order.
 #[inline]
-pub(crate) fn insert_batch<W: SetBit, K: Kernels, A>(
-    words: &mut W,
-    shape: &Shape,
+pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
+    mut table: Table<V>,
+    probes: u32,
     kernels: &K,
     keys: &[A],
     digest: impl Fn(&A) -> K::Digest,
     fresh: &mut [bool],
 ) {
-    /// Every position is fetched, so fewer keys fill the queue of the memory system.
+    /// Every word is fetched, so fewer keys fill the queue of the memory system.
     const LANES: usize = 16;
     assert_eq!(keys.len(), fresh.len(), "one answer for each key");
+    if table.bytes() <= CACHED {
+        for (key, fresh) in keys.iter().zip(fresh) {
+            *fresh = insert(&mut table, probes, kernels, digest(key));
+        }
+        return;
+    }
     let Some(first) = keys.first() else { return };
     let mut digests = [digest(first); LANES];
     for (keys, fresh) in keys.chunks(LANES).zip(fresh.chunks_mut(LANES)) {
         for (slot, key) in digests.iter_mut().zip(keys) {
             *slot = digest(key);
-            let mut walk = kernels.start(*slot);
-            for _ in 0..shape.probes() {
-                words.fetch(kernels.step(&mut walk, shape.bits()));
-            }
+            table.fetch_to_set(probes, kernels, *slot);
         }
         for (&digest, fresh) in digests.iter().zip(fresh) {
-            *fresh = insert(words, shape, kernels, digest);
+            *fresh = insert_fetched(&mut table, probes, kernels, digest);
         }
+    }
+}
+
+/// Digests keys as they come and hands the digests on in batches, with room for as many answers.
+pub(crate) fn digest_in_batches<T, A, H, D>(
+    hasher: &H,
+    keys: impl IntoIterator<Item = A>,
+    mut take: impl FnMut(&[D], &mut [bool]),
+) where
+    T: ?Sized,
+    A: Borrow<T>,
+    H: Digester<T, D>,
+    D: Copy,
+{
+    let mut keys = keys.into_iter();
+    while let Some(first) = keys.next() {
+        let mut digests = [hasher.digest(first.borrow()); LANES];
+        let mut len = 1;
+        for (slot, key) in digests[1..].iter_mut().zip(&mut keys) {
+            *slot = hasher.digest(key.borrow());
+            len += 1;
+        }
+        take(&digests[..len], &mut [false; LANES][..len]);
     }
 }

@@ -1,39 +1,39 @@
 //! One key: test its positions, or set them. Plain and shared words take the same road.
 
-use super::Shape;
+use super::table::Table;
 use crate::kernels::Kernels;
-use crate::parts::bits::{SetBit, Word, peek};
+use crate::parts::bits::{SetBit, Word};
 
 /// How many positions are tested before the first branch. Half of the bits are set in a full
 /// filter, so a branch after each one would be mispredicted every other time; after three, seven of
 /// eight absent keys go the same way.
 pub(super) const FIRST: u32 = 3;
 
-/// Whether all positions of the digest are set.
+/// Whether all `probes` positions of the digest are set.
 #[inline(always)]
 pub(crate) fn contains<W: Word, K: Kernels>(
-    words: &[W],
-    shape: &Shape,
+    table: Table<&[W]>,
+    probes: u32,
     kernels: &K,
     digest: K::Digest,
 ) -> bool {
-    let (bits, mut probes) = (shape.bits(), shape.probes());
     let mut walk = kernels.start(digest);
-    if probes >= FIRST {
-        if !first_set(words, bits, kernels, &mut walk) {
-            return false;
-        }
-        probes -= FIRST;
+    if probes < FIRST {
+        return rest_set(table, probes, kernels, walk);
     }
-    rest_set(words, bits, kernels, &mut walk, probes)
+    three_set(table, kernels, &mut walk) && rest_set(table, probes - FIRST, kernels, walk)
 }
 
-/// Whether the first positions are all set, without a branch between them.
+/// Whether the next three positions are all set, without a branch between them.
 #[inline(always)]
-fn first_set<W: Word, K: Kernels>(words: &[W], bits: u64, kernels: &K, walk: &mut K::Walk) -> bool {
+pub(super) fn three_set<W: Word, K: Kernels>(
+    table: Table<&[W]>,
+    kernels: &K,
+    walk: &mut K::Walk,
+) -> bool {
     let mut all = 1;
     for _ in 0..FIRST {
-        all &= peek(words, kernels.step(walk, bits));
+        all &= table.peek(kernels, walk);
     }
     all & 1 == 1
 }
@@ -41,32 +41,71 @@ fn first_set<W: Word, K: Kernels>(words: &[W], bits: u64, kernels: &K, walk: &mu
 /// Whether the next `probes` positions are all set, up to the first that is not.
 #[inline(always)]
 pub(super) fn rest_set<W: Word, K: Kernels>(
-    words: &[W],
-    bits: u64,
-    kernels: &K,
-    walk: &mut K::Walk,
+    table: Table<&[W]>,
     probes: u32,
+    kernels: &K,
+    mut walk: K::Walk,
 ) -> bool {
-    for _ in 0..probes {
-        if peek(words, kernels.step(walk, bits)) & 1 == 0 {
+    match probes {
+        0 => true,
+        1 => these_set::<W, K, 1>(table, kernels, walk),
+        2 => these_set::<W, K, 2>(table, kernels, walk),
+        3 => these_set::<W, K, 3>(table, kernels, walk),
+        4 => these_set::<W, K, 4>(table, kernels, walk),
+        5 => these_set::<W, K, 5>(table, kernels, walk),
+        6 => these_set::<W, K, 6>(table, kernels, walk),
+        7 => these_set::<W, K, 7>(table, kernels, walk),
+        8 => these_set::<W, K, 8>(table, kernels, walk),
+        _ => {
+            for _ in 0..probes {
+                if table.peek(kernels, &mut walk) & 1 == 0 {
+                    return false;
+                }
+            }
+            true
+        }
+    }
+}
+
+#[inline(always)]
+fn these_set<W: Word, K: Kernels, const PROBES: u32>(
+    table: Table<&[W]>,
+    kernels: &K,
+    mut walk: K::Walk,
+) -> bool {
+    for _ in 0..PROBES {
+        if table.peek(kernels, &mut walk) & 1 == 0 {
             return false;
         }
     }
     true
 }
 
-/// Sets all positions of the digest; whether one of them was not set before.
+/// Sets all `probes` positions of the digest; whether one of them was not set before.
 #[inline(always)]
-pub(crate) fn insert<W: SetBit, K: Kernels>(
-    words: &mut W,
-    shape: &Shape,
+pub(crate) fn insert<V: SetBit, K: Kernels>(
+    table: &mut Table<V>,
+    probes: u32,
     kernels: &K,
     digest: K::Digest,
 ) -> bool {
-    let mut walk = kernels.start(digest);
-    let mut all = 1;
-    for _ in 0..shape.probes() {
-        all &= words.set(kernels.step(&mut walk, shape.bits()));
+    if V::WAITS {
+        table.fetch_to_set(probes, kernels, digest);
     }
-    all & 1 == 0
+    insert_fetched(table, probes, kernels, digest)
+}
+
+/// As [`insert`], where the words were asked for before.
+#[inline(always)]
+pub(super) fn insert_fetched<V: SetBit, K: Kernels>(
+    table: &mut Table<V>,
+    probes: u32,
+    kernels: &K,
+    digest: K::Digest,
+) -> bool {
+    let (mut walk, mut fresh) = (kernels.start(digest), 0);
+    for _ in 0..probes {
+        fresh |= table.set(kernels, &mut walk);
+    }
+    fresh != 0
 }

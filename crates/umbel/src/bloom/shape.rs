@@ -13,7 +13,7 @@ use core::fmt;
 /// use umbel::bloom::Shape;
 ///
 /// let shape = Shape::for_rate(1_000_000, 0.001)?;
-/// assert_eq!((shape.bytes(), shape.probes()), (1_797_200, 10)); // 1.71 MiB
+/// assert_eq!((shape.bytes(), shape.probes()), (1_797_208, 10)); // 1.71 MiB
 /// assert!(shape.expected_rate(1_000_000) <= 0.001);
 /// assert!(shape.expected_rate(2_000_000) > 0.02); // twice as many items as planned
 /// # Ok::<(), umbel::InvalidShape>(())
@@ -48,7 +48,7 @@ impl Shape {
             return Err(InvalidShape::RateTooSmall { rate, min: 2.0 * collisions });
         }
         // The asymptotic formula is a little too low, never too high: start there and go up.
-        let bits = items as f64 * bits_per_item(rate);
+        let bits = items as f64 * bits_per_item(rate - collisions);
         if bits >= MAX_BITS as f64 {
             return Err(InvalidShape::TooLarge { bits: ceil(bits), max: MAX_BITS });
         }

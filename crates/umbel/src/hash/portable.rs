@@ -2,22 +2,21 @@
 
 use super::{Digest, Digester, Form, Key};
 
+/// A bijection of 64 bits: shift, multiply, shift, multiply, with the multipliers of Murmur3's
+/// finalizer (Appleby 2011).
+///
+/// The finalizer has a third shift, which costs a filter in cache 5 % and changes no rate. The first
+/// one must stay: without it, keys that differ only in their upper bits, such as whole numbers
+/// stored as doubles, pass the second shift like multiples of one number, and the law `rate_within`
+/// saw filters 7 sigma off their rate.
+#[inline(always)]
+const fn mix(word: u64) -> u64 {
+    let x = (word ^ (word >> 32)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    (x ^ (x >> 32)).wrapping_mul(0xc4ce_b9fe_1a85_ec53)
+}
+
 /// 2<sup>64</sup> divided by the golden ratio, odd: Knuth, TAOCP 3, section 6.4.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// An odd multiplier without long runs of equal bits, the second of the two in the mixer.
-const SECOND: u64 = 0xd1b5_4a32_d192_ed03;
-
-/// A bijection of 64 bits in which every output bit depends on every input bit.
-///
-/// Two multiplications and two shifts: half the work of Murmur3's finalizer, and the rates of all
-/// the key patterns in `tests/rates.rs` stay on the prediction. Zero does not stay zero, since the
-/// key 0 is the most common of all.
-#[inline(always)]
-pub(super) const fn mix(word: u64) -> u64 {
-    let x = (word ^ SECOND).wrapping_mul(GOLDEN);
-    let x = (x ^ (x >> 32)).wrapping_mul(SECOND);
-    x ^ (x >> 32)
-}
 
 /// The default hasher. Specified to the bit, so that filters can be saved and shared.
 ///
@@ -36,7 +35,8 @@ pub(super) const fn mix(word: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Portable {
     seed: u64,
-    /// The seed, spread over the word: neighbouring seeds must not give neighbouring tweaks.
+    /// What integers are combined with. Never 0 by the seeds people choose, since the mixer leaves 0
+    /// as it is and the key 0 is the most common of all; neighbouring seeds are far apart.
     tweak: u64,
 }
 
@@ -44,13 +44,18 @@ impl Portable {
     /// The hasher with this seed.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
-        Self { seed, tweak: seed.wrapping_mul(SECOND) ^ (seed >> 32) }
+        Self { seed, tweak: mix(seed.wrapping_add(GOLDEN)) }
     }
 
     /// The seed.
     #[must_use]
     pub const fn seed(&self) -> u64 {
         self.seed
+    }
+
+    #[inline(always)]
+    pub(super) const fn digest_word(&self, word: u64) -> Digest {
+        Digest(mix(word ^ self.tweak))
     }
 }
 
@@ -64,11 +69,11 @@ impl Default for Portable {
 impl<T: Key + ?Sized> Digester<T> for Portable {
     #[inline]
     fn digest(&self, key: &T) -> Digest {
-        Digest(match key.form() {
-            Form::Word(word) => mix(word ^ self.tweak),
-            Form::Wide(bytes) => xxh3(&bytes, self.seed),
-            Form::Bytes(bytes) => xxh3(bytes, self.seed),
-        })
+        match key.form() {
+            Form::Word(word) => self.digest_word(word),
+            Form::Wide(bytes) => Digest(xxh3(&bytes, self.seed)),
+            Form::Bytes(bytes) => Digest(xxh3(bytes, self.seed)),
+        }
     }
 
     fn check(&self) -> u64 {

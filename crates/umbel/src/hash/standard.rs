@@ -1,6 +1,6 @@
 //! Any `T: Hash` through any `BuildHasher`, for filters that stay in memory.
 
-use super::{Digest, Digester, portable::mix};
+use super::{Digest, Digester};
 use core::hash::{BuildHasher, Hash};
 
 /// Hashes any `T: Hash` with any [`BuildHasher`]; the result is mixed once more.
@@ -36,12 +36,13 @@ impl<S> Std<S> {
 impl<T: Hash + ?Sized, S: BuildHasher> Digester<T> for Std<S> {
     #[inline]
     fn digest(&self, key: &T) -> Digest {
-        Digest(mix(self.build.hash_one(key)))
+        Digest::mixed(self.build.hash_one(key))
     }
 
     /// The hash of two constants: hashers with the same state agree on it, and two that do not are
     /// told apart unless they hash nothing.
     fn check(&self) -> u64 {
-        mix(self.build.hash_one(0x756d_6265_6c5f_6f6e_u64)) ^ self.build.hash_one("umbel std")
+        let word = Digest::mixed(self.build.hash_one(0x756d_6265_6c5f_6f6e_u64));
+        word.bits() ^ self.build.hash_one("umbel std")
     }
 }

@@ -1,4 +1,4 @@
-//! Zeroed memory that may be refused. An island of `unsafe`: `vec![0; n]` gets its pages from the
+//! Zeroed memory that may be refused, in large pages. An island of `unsafe`: `vec![0; n]` gets its pages from the
 //! kernel untouched but aborts when there are none; `try_reserve` can fail but then has to write
 //! every word. Filters need both.
 
@@ -33,9 +33,39 @@ pub(crate) fn alloc_zeroed_words<W: Zeroable>(len: usize) -> Option<Box<[W]>> {
     if memory.is_null() {
         return None;
     }
+    huge_pages::advise(memory.cast(), layout.size());
     // SAFETY: the memory comes from the global allocator with the layout of `[W; len]`, nobody else
     // has it, and zero bytes are valid values of `W`.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(memory, len)) })
+}
+
+/// Pages of 2 MiB instead of 4 KiB, where the kernel has them to give: a filter of 12 MB then needs
+/// six entries of the address cache instead of three thousand. At ten million keys that makes
+/// batches of look-ups about a tenth faster (`docs/measurements.md`).
+#[cfg(all(target_os = "linux", feature = "std", not(miri)))]
+mod huge_pages {
+    const PAGE: usize = 2 << 20;
+
+    /// Asks for huge pages in `size` bytes that nobody has touched yet. A kernel that has none, or
+    /// is told not to give any, changes nothing.
+    #[allow(unsafe_code, reason = "the advice has no safe name")]
+    pub(super) fn advise(memory: *mut u8, size: usize) {
+        if size < 2 * PAGE {
+            return;
+        }
+        let start = (memory as usize).next_multiple_of(PAGE);
+        let end = (memory as usize + size) / PAGE * PAGE;
+        // SAFETY: the range lies inside memory that was just allocated, begins and ends on page
+        // boundaries, and the advice changes neither its contents nor what may be done with it.
+        unsafe {
+            libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE);
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
+mod huge_pages {
+    pub(super) fn advise(_: *mut u8, _: usize) {}
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! Bits in a slice of words, plain or shared between threads.
+//! Bits in a slice of words, plain or shared between threads. An island of `unsafe`: bits that are
+//! known to be there can be reached without a check, and every such way has a twin with one.
 
-use super::prefetch::prefetch;
+use super::prefetch::{prefetch, prefetch_to_write};
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::AtomicU64;
@@ -44,54 +45,140 @@ pub(crate) fn peek<W: Word>(words: &[W], bit: u64) -> u64 {
     words[word_of(bit)].load() >> (bit & 63)
 }
 
-/// Starts to load the word of a bit.
+/// As [`peek`], without asking whether there is such a bit.
+///
+/// # Safety
+///
+/// `bit` must be below 64 times the number of words.
 #[inline(always)]
-pub(crate) fn fetch<W>(words: &[W], bit: u64) {
-    prefetch(words, word_of(bit));
+#[allow(unsafe_code, reason = "the caller has proved what the check would test")]
+pub(crate) unsafe fn peek_unchecked<W: Word>(words: &[W], bit: u64) -> u64 {
+    debug_assert!(word_of(bit) < words.len());
+    // SAFETY: the word of a bit below 64 times the number of words is one of them.
+    let word = unsafe { words.get_unchecked(word_of(bit)) };
+    word.load() >> (bit & 63)
 }
 
 /// Words in which bits can be set.
 pub(crate) trait SetBit {
-    /// Sets a bit; 1 in the lowest bit of the result if it was set before.
-    fn set(&mut self, bit: u64) -> u64;
+    /// What they are words of.
+    type Word: Word;
 
-    /// Starts to load the word of a bit.
+    /// Whether setting a bit waits until its word is there, so that words had better be fetched
+    /// before the first bit of several is set.
+    const WAITS: bool;
+
+    /// The words.
+    fn words(&self) -> &[Self::Word];
+
+    /// Sets the bits of `mask` in a word; 0 if they were set before, something else if not.
+    fn set_in(&mut self, word: usize, mask: u64) -> u64;
+
+    /// As [`set_in`](Self::set_in), without asking whether there is such a word.
+    ///
+    /// # Safety
+    ///
+    /// `word` must be below the number of words.
+    #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
+    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64;
+
+    /// Sets a bit; 0 if it was set before, something else if not.
+    #[inline(always)]
+    fn set(&mut self, bit: u64) -> u64 {
+        self.set_in(word_of(bit), 1 << (bit & 63))
+    }
+
+    /// As [`set`](Self::set), without asking whether there is such a bit.
+    ///
+    /// # Safety
+    ///
+    /// `bit` must be below 64 times the number of words.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
+    unsafe fn set_unchecked(&mut self, bit: u64) -> u64 {
+        debug_assert!(word_of(bit) < self.words().len());
+        // SAFETY: the word of a bit below 64 times the number of words is one of them.
+        unsafe { self.set_in_unchecked(word_of(bit), 1 << (bit & 63)) }
+    }
+
+    /// Starts to load the word of a bit that will be set.
     fn fetch(&self, bit: u64);
 }
 
 impl SetBit for &mut [u64] {
+    type Word = u64;
+    const WAITS: bool = false;
+
     #[inline(always)]
-    fn set(&mut self, bit: u64) -> u64 {
-        let word = &mut self[word_of(bit)];
-        let before = *word;
-        *word = before | 1 << (bit & 63);
-        before >> (bit & 63)
+    fn words(&self) -> &[u64] {
+        self
+    }
+
+    #[inline(always)]
+    fn set_in(&mut self, word: usize, mask: u64) -> u64 {
+        add(&mut self[word], mask)
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
+    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64 {
+        // SAFETY: the caller gives the number of one of the words.
+        add(unsafe { self.get_unchecked_mut(word) }, mask)
     }
 
     #[inline(always)]
     fn fetch(&self, bit: u64) {
-        fetch(self, bit);
+        prefetch(self, word_of(bit));
     }
+}
+
+/// Sets the bits of `mask`; those of them that were not set before.
+#[inline(always)]
+fn add(word: &mut u64, mask: u64) -> u64 {
+    let before = *word;
+    *word = before | mask;
+    mask & !before
 }
 
 /// Other threads may be setting bits too.
 impl SetBit for &[AtomicU64] {
-    /// A bit that is already there costs a read, not a write that takes the line away from the
-    /// other cores.
+    type Word = AtomicU64;
+    const WAITS: bool = true;
+
     #[inline(always)]
-    fn set(&mut self, bit: u64) -> u64 {
-        let (word, mask) = (&self[word_of(bit)], 1 << (bit & 63));
-        let mut before = word.load(Relaxed);
-        if before & mask == 0 {
-            before = word.fetch_or(mask, Relaxed);
-        }
-        before >> (bit & 63)
+    fn words(&self) -> &[AtomicU64] {
+        self
+    }
+
+    #[inline(always)]
+    fn set_in(&mut self, word: usize, mask: u64) -> u64 {
+        add_shared(&self[word], mask)
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
+    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64 {
+        // SAFETY: the caller gives the number of one of the words.
+        add_shared(unsafe { self.get_unchecked(word) }, mask)
     }
 
     #[inline(always)]
     fn fetch(&self, bit: u64) {
-        fetch(self, bit);
+        prefetch_to_write(self, word_of(bit));
     }
+}
+
+/// Sets a bit while others do; 0 if it was set before. In this form the compiler has one locked
+/// instruction for it.
+#[inline(always)]
+fn add_shared(word: &AtomicU64, mask: u64) -> u64 {
+    u64::from(word.fetch_or(mask, Relaxed) & mask == 0)
+}
+
+/// Starts to load the word of a bit.
+#[inline(always)]
+pub(crate) fn fetch<W>(words: &[W], bit: u64) {
+    prefetch(words, word_of(bit));
 }
 
 /// How many bits are set.

@@ -1,0 +1,62 @@
+//! Kernels made of independent keyed hashes: one hash function for each position, as in the
+//! textbook. Slower than the native ones and no better, but nobody has to take that on trust.
+
+use umbel::bloom::Shape;
+use umbel::error::InvalidShape;
+use umbel::hash::{Digester, Key, Keyed};
+use umbel::kernels::Kernels;
+
+/// How many hash functions there are, and so how many probes a filter can make.
+pub(crate) const HASHES: usize = 32;
+
+/// A secret for each position.
+#[derive(Clone, Debug)]
+pub(crate) struct ManyHashes([Keyed; HASHES]);
+
+impl ManyHashes {
+    /// Hashes with secrets that follow from one number.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self(std::array::from_fn(|position| {
+            let secret = u128::from(seed) << 64 | position as u128;
+            Keyed::new(secret.to_le_bytes())
+        }))
+    }
+}
+
+impl<T: Key + ?Sized> Digester<T, [u64; HASHES]> for ManyHashes {
+    fn digest(&self, key: &T) -> [u64; HASHES] {
+        std::array::from_fn(|position| self.0[position].digest(key).bits())
+    }
+
+    fn check(&self) -> u64 {
+        self.0.iter().fold(0, |check, hash| check ^ Digester::<T>::check(hash))
+    }
+}
+
+/// Each hash, scaled to the number of bits, is a position.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Independent;
+
+impl Kernels for Independent {
+    type Digest = [u64; HASHES];
+    type Walk = ([u64; HASHES], usize);
+
+    fn start(&self, digest: Self::Digest) -> Self::Walk {
+        (digest, 0)
+    }
+
+    fn step(&self, (hashes, next): &mut Self::Walk, bits: u64) -> u64 {
+        let hash = hashes[*next];
+        *next += 1;
+        ((u128::from(hash) * u128::from(bits)) >> 64) as u64
+    }
+
+    fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
+        let (probes, max) = (shape.probes(), HASHES as u32);
+        if probes <= max { Ok(()) } else { Err(InvalidShape::ProbesOutOfRange { probes, max }) }
+    }
+
+    fn check(&self) -> u64 {
+        u64::from_le_bytes(*b"independ")
+    }
+}

@@ -1,0 +1,121 @@
+//! A classic Bloom filter as bytes, and back.
+
+use super::{Bloom, Shape};
+use crate::error::InvalidBytes;
+use crate::format::{self, Restored, Stored};
+use crate::kernels::Digits;
+use crate::storage::{Allocate, StorageMut};
+
+#[cfg(feature = "alloc")]
+use crate::storage::Storage;
+#[cfg(feature = "alloc")]
+use alloc::vec::Vec;
+
+#[cfg(feature = "alloc")]
+impl<T: ?Sized, H: Stored, S: Storage> Bloom<T, H, S> {
+    /// The filter as bytes, with checksums. The secret of a [`Keyed`](crate::Keyed) filter is not
+    /// among them.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let header = format::header(&self.shape, &self.hasher);
+        let words = self.words();
+        let mut bytes = Vec::with_capacity(format::HEADER + words.len() * 8 + format::TRAILER);
+        bytes.extend_from_slice(&header);
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        let checksum = format::payload_checksum(&header, &bytes[format::HEADER..]);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+}
+
+impl<T: ?Sized, H: Stored, S: StorageMut + Allocate> Bloom<T, H, S> {
+    /// The filter that [`to_bytes`](Self::to_bytes) wrote, with the hasher it was made with.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidBytes`] if these are not the bytes of such a filter, or
+    /// [`InvalidBytes::Hasher`] if it was made with another seed or secret: it would answer `false`
+    /// for every key it holds.
+    pub fn from_bytes_with_hasher(bytes: &[u8], hasher: H) -> Result<Self, InvalidBytes> {
+        let parsed = format::parse::<H>(bytes)?;
+        if parsed.mark != hasher.mark() {
+            return Err(InvalidBytes::Hasher);
+        }
+        let mut filter = Self::with_kernels(parsed.shape, hasher, Digits)?;
+        let words = filter.storage.words_mut();
+        let (chunks, _) = parsed.payload.as_chunks();
+        for (word, chunk) in words.iter_mut().zip(chunks) {
+            *word = u64::from_le_bytes(*chunk);
+        }
+        if has_stray_bits(&parsed.shape, words) {
+            return Err(InvalidBytes::Inconsistent);
+        }
+        Ok(filter)
+    }
+}
+
+impl<T: ?Sized, H: Restored, S: StorageMut + Allocate> Bloom<T, H, S> {
+    /// The filter that [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidBytes`] if these are not the bytes of such a filter.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidBytes> {
+        let mark = format::parse::<H>(bytes)?.mark;
+        let hasher = H::restore(mark).ok_or(InvalidBytes::Hasher)?;
+        Self::from_bytes_with_hasher(bytes, hasher)
+    }
+}
+
+/// Whether a bit is set that no position names.
+fn has_stray_bits(shape: &Shape, words: &[u64]) -> bool {
+    let used = shape.bits() % 64;
+    used != 0 && words.last().is_some_and(|last| last >> used != 0)
+}
+
+#[cfg(feature = "serde")]
+mod serde {
+    use super::{Bloom, Restored, Storage, Stored};
+    use crate::storage::{Allocate, StorageMut};
+    use alloc::vec::Vec;
+    use core::fmt;
+    use core::marker::PhantomData;
+    use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+    use serde::ser::{Serialize, Serializer};
+
+    /// As the bytes of [`to_bytes`](Bloom::to_bytes).
+    impl<T: ?Sized, H: Stored, S: Storage> Serialize for Bloom<T, H, S> {
+        fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+            serializer.serialize_bytes(&self.to_bytes())
+        }
+    }
+
+    /// Through [`from_bytes`](Bloom::from_bytes), with all its checks.
+    impl<'de, T: ?Sized, H: Restored, S: StorageMut + Allocate> Deserialize<'de> for Bloom<T, H, S> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_bytes(Bytes(PhantomData))
+        }
+    }
+
+    struct Bytes<F>(PhantomData<F>);
+
+    impl<'de, T: ?Sized, H: Restored, S: StorageMut + Allocate> Visitor<'de> for Bytes<Bloom<T, H, S>> {
+        type Value = Bloom<T, H, S>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the bytes of a Bloom filter")
+        }
+
+        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+            Bloom::from_bytes(bytes).map_err(E::custom)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut bytes = Vec::new();
+            while let Some(byte) = seq.next_element()? {
+                bytes.push(byte);
+            }
+            Bloom::from_bytes(&bytes).map_err(A::Error::custom)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The words of a filter together with how many bits there are. An island of `unsafe`: positions
+//! from the native kernels are below that number by their arithmetic, and are not checked again;
+//! positions from anybody else's are.
+
+use crate::kernels::{Digits, Kernels};
+use crate::parts::bits::{self, SetBit, Word};
+use core::any::TypeId;
+
+/// `bits` bits, none of them past the last word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table<V> {
+    words: V,
+    bits: u64,
+}
+
+impl<V> Table<V> {
+    /// The memory of the bits.
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bits / 8
+    }
+}
+
+/// Whether every position of these kernels is below the number of bits they were asked for.
+#[inline(always)]
+fn in_range<K: Kernels>() -> bool {
+    // `Digits::step` gives the upper half of a product of `bits` with a number below 2^64.
+    TypeId::of::<K>() == TypeId::of::<Digits>()
+}
+
+impl<'a, W: Word> Table<&'a [W]> {
+    /// # Panics
+    ///
+    /// If there are more bits than the words have.
+    #[inline(always)]
+    pub(crate) fn new(words: &'a [W], bits: u64) -> Self {
+        assert!(bits <= words.len() as u64 * 64);
+        Self { words, bits }
+    }
+
+    /// The next bit of a walk as the lowest of the result, with others above it.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "native positions need no check")]
+    pub(crate) fn peek<K: Kernels>(&self, kernels: &K, walk: &mut K::Walk) -> u64 {
+        let bit = kernels.step(walk, self.bits);
+        if in_range::<K>() {
+            // SAFETY: `bit` is below `bits`, which is at most 64 times the number of words.
+            unsafe { bits::peek_unchecked(self.words, bit) }
+        } else {
+            bits::peek(self.words, bit)
+        }
+    }
+
+    /// Starts to load the word of the next bit of a walk.
+    #[inline(always)]
+    pub(crate) fn fetch<K: Kernels>(&self, kernels: &K, walk: &mut K::Walk) {
+        bits::fetch(self.words, kernels.step(walk, self.bits));
+    }
+}
+
+impl<V: SetBit> Table<V> {
+    /// # Panics
+    ///
+    /// If there are more bits than the words have.
+    #[inline(always)]
+    pub(crate) fn to_change(words: V, bits: u64) -> Self {
+        assert!(bits <= words.words().len() as u64 * 64);
+        Self { words, bits }
+    }
+
+    /// Sets the next bit of a walk; 0 if it was set before, something else if not.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "native positions need no check")]
+    pub(crate) fn set<K: Kernels>(&mut self, kernels: &K, walk: &mut K::Walk) -> u64 {
+        let bit = kernels.step(walk, self.bits);
+        if in_range::<K>() {
+            // SAFETY: `bit` is below `bits`, which is at most 64 times the number of words.
+            unsafe { self.words.set_unchecked(bit) }
+        } else {
+            self.words.set(bit)
+        }
+    }
+
+    /// Starts to load the words of a digest's first `probes` bits, which will be set.
+    #[inline(always)]
+    pub(crate) fn fetch_to_set<K: Kernels>(&self, probes: u32, kernels: &K, digest: K::Digest) {
+        let mut walk = kernels.start(digest);
+        for _ in 0..probes {
+            self.words.fetch(kernels.step(&mut walk, self.bits));
+        }
+    }
+}

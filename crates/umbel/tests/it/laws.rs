@@ -1,0 +1,108 @@
+//! Which family claims what, and every claim put to the law.
+
+use crate::independent::{Independent, ManyHashes};
+use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
+use std::hash::BuildHasherDefault;
+use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
+use umbel::{Keyed, Std};
+use umbel_laws::{Pattern, Subject, Trial, Unites};
+
+/// The table of claims: a name, the subject, and the laws it obeys.
+macro_rules! claims {
+    ($($name:ident: $subject:ty => $($law:ident)*;)*) => {$(
+        mod $name {
+            use super::*;
+            $(claims!(@ $subject, $law);)*
+        }
+    )*};
+    (@ $subject:ty, no_false_negatives) => {
+        #[test]
+        fn no_false_negatives() {
+            for items in (1..=40).chain([100, 1_000, 20_000]) {
+                for rate in [0.5, 0.01, 1e-9] {
+                    umbel_laws::no_false_negatives::<$subject>(items, rate);
+                }
+            }
+        }
+    };
+    (@ $subject:ty, rate_within) => {
+        #[test]
+        fn rate_within() {
+            for items in [1, 2, 5, 10, 100, 1_000, 10_000] {
+                for rate in [0.1, 0.01, 0.001] {
+                    let pattern = Pattern::Sequential;
+                    let trial = Trial { items, rate, pattern, seeds: 4, queries: 400_000 };
+                    umbel_laws::rate_within::<$subject>(trial);
+                }
+            }
+        }
+    };
+    // An array has the size the compiler gave it, so its laws are about that size.
+    (@ $subject:ty, no_false_negatives_in_an_array) => {
+        #[test]
+        fn no_false_negatives() {
+            for items in [1, 2, 3, 10, 100, 999, ARRAY_ITEMS] {
+                umbel_laws::no_false_negatives::<$subject>(items, ARRAY_RATE);
+            }
+        }
+    };
+    (@ $subject:ty, rate_within_in_an_array) => {
+        #[test]
+        fn rate_within() {
+            for pattern in Pattern::ALL {
+                let (items, rate) = (ARRAY_ITEMS, ARRAY_RATE);
+                let trial = Trial { items, rate, pattern, seeds: 10, queries: 1_000_000 };
+                umbel_laws::rate_within::<$subject>(trial);
+            }
+        }
+    };
+    (@ $subject:ty, refuses_incompatible_in_an_array) => {
+        #[test]
+        fn refuses_another_seed() {
+            let mut filter = <$subject>::make(ARRAY_ITEMS, ARRAY_RATE, 1);
+            let other = <$subject>::make(ARRAY_ITEMS, ARRAY_RATE, 2);
+            assert!(filter.unite(&other).is_err());
+            let fewer_probes = <$subject>::make(1, 0.5, 1);
+            assert!(filter.unite(&fewer_probes).is_err());
+        }
+    };
+    (@ $subject:ty, $law:ident) => {
+        #[test]
+        fn $law() {
+            for items in [1, 2, 10, 100, 300] {
+                umbel_laws::$law::<$subject>(items, ARRAY_RATE);
+            }
+        }
+    };
+}
+
+claims! {
+    bloom: Plain =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible
+        round_trips survives_any_bytes;
+    bloom_of_strings: Strings =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible
+        round_trips survives_any_bytes;
+    bloom_with_a_secret: Plain<Keyed> =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible;
+    bloom_with_the_identity: Plain<Std<BuildHasherDefault<Identity>>> =>
+        no_false_negatives rate_within union_contains_both;
+    bloom_with_murmur3: Plain<Murmur3> =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible;
+    bloom_with_xxh64: Plain<Xxh64> =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible;
+    bloom_with_xxh3: Plain<Xxh3> =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible;
+    bloom_with_city64: Plain<City64> =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible;
+    bloom_with_farm64: Plain<Farm64> =>
+        no_false_negatives rate_within union_contains_both;
+    array: Array =>
+        no_false_negatives_in_an_array rate_within_in_an_array union_contains_both
+        refuses_incompatible_in_an_array round_trips survives_any_bytes;
+    atomic: Atomic =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible
+        round_trips survives_any_bytes;
+    independent_kernels: Plain<ManyHashes, Independent> =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible;
+}

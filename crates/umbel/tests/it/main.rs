@@ -1,0 +1,24 @@
+//! All integration tests, in one binary.
+
+/// Bytes that must never change: digests, positions, whole filters.
+mod golden;
+/// Parameters and keys meant to break a filter.
+mod hostile;
+/// The claims of each family, put to the law.
+mod laws;
+/// A filter against sets of positions computed the slow way.
+mod model;
+/// The promised rate for every size, rate and pattern of keys.
+mod rates;
+/// Many threads, one filter.
+mod threads;
+/// Filters through serde.
+#[cfg(feature = "serde")]
+mod through_serde;
+
+/// Filters as subjects of the law.
+mod subjects;
+
+/// Kernels of one's own, from the example.
+#[path = "../../examples/own_kernels/independent.rs"]
+mod independent;
