@@ -15,17 +15,20 @@ pub enum Pattern {
     FloatLike,
     /// Numbers that differ only in their upper half.
     UpperHalf,
+    /// Numbers whose halves are equal.
+    EqualHalves,
 }
 
 impl Pattern {
     /// All patterns.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Sequential,
         Self::Random,
         Self::CommonPrefix,
         Self::OneBitApart,
         Self::FloatLike,
         Self::UpperHalf,
+        Self::EqualHalves,
     ];
 
     /// The key with this index: different for different indices below 2<sup>32</sup>.
@@ -39,6 +42,7 @@ impl Pattern {
             Self::OneBitApart => split_mix(index / 64) ^ (1 << (index % 64)),
             Self::FloatLike => (index as f64).to_bits(),
             Self::UpperHalf => index << 32,
+            Self::EqualHalves => index << 32 | index,
         }
     }
 }

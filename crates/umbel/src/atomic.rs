@@ -18,7 +18,7 @@
 //! one after another. While they run, a key counts as inserted when `insert` has returned *and* the
 //! asking thread knows that (through a lock, a channel, a join): bits are set one by one, in no
 //! order that other threads could rely on. For the same reason two threads that insert one new key
-//! at once may both be told `true`, or neither may: the answer is advice, not a claim ticket.
+//! at once may both be told `true`: at least one of them is, but the answer is no claim ticket.
 //!
 //! ```
 //! use umbel::AtomicBloomFilter;
@@ -56,8 +56,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use loom::sync::atomic::Ordering::Relaxed;
 
 /// A classic Bloom filter of keys `T`, hashed by `H`, with shared words in `S` and positions from
-/// `K`. Everyday names are [`AtomicBloomFilter`](crate::AtomicBloomFilter) and
-/// [`AtomicArrayBloomFilter`].
+/// `K`. Everyday names are [`AtomicBloomFilter`] and [`AtomicArrayBloomFilter`].
 pub struct AtomicBloom<T: ?Sized, H, S, K = Digits> {
     shape: Shape,
     hasher: H,
@@ -215,8 +214,9 @@ impl<T: ?Sized, H, S: SharedStorage, K: Kernels> AtomicBloom<T, H, S, K> {
         contains_batch(self.table(), probes, &self.kernels, digests, |digest| *digest, found);
     }
 
-    /// Inserts a key. `true` says that it is new, unless another thread inserts the same key at the
-    /// same time; `false` that [`contains`](Self::contains) would have answered `true` already.
+    /// Inserts a key. `true` says that it is new, and is said at least once, but maybe to several
+    /// threads that insert it at the same time; `false` says that [`contains`](Self::contains) would
+    /// have answered `true` already.
     #[inline]
     pub fn insert<Q>(&self, key: &Q) -> bool
     where

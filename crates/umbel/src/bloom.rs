@@ -60,8 +60,8 @@ use crate::storage::Heap;
 
 /// A classic Bloom filter of keys `T`, hashed by `H`, with words in `S` and positions from `K`.
 ///
-/// Everyday names are [`BloomFilter`](crate::BloomFilter), in memory of its own, and
-/// [`ArrayBloomFilter`](crate::ArrayBloomFilter), in an array: same code, same bits.
+/// Everyday names are [`BloomFilter`], in memory of its own, and
+/// [`ArrayBloomFilter`], in an array: same code, same bits.
 pub struct Bloom<T: ?Sized, H, S, K = Digits> {
     shape: Shape,
     hasher: H,

@@ -20,7 +20,7 @@
 //!
 //! A key is digested once, at the edge; below it every filter speaks digests.
 //!
-//! 1. [`hash`]: from a key to a [`Digest`](hash::Digest), and which hasher to choose.
+//! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
 //! 3. [`bloom`], [`atomic`]: the families, each with its own picture, costs and limits.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.

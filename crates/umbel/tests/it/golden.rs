@@ -42,13 +42,13 @@ fn digests_are_the_documented_ones() {
 #[test]
 fn keyed_digests_are_siphash_1_3() {
     // The key 00 01 .. 0f of the SipHash paper, with no bytes and with the byte 00; then all lengths
-    // up to 63, as the reference's table of vectors has them, folded.
+    // up to 63, folded; a second implementation, written from the paper, gives the same.
     let keyed = Keyed::new(std::array::from_fn(|byte| byte as u8));
     let bytes: Vec<u8> = (0..64).collect();
     let digest = |len: usize| keyed.digest(&bytes[..len]).bits();
     assert_eq!((digest(0), digest(1)), (0xabac_0158_050f_c4dc, 0xc9f4_9bf3_7d57_ca93));
     let fold = (0..64).fold(0_u64, |fold, len| fold.rotate_left(1) ^ digest(len));
-    assert_eq!(fold, 0, "{fold:#018x}");
+    assert_eq!(fold, 0x7f4d_5086_694f_99aa);
 }
 
 #[test]
@@ -57,12 +57,13 @@ fn a_filter_keeps_its_words_and_its_mistakes() {
     filter.extend(0..1_000_u64);
     let words: Vec<u8> = filter.words().iter().flat_map(|word| word.to_le_bytes()).collect();
     let digest = Portable::default().digest(&words);
-    assert_eq!(digest, Digest::new(0), "the words have changed");
+    assert_eq!(digest, Digest::new(0x019c_5c7b_bfec_9662), "the words have changed");
     let mistakes: Vec<u64> = (1_000..).filter(|key| filter.contains(key)).take(10).collect();
-    assert_eq!(mistakes, [0; 10]);
+    assert_eq!(mistakes, [1062, 1074, 1096, 1137, 1284, 1330, 1830, 1935, 2002, 2290]);
 
     let mut filter = BloomFilter::<str>::new(100, 1e-4);
     filter.extend((0..100).map(|number| format!("key {number}")));
     let words: Vec<u8> = filter.words().iter().flat_map(|word| word.to_le_bytes()).collect();
-    assert_eq!(Portable::default().digest(&words), Digest::new(0), "the words have changed");
+    let digest = Portable::default().digest(&words);
+    assert_eq!(digest, Digest::new(0x9de0_abcc_72a8_236b), "the words have changed");
 }

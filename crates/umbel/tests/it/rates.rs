@@ -49,6 +49,11 @@ fn keys_that_differ_in_their_upper_half_keep_the_rate() {
 }
 
 #[test]
+fn keys_of_two_equal_halves_keep_the_rate() {
+    every_size_and_rate::<Plain>(Pattern::EqualHalves);
+}
+
+#[test]
 fn the_identity_as_hasher_keeps_the_rate() {
     every_size_and_rate::<Plain<Std<BuildHasherDefault<Identity>>>>(Pattern::Sequential);
     let doubles = Trial {
