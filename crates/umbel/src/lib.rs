@@ -66,3 +66,8 @@ pub use hash::{Digest, Key, Portable, Std};
 pub use atomic::AtomicBloomFilter;
 #[cfg(feature = "alloc")]
 pub use bloom::BloomFilter;
+
+/// The examples of README are tests too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

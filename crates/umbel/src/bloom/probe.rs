@@ -39,6 +39,9 @@ pub(super) fn three_set<W: Word, K: Kernels>(
 }
 
 /// Whether the next `probes` positions are all set, up to the first that is not.
+///
+/// The number is the same for all keys of a filter, so the compiler takes the match out of a loop
+/// over keys; inside it, common numbers of probes then need no loop of their own.
 #[inline(always)]
 pub(super) fn rest_set<W: Word, K: Kernels>(
     table: Table<&[W]>,
@@ -67,6 +70,7 @@ pub(super) fn rest_set<W: Word, K: Kernels>(
     }
 }
 
+/// As [`rest_set`], for a number that the compiler knows.
 #[inline(always)]
 fn these_set<W: Word, K: Kernels, const PROBES: u32>(
     table: Table<&[W]>,
