@@ -50,7 +50,8 @@ use crate::filter::{Filter, Insert, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::kernels::{Digits, Kernels};
 use crate::parts::bits;
-use crate::storage::{Allocate, Storage, StorageMut};
+use crate::parts::bits::Word;
+use crate::storage::{Allocate, AnySize, Array, Own, Storage, StorageMut};
 use core::borrow::Borrow;
 use core::fmt;
 use core::marker::PhantomData;
@@ -60,14 +61,14 @@ use crate::storage::Heap;
 
 /// A classic Bloom filter of keys `T`, hashed by `H`, with words in `S` and positions from `K`.
 ///
-/// Everyday names are [`BloomFilter`], in memory of its own, and
-/// [`ArrayBloomFilter`], in an array: same code, same bits.
+/// Everyday names are [`BloomFilter`], in memory of its own, [`ArrayBloomFilter`], in an array, and
+/// [`AtomicBloomFilter`](crate::AtomicBloomFilter), for many threads: same code, same bits.
 pub struct Bloom<T: ?Sized, H, S, K = Digits> {
-    shape: Shape,
-    hasher: H,
-    kernels: K,
-    storage: S,
-    keys: PhantomData<fn(&T)>,
+    pub(crate) shape: Shape,
+    pub(crate) hasher: H,
+    pub(crate) kernels: K,
+    pub(crate) storage: S,
+    pub(crate) keys: PhantomData<fn(&T)>,
 }
 
 /// A classic Bloom filter in memory of its own. The [module](crate::bloom) tells what it is and
@@ -94,10 +95,10 @@ pub type BloomFilter<T, H = Portable> = Bloom<T, H, Heap>;
 /// ```compile_fail
 /// let filter = umbel::ArrayBloomFilter::<u64, 0>::new(1, 0.01);
 /// ```
-pub type ArrayBloomFilter<T, const WORDS: usize, H = Portable> = Bloom<T, H, [u64; WORDS]>;
+pub type ArrayBloomFilter<T, const WORDS: usize, H = Portable> = Bloom<T, H, Array<WORDS>>;
 
-#[cfg(feature = "alloc")]
-impl<T: ?Sized> BloomFilter<T> {
+/// In memory of its own.
+impl<T: ?Sized, S: AnySize> Bloom<T, Portable, S> {
     /// A filter for `capacity` keys at an error rate of at most `err_rate`.
     ///
     /// # Panics
@@ -120,8 +121,8 @@ impl<T: ?Sized> BloomFilter<T> {
     }
 }
 
-#[cfg(feature = "alloc")]
-impl<T: ?Sized, H> BloomFilter<T, H> {
+/// In memory of its own, with another hasher or shape.
+impl<T: ?Sized, H, S: AnySize> Bloom<T, H, S> {
     /// A filter for `capacity` keys at an error rate of at most `err_rate`, with this hasher.
     ///
     /// # Panics
@@ -142,18 +143,9 @@ impl<T: ?Sized, H> BloomFilter<T, H> {
     pub fn with(shape: Shape, hasher: H) -> Result<Self, InvalidShape> {
         Self::with_kernels(shape, hasher, Digits)
     }
-
-    /// The filter that has these words.
-    pub(crate) fn from_storage(shape: Shape, hasher: H, storage: Heap) -> Self {
-        Self { shape, hasher, kernels: Digits, storage, keys: PhantomData }
-    }
-
-    /// What it is made of.
-    pub(crate) fn into_storage(self) -> (Shape, H, Heap) {
-        (self.shape, self.hasher, self.storage)
-    }
 }
 
+/// In an array.
 impl<T: ?Sized, const WORDS: usize> ArrayBloomFilter<T, WORDS> {
     /// A filter for `capacity` keys at an error rate of at most `err_rate`. In a constant or a
     /// `static`, a mistake is an error of the compiler's.
@@ -164,19 +156,13 @@ impl<T: ?Sized, const WORDS: usize> ArrayBloomFilter<T, WORDS> {
     /// [`words_for`] tells how many are.
     #[must_use]
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
-        match Shape::for_words::<WORDS>(capacity, err_rate) {
-            Ok(shape) => Self {
-                shape,
-                hasher: Portable::seeded(0),
-                kernels: Digits,
-                storage: [0; WORDS],
-                keys: PhantomData,
-            },
-            Err(_) => panic!("the rate must be above 0 and below 1, and the words enough for it"),
-        }
+        let (hasher, storage) = (Portable::seeded(0), Own([0; WORDS]));
+        let shape = Shape::for_array::<WORDS>(capacity, err_rate);
+        Self { shape, hasher, kernels: Digits, storage, keys: PhantomData }
     }
 }
 
+/// In an array, with another hasher.
 impl<T: ?Sized, const WORDS: usize, H> ArrayBloomFilter<T, WORDS, H> {
     /// A filter for `capacity` keys at an error rate of at most `err_rate`, with this hasher.
     ///
@@ -189,7 +175,8 @@ impl<T: ?Sized, const WORDS: usize, H> ArrayBloomFilter<T, WORDS, H> {
     }
 }
 
-impl<T: ?Sized, H, S: Storage + Allocate, K: Kernels> Bloom<T, H, S, K> {
+/// In any storage, with any kernels.
+impl<T: ?Sized, H, S: Allocate, K: Kernels> Bloom<T, H, S, K> {
     /// A filter of this shape, with this hasher and these kernels.
     ///
     /// # Errors
@@ -202,6 +189,7 @@ impl<T: ?Sized, H, S: Storage + Allocate, K: Kernels> Bloom<T, H, S, K> {
     }
 }
 
+/// For reading.
 impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     /// Whether the key may have been inserted. `false` is proof that it was not; `true` is wrong
     /// for a share of absent keys that [`expected_rate`](Self::expected_rate) tells.
@@ -250,7 +238,7 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     }
 
     #[inline(always)]
-    fn table(&self) -> Table<&[u64]> {
+    fn table(&self) -> Table<&[S::Word]> {
         Table::new(self.storage.words(), self.shape.bits())
     }
 
@@ -264,12 +252,6 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     #[must_use]
     pub const fn hasher(&self) -> &H {
         &self.hasher
-    }
-
-    /// The words: bit `i` of the filter is bit `i % 64` of word `i / 64`.
-    #[must_use]
-    pub fn words(&self) -> &[u64] {
-        self.storage.words()
     }
 
     /// The memory of the words, in bytes.
@@ -287,7 +269,7 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     /// Whether nothing was ever inserted. Reads until it finds a set bit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.storage.words().iter().all(|&word| word == 0)
+        self.storage.words().iter().all(|word| word.load() == 0)
     }
 
     /// How many different keys have been inserted, judged by the bits that are set; `u64::MAX` when
@@ -304,7 +286,7 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     }
 
     /// Whether two filters can be combined.
-    fn compatible(&self, other: &Self) -> Result<(), Incompatible>
+    pub(crate) fn compatible(&self, other: &Self) -> Result<(), Incompatible>
     where
         H: Digester<T, K::Digest>,
     {
@@ -313,7 +295,8 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     }
 }
 
-impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
+/// For one thread to change.
+impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, K: Kernels> Bloom<T, H, Own<B>, K> {
     /// Inserts a key. `true` is proof that it is new; `false` says that
     /// [`contains`](Self::contains) would have answered `true` already.
     #[inline]
@@ -369,12 +352,21 @@ impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
         H: Digester<T, K::Digest>,
     {
         self.compatible(other)?;
-        for (word, other) in self.storage.words_mut().iter_mut().zip(other.words()) {
+        for (word, other) in self.storage.words_mut().iter_mut().zip(other.storage.words()) {
             *word |= other;
         }
         Ok(())
     }
 
+    /// The words: bit `i` of the filter is bit `i % 64` of word `i / 64`.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.storage.words()
+    }
+}
+
+/// For whoever has the filter for itself.
+impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
     /// Keeps only bits that both filters have. Keys inserted into both are still found, and most
     /// keys of only one are not: fewer than [`expected_rate`](Self::expected_rate) tells was true
     /// of the fuller one. It is not the filter of the keys in both, which has fewer bits still.
@@ -387,15 +379,17 @@ impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
         H: Digester<T, K::Digest>,
     {
         self.compatible(other)?;
-        for (word, other) in self.storage.words_mut().iter_mut().zip(other.words()) {
-            *word &= other;
+        for (word, other) in self.storage.words_mut().iter_mut().zip(other.storage.words()) {
+            word.store(word.load() & other.load());
         }
         Ok(())
     }
 
     /// Forgets all keys.
     pub fn clear(&mut self) {
-        self.storage.words_mut().fill(0);
+        for word in self.storage.words_mut() {
+            word.store(0);
+        }
     }
 }
 
@@ -406,7 +400,12 @@ impl<T: ?Sized, H, S: Storage, K: Kernels<Digest = Digest>> Filter for Bloom<T, 
     }
 }
 
-impl<T: ?Sized, H, S: StorageMut, K: Kernels<Digest = Digest>> Insert for Bloom<T, H, S, K> {
+impl<T, H, B, K> Insert for Bloom<T, H, Own<B>, K>
+where
+    T: ?Sized,
+    B: AsRef<[u64]> + AsMut<[u64]>,
+    K: Kernels<Digest = Digest>,
+{
     /// Never [`Full`].
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
@@ -414,11 +413,11 @@ impl<T: ?Sized, H, S: StorageMut, K: Kernels<Digest = Digest>> Insert for Bloom<
     }
 }
 
-impl<T, H, S, K> Union for Bloom<T, H, S, K>
+impl<T, H, B, K> Union for Bloom<T, H, Own<B>, K>
 where
     T: ?Sized,
     H: Digester<T>,
-    S: StorageMut,
+    B: AsRef<[u64]> + AsMut<[u64]>,
     K: Kernels<Digest = Digest>,
 {
     fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
@@ -427,12 +426,12 @@ where
 }
 
 /// Keys are inserted in batches; whether they were new is not told.
-impl<A, T, H, S, K> Extend<A> for Bloom<T, H, S, K>
+impl<A, T, H, B, K> Extend<A> for Bloom<T, H, Own<B>, K>
 where
     A: Borrow<T>,
     T: ?Sized,
     H: Digester<T, K::Digest>,
-    S: StorageMut,
+    B: AsRef<[u64]> + AsMut<[u64]>,
     K: Kernels,
 {
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
@@ -456,7 +455,8 @@ impl<T: ?Sized, H: Clone, S: Clone, K: Clone> Clone for Bloom<T, H, S, K> {
     }
 }
 
-/// Equal filters give equal answers: same bits, same hasher. Two sets of keys may have one filter.
+/// Equal filters give equal answers: same bits, same hasher. Two sets of keys may have one filter. Of
+/// filters that other threads are filling, it compares what it comes across.
 impl<T, H, S, K> PartialEq for Bloom<T, H, S, K>
 where
     T: ?Sized,
@@ -465,7 +465,8 @@ where
     K: Kernels,
 {
     fn eq(&self, other: &Self) -> bool {
-        self.compatible(other).is_ok() && self.words() == other.words()
+        let (words, others) = (self.storage.words().iter(), other.storage.words().iter());
+        self.compatible(other).is_ok() && words.map(Word::load).eq(others.map(Word::load))
     }
 }
 

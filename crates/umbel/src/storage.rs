@@ -1,10 +1,16 @@
-//! Where the words of a filter live: memory it owns, or an array that needs no allocator.
+//! Where the words of a filter live: memory it owns, or an array that needs no allocator; for one
+//! thread to change, or for many.
+//!
+//! | | one thread changes it | many threads do |
+//! |---|---|---|
+//! | in memory of its own | [`Heap`] | [`SharedHeap`] |
+//! | in an array | [`Array`] | [`SharedArray`] |
 //!
 //! A filter is written once and works on all of them. The traits are sealed: filters rely on a
 //! storage giving the same words every time.
 
 use crate::error::InvalidShape;
-use crate::parts::bits::AtomicU64;
+use crate::parts::bits::{AtomicU64, Word};
 
 #[cfg(feature = "alloc")]
 use crate::parts::alloc_zeroed::alloc_zeroed_words;
@@ -18,18 +24,21 @@ use sealed::Sealed;
 
 /// Words that can be read.
 pub trait Storage: Sealed {
+    /// `u64`, or its atomic twin.
+    type Word: Word;
+
     /// All of them.
-    fn words(&self) -> &[u64];
+    fn words(&self) -> &[Self::Word];
 }
 
-/// Words that can be changed.
+/// Words that whoever has the filter for itself can change.
 pub trait StorageMut: Storage {
     /// All of them.
-    fn words_mut(&mut self) -> &mut [u64];
+    fn words_mut(&mut self) -> &mut [Self::Word];
 }
 
 /// Storage that can be made for a number of words.
-pub trait Allocate: Sized {
+pub trait Allocate: StorageMut + Sized {
     /// Storage for `words` words, all zero.
     ///
     /// # Errors
@@ -38,101 +47,87 @@ pub trait Allocate: Sized {
     fn zeroed(words: u64) -> Result<Self, InvalidShape>;
 }
 
+/// Storage that can be made for any number of words.
+pub trait AnySize: Allocate {}
+
+/// Words that one thread at a time may change.
+#[derive(Clone, Debug)]
+pub struct Own<B>(pub(crate) B);
+
 /// Words that many threads may change at once.
-pub trait SharedStorage: Sealed {
-    /// All of them.
-    fn shared(&self) -> &[AtomicU64];
-}
+#[derive(Debug)]
+pub struct Shared<B>(pub(crate) B);
 
 /// Words in memory of their own.
 #[cfg(feature = "alloc")]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heap(Box<[u64]>);
+pub type Heap = Own<Box<[u64]>>;
 
+/// Words in memory of their own that many threads may change.
 #[cfg(feature = "alloc")]
-impl Sealed for Heap {}
+pub type SharedHeap = Shared<Box<[AtomicU64]>>;
 
-#[cfg(feature = "alloc")]
-impl Storage for Heap {
+/// Words in an array.
+pub type Array<const WORDS: usize> = Own<[u64; WORDS]>;
+
+/// Words in an array that many threads may change.
+pub type SharedArray<const WORDS: usize> = Shared<[AtomicU64; WORDS]>;
+
+impl<B> Sealed for Own<B> {}
+
+impl<B: AsRef<[u64]>> Storage for Own<B> {
+    type Word = u64;
+
     #[inline(always)]
     fn words(&self) -> &[u64] {
-        &self.0
+        self.0.as_ref()
     }
 }
 
-#[cfg(feature = "alloc")]
-impl StorageMut for Heap {
+impl<B: AsRef<[u64]> + AsMut<[u64]>> StorageMut for Own<B> {
     #[inline(always)]
     fn words_mut(&mut self) -> &mut [u64] {
-        &mut self.0
+        self.0.as_mut()
     }
+}
+
+impl<B> Sealed for Shared<B> {}
+
+impl<B: AsRef<[AtomicU64]>> Storage for Shared<B> {
+    type Word = AtomicU64;
+
+    #[inline(always)]
+    fn words(&self) -> &[AtomicU64] {
+        self.0.as_ref()
+    }
+}
+
+impl<B: AsRef<[AtomicU64]> + AsMut<[AtomicU64]>> StorageMut for Shared<B> {
+    #[inline(always)]
+    fn words_mut(&mut self) -> &mut [AtomicU64] {
+        self.0.as_mut()
+    }
+}
+
+fn out_of_memory(words: u64) -> InvalidShape {
+    InvalidShape::OutOfMemory { bytes: words.saturating_mul(8) }
 }
 
 #[cfg(feature = "alloc")]
 impl Allocate for Heap {
     fn zeroed(words: u64) -> Result<Self, InvalidShape> {
-        let len = usize::try_from(words).ok();
-        let memory = len.and_then(alloc_zeroed_words);
-        memory.map(Self).ok_or(InvalidShape::OutOfMemory { bytes: words.saturating_mul(8) })
+        let memory = usize::try_from(words).ok().and_then(alloc_zeroed_words);
+        memory.map(Self).ok_or_else(|| out_of_memory(words))
     }
 }
 
 #[cfg(feature = "alloc")]
-impl Heap {
-    /// These words, in memory of their own.
-    pub(crate) fn from_words(words: &mut dyn Iterator<Item = u64>) -> Self {
-        Self(words.collect())
-    }
-}
-
-impl<const WORDS: usize> Sealed for [u64; WORDS] {}
-
-impl<const WORDS: usize> Storage for [u64; WORDS] {
-    #[inline(always)]
-    fn words(&self) -> &[u64] {
-        self
-    }
-}
-
-impl<const WORDS: usize> StorageMut for [u64; WORDS] {
-    #[inline(always)]
-    fn words_mut(&mut self) -> &mut [u64] {
-        self
-    }
-}
-
-impl<const WORDS: usize> Allocate for [u64; WORDS] {
-    fn zeroed(words: u64) -> Result<Self, InvalidShape> {
-        if words == WORDS as u64 {
-            Ok([0; WORDS])
-        } else {
-            Err(InvalidShape::OutOfMemory { bytes: words.saturating_mul(8) })
-        }
-    }
-}
-
-/// Words in memory of their own that many threads may change at once.
-#[cfg(feature = "alloc")]
-#[derive(Debug)]
-pub struct SharedHeap(Box<[AtomicU64]>);
-
-#[cfg(feature = "alloc")]
-impl Sealed for SharedHeap {}
-
-#[cfg(feature = "alloc")]
-impl SharedStorage for SharedHeap {
-    #[inline(always)]
-    fn shared(&self) -> &[AtomicU64] {
-        &self.0
-    }
-}
+impl AnySize for Heap {}
 
 #[cfg(all(feature = "alloc", not(loom)))]
 impl Allocate for SharedHeap {
     fn zeroed(words: u64) -> Result<Self, InvalidShape> {
-        let len = usize::try_from(words).ok();
-        let memory = len.and_then(alloc_zeroed_words);
-        memory.map(Self).ok_or(InvalidShape::OutOfMemory { bytes: words.saturating_mul(8) })
+        let memory = usize::try_from(words).ok().and_then(alloc_zeroed_words);
+        memory.map(Self).ok_or_else(|| out_of_memory(words))
     }
 }
 
@@ -144,32 +139,22 @@ impl Allocate for SharedHeap {
     }
 }
 
-/// The same words, shared.
 #[cfg(feature = "alloc")]
-impl From<Heap> for SharedHeap {
-    fn from(words: Heap) -> Self {
-        Self(words.0.into_iter().map(AtomicU64::new).collect())
+impl AnySize for SharedHeap {}
+
+impl<const WORDS: usize> Allocate for Array<WORDS> {
+    fn zeroed(words: u64) -> Result<Self, InvalidShape> {
+        if words == WORDS as u64 { Ok(Self([0; WORDS])) } else { Err(out_of_memory(words)) }
     }
 }
 
 #[cfg(not(loom))]
-impl<const WORDS: usize> Sealed for [AtomicU64; WORDS] {}
-
-#[cfg(not(loom))]
-impl<const WORDS: usize> SharedStorage for [AtomicU64; WORDS] {
-    #[inline(always)]
-    fn shared(&self) -> &[AtomicU64] {
-        self
-    }
-}
-
-#[cfg(not(loom))]
-impl<const WORDS: usize> Allocate for [AtomicU64; WORDS] {
+impl<const WORDS: usize> Allocate for SharedArray<WORDS> {
     fn zeroed(words: u64) -> Result<Self, InvalidShape> {
         if words == WORDS as u64 {
-            Ok([const { AtomicU64::new(0) }; WORDS])
+            Ok(Self([const { AtomicU64::new(0) }; WORDS]))
         } else {
-            Err(InvalidShape::OutOfMemory { bytes: words.saturating_mul(8) })
+            Err(out_of_memory(words))
         }
     }
 }

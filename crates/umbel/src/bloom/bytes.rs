@@ -4,7 +4,8 @@ use super::{Bloom, Shape};
 use crate::error::InvalidBytes;
 use crate::format::{self, Restored, Stored};
 use crate::kernels::Digits;
-use crate::storage::{Allocate, StorageMut};
+use crate::parts::bits::Word;
+use crate::storage::Allocate;
 
 #[cfg(feature = "alloc")]
 use crate::storage::Storage;
@@ -18,17 +19,17 @@ impl<T: ?Sized, H: Stored, S: Storage> Bloom<T, H, S> {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let header = format::header(&self.shape, &self.hasher);
-        let words = self.words();
+        let words = self.storage.words();
         let mut bytes = Vec::with_capacity(format::HEADER + words.len() * 8 + format::TRAILER);
         bytes.extend_from_slice(&header);
-        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        bytes.extend(words.iter().flat_map(|word| word.load().to_le_bytes()));
         let checksum = format::payload_checksum(&header, &bytes[format::HEADER..]);
         bytes.extend_from_slice(&checksum.to_le_bytes());
         bytes
     }
 }
 
-impl<T: ?Sized, H: Stored, S: StorageMut + Allocate> Bloom<T, H, S> {
+impl<T: ?Sized, H: Stored, S: Allocate> Bloom<T, H, S> {
     /// The filter that [`to_bytes`](Self::to_bytes) wrote, with the hasher it was made with.
     ///
     /// # Errors
@@ -45,7 +46,7 @@ impl<T: ?Sized, H: Stored, S: StorageMut + Allocate> Bloom<T, H, S> {
         let words = filter.storage.words_mut();
         let (chunks, _) = parsed.payload.as_chunks();
         for (word, chunk) in words.iter_mut().zip(chunks) {
-            *word = u64::from_le_bytes(*chunk);
+            word.store(u64::from_le_bytes(*chunk));
         }
         if has_stray_bits(&parsed.shape, words) {
             return Err(InvalidBytes::Inconsistent);
@@ -54,7 +55,7 @@ impl<T: ?Sized, H: Stored, S: StorageMut + Allocate> Bloom<T, H, S> {
     }
 }
 
-impl<T: ?Sized, H: Restored, S: StorageMut + Allocate> Bloom<T, H, S> {
+impl<T: ?Sized, H: Restored, S: Allocate> Bloom<T, H, S> {
     /// The filter that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
@@ -68,15 +69,15 @@ impl<T: ?Sized, H: Restored, S: StorageMut + Allocate> Bloom<T, H, S> {
 }
 
 /// Whether a bit is set that no position names.
-fn has_stray_bits(shape: &Shape, words: &[u64]) -> bool {
+fn has_stray_bits<W: Word>(shape: &Shape, words: &[W]) -> bool {
     let used = shape.bits() % 64;
-    used != 0 && words.last().is_some_and(|last| last >> used != 0)
+    used != 0 && words.last().is_some_and(|last| last.load() >> used != 0)
 }
 
 #[cfg(feature = "serde")]
 mod serde {
     use super::{Bloom, Restored, Storage, Stored};
-    use crate::storage::{Allocate, StorageMut};
+    use crate::storage::Allocate;
     use alloc::vec::Vec;
     use core::fmt;
     use core::marker::PhantomData;
@@ -91,7 +92,7 @@ mod serde {
     }
 
     /// Through [`from_bytes`](Bloom::from_bytes), with all its checks.
-    impl<'de, T: ?Sized, H: Restored, S: StorageMut + Allocate> Deserialize<'de> for Bloom<T, H, S> {
+    impl<'de, T: ?Sized, H: Restored, S: Allocate> Deserialize<'de> for Bloom<T, H, S> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             deserializer.deserialize_bytes(Bytes(PhantomData))
         }
@@ -99,7 +100,7 @@ mod serde {
 
     struct Bytes<F>(PhantomData<F>);
 
-    impl<'de, T: ?Sized, H: Restored, S: StorageMut + Allocate> Visitor<'de> for Bytes<Bloom<T, H, S>> {
+    impl<'de, T: ?Sized, H: Restored, S: Allocate> Visitor<'de> for Bytes<Bloom<T, H, S>> {
         type Value = Bloom<T, H, S>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

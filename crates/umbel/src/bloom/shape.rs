@@ -238,6 +238,18 @@ impl Shape {
         }
     }
 
+    /// As [`for_words`](Self::for_words).
+    ///
+    /// # Panics
+    ///
+    /// Where that gives an error.
+    pub(crate) const fn for_array<const WORDS: usize>(items: u64, rate: f64) -> Self {
+        match Self::for_words::<WORDS>(items, rate) {
+            Ok(shape) => shape,
+            Err(_) => panic!("the rate must be above 0 and below 1, and the words enough for it"),
+        }
+    }
+
     /// Whether the bits of two filters mean the same, given the check values of their hashers and
     /// of their kernels.
     pub(crate) fn compatible(

@@ -13,10 +13,13 @@ use core::sync::atomic::Ordering::Relaxed;
 #[cfg(loom)]
 use loom::sync::atomic::Ordering::Relaxed;
 
-/// 64 bits that can be read.
-pub(crate) trait Word {
+/// 64 bits.
+pub trait Word {
     /// The bits now.
     fn load(&self) -> u64;
+
+    /// Other bits in their place.
+    fn store(&mut self, bits: u64);
 }
 
 impl Word for u64 {
@@ -24,12 +27,22 @@ impl Word for u64 {
     fn load(&self) -> u64 {
         *self
     }
+
+    #[inline(always)]
+    fn store(&mut self, bits: u64) {
+        *self = bits;
+    }
 }
 
 impl Word for AtomicU64 {
     #[inline(always)]
     fn load(&self) -> u64 {
         AtomicU64::load(self, Relaxed)
+    }
+
+    #[inline(always)]
+    fn store(&mut self, bits: u64) {
+        AtomicU64::store(self, bits, Relaxed);
     }
 }
 
