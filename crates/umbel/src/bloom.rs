@@ -328,17 +328,21 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, K: Kernels> Bloom<T, H, Own<B
         A: Borrow<T>,
         H: Digester<T, K::Digest>,
     {
+        assert_eq!(keys.len(), fresh.len(), "one answer for each key");
         let digest = |key: &A| self.hasher.digest(key.borrow());
         let table = Table::to_change(self.storage.words_mut(), self.shape.bits());
-        insert_batch(table, self.shape.probes(), &self.kernels, keys, digest, fresh);
+        let told = |number: usize, answer| fresh[number] = answer;
+        insert_batch(table, self.shape.probes(), &self.kernels, keys, digest, told);
     }
 
     /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
     #[inline]
     pub fn insert_digests(&mut self, digests: &[K::Digest], fresh: &mut [bool]) {
+        assert_eq!(digests.len(), fresh.len(), "one answer for each digest");
         let table = Table::to_change(self.storage.words_mut(), self.shape.bits());
         let probes = self.shape.probes();
-        insert_batch(table, probes, &self.kernels, digests, |digest| *digest, fresh);
+        let told = |number: usize, answer| fresh[number] = answer;
+        insert_batch(table, probes, &self.kernels, digests, |digest| *digest, told);
     }
 
     /// Makes this the filter of all keys that were inserted into either of the two: the same bits
@@ -436,9 +440,9 @@ where
 {
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
         let Self { shape, hasher, kernels, storage, .. } = self;
-        digest_in_batches(hasher, keys, |digests, fresh| {
+        digest_in_batches(hasher, keys, |digests| {
             let table = Table::to_change(storage.words_mut(), shape.bits());
-            insert_batch(table, shape.probes(), kernels, digests, |digest| *digest, fresh);
+            insert_batch(table, shape.probes(), kernels, digests, |digest| *digest, |_, _| ());
         });
     }
 }

@@ -147,7 +147,7 @@ impl<W: Word, K: Kernels> Pipeline<'_, W, K> {
     }
 }
 
-/// As [`insert`] for each key, in their order.
+/// As [`insert`] for each key, in their order; `told` takes the number of the key and the answer.
 #[inline]
 pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
     mut table: Table<V>,
@@ -155,35 +155,34 @@ pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
     kernels: &K,
     keys: &[A],
     digest: impl Fn(&A) -> K::Digest,
-    fresh: &mut [bool],
+    mut told: impl FnMut(usize, bool),
 ) {
     /// Every word is fetched, so fewer keys fill the queue of the memory system.
     const LANES: usize = 16;
-    assert_eq!(keys.len(), fresh.len(), "one answer for each key");
     if table.bytes() <= CACHED {
-        for (key, fresh) in keys.iter().zip(fresh) {
-            *fresh = insert(&mut table, probes, kernels, digest(key));
+        for (number, key) in keys.iter().enumerate() {
+            told(number, insert(&mut table, probes, kernels, digest(key)));
         }
         return;
     }
     let Some(first) = keys.first() else { return };
     let mut digests = [digest(first); LANES];
-    for (keys, fresh) in keys.chunks(LANES).zip(fresh.chunks_mut(LANES)) {
+    for (group, keys) in keys.chunks(LANES).enumerate() {
         for (slot, key) in digests.iter_mut().zip(keys) {
             *slot = digest(key);
             table.fetch_to_set(probes, kernels, *slot);
         }
-        for (&digest, fresh) in digests.iter().zip(fresh) {
-            *fresh = insert_fetched(&mut table, probes, kernels, digest);
+        for (lane, &digest) in digests[..keys.len()].iter().enumerate() {
+            told(group * LANES + lane, insert_fetched(&mut table, probes, kernels, digest));
         }
     }
 }
 
-/// Digests keys as they come and hands the digests on in batches, with room for as many answers.
+/// Digests keys as they come and hands the digests on in batches.
 pub(crate) fn digest_in_batches<T, A, H, D>(
     hasher: &H,
     keys: impl IntoIterator<Item = A>,
-    mut take: impl FnMut(&[D], &mut [bool]),
+    mut take: impl FnMut(&[D]),
 ) where
     T: ?Sized,
     A: Borrow<T>,
@@ -198,6 +197,6 @@ pub(crate) fn digest_in_batches<T, A, H, D>(
             *slot = hasher.digest(key.borrow());
             len += 1;
         }
-        take(&digests[..len], &mut [false; LANES][..len]);
+        take(&digests[..len]);
     }
 }

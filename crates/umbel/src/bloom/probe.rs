@@ -107,9 +107,9 @@ pub(super) fn insert_fetched<V: SetBit, K: Kernels>(
     kernels: &K,
     digest: K::Digest,
 ) -> bool {
-    let (mut walk, mut fresh) = (kernels.start(digest), 0);
+    let (mut walk, mut set_before) = (kernels.start(digest), 0);
     for _ in 0..probes {
-        fresh |= table.set(kernels, &mut walk);
+        set_before += u32::from(table.set(kernels, &mut walk));
     }
-    fresh != 0
+    set_before < probes
 }

@@ -68,10 +68,10 @@ impl<V: SetBit> Table<V> {
         Self { words, bits }
     }
 
-    /// Sets the next bit of a walk; 0 if it was set before, something else if not.
+    /// Sets the next bit of a walk; whether it was set before.
     #[inline(always)]
     #[allow(unsafe_code, reason = "native positions need no check")]
-    pub(crate) fn set<K: Kernels>(&mut self, kernels: &K, walk: &mut K::Walk) -> u64 {
+    pub(crate) fn set<K: Kernels>(&mut self, kernels: &K, walk: &mut K::Walk) -> bool {
         let bit = kernels.step(walk, self.bits);
         if in_range::<K>() {
             // SAFETY: `bit` is below `bits`, which is at most 64 times the number of words.

@@ -84,8 +84,8 @@ pub(crate) trait SetBit {
     /// The words.
     fn words(&self) -> &[Self::Word];
 
-    /// Sets the bits of `mask` in a word; 0 if they were set before, something else if not.
-    fn set_in(&mut self, word: usize, mask: u64) -> u64;
+    /// Sets the bit of `mask` in a word; whether it was set before.
+    fn set_in(&mut self, word: usize, mask: u64) -> bool;
 
     /// As [`set_in`](Self::set_in), without asking whether there is such a word.
     ///
@@ -93,11 +93,11 @@ pub(crate) trait SetBit {
     ///
     /// `word` must be below the number of words.
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
-    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64;
+    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> bool;
 
-    /// Sets a bit; 0 if it was set before, something else if not.
+    /// Sets a bit; whether it was set before.
     #[inline(always)]
-    fn set(&mut self, bit: u64) -> u64 {
+    fn set(&mut self, bit: u64) -> bool {
         self.set_in(word_of(bit), 1 << (bit & 63))
     }
 
@@ -108,7 +108,7 @@ pub(crate) trait SetBit {
     /// `bit` must be below 64 times the number of words.
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
-    unsafe fn set_unchecked(&mut self, bit: u64) -> u64 {
+    unsafe fn set_unchecked(&mut self, bit: u64) -> bool {
         debug_assert!(word_of(bit) < self.words().len());
         // SAFETY: the word of a bit below 64 times the number of words is one of them.
         unsafe { self.set_in_unchecked(word_of(bit), 1 << (bit & 63)) }
@@ -128,13 +128,13 @@ impl SetBit for &mut [u64] {
     }
 
     #[inline(always)]
-    fn set_in(&mut self, word: usize, mask: u64) -> u64 {
+    fn set_in(&mut self, word: usize, mask: u64) -> bool {
         add(&mut self[word], mask)
     }
 
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
-    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64 {
+    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> bool {
         // SAFETY: the caller gives the number of one of the words.
         add(unsafe { self.get_unchecked_mut(word) }, mask)
     }
@@ -145,12 +145,11 @@ impl SetBit for &mut [u64] {
     }
 }
 
-/// Sets the bits of `mask`; those of them that were not set before.
 #[inline(always)]
-fn add(word: &mut u64, mask: u64) -> u64 {
+fn add(word: &mut u64, mask: u64) -> bool {
     let before = *word;
     *word = before | mask;
-    mask & !before
+    before & mask != 0
 }
 
 /// Other threads may be setting bits too.
@@ -164,13 +163,13 @@ impl SetBit for &[AtomicU64] {
     }
 
     #[inline(always)]
-    fn set_in(&mut self, word: usize, mask: u64) -> u64 {
+    fn set_in(&mut self, word: usize, mask: u64) -> bool {
         add_shared(&self[word], mask)
     }
 
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
-    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64 {
+    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> bool {
         // SAFETY: the caller gives the number of one of the words.
         add_shared(unsafe { self.get_unchecked(word) }, mask)
     }
@@ -181,11 +180,10 @@ impl SetBit for &[AtomicU64] {
     }
 }
 
-/// Sets a bit while others do; 0 if it was set before. In this form the compiler has one locked
-/// instruction for it.
+/// In this form the compiler has one locked instruction for it.
 #[inline(always)]
-fn add_shared(word: &AtomicU64, mask: u64) -> u64 {
-    u64::from(word.fetch_or(mask, Relaxed) & mask == 0)
+fn add_shared(word: &AtomicU64, mask: u64) -> bool {
+    word.fetch_or(mask, Relaxed) & mask != 0
 }
 
 /// Starts to load the word of a bit.
