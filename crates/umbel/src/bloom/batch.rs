@@ -1,8 +1,8 @@
 //! Many keys: ask for their words before the first one is needed.
 //!
 //! A look-up of an absent key ends after two positions on average, so fetching all its words would
-//! be waste, and a present key needs them all. Keys therefore go through in groups, three groups at
-//! a time:
+//! be waste, and a present key needs them all. Keys to look up therefore go through in groups, three
+//! groups at a time:
 //!
 //! ```text
 //!     group n       digest the keys, fetch their first words
@@ -10,7 +10,8 @@
 //!     group n - 2   test the rest
 //! ```
 //!
-//! While nearly all keys turn out to be present, all their words are fetched at once.
+//! While nearly all keys turn out to be present, all their words are fetched at once. Keys to insert
+//! need all their words anyway, and go one by one, some keys behind the fetching.
 
 use super::probe::{FIRST, contains, insert, insert_fetched, rest_set, three_set};
 use super::table::Table;
@@ -46,18 +47,37 @@ pub(crate) fn contains_batch<W: Word, K: Kernels, A>(
     let Some(first) = groups.next() else { return };
     let pipeline = Pipeline { table, probes, kernels };
     let blank = digest(&first[0]);
-    let mut coming = [Group { digests: [blank; LANES], len: 0, all: false }; 2];
+    // Two of each, taking turns.
+    let mut coming = [Group { digests: [blank; LANES], all: false }; 2];
     let mut left = [Left { walks: [(0, kernels.start(blank)); LANES], len: 0 }; 2];
-    pipeline.fetch(&mut coming[0], first, &digest);
+    for (slot, key) in coming[0].digests.iter_mut().zip(first) {
+        *slot = digest(key);
+        pipeline.fetch(*slot, false);
+    }
     let mut before: &mut [bool] = &mut [];
     for (turn, found) in found.chunks_mut(LANES).enumerate() {
-        let (this, next) = (turn % 2, (turn + 1) % 2);
-        pipeline.fetch(&mut coming[next], groups.next().unwrap_or_default(), &digest);
-        pipeline.test(&coming[this], &mut left[this], found);
-        pipeline.settle(&left[next], before);
+        let [even, odd] = &mut coming;
+        let (this, next) = if turn % 2 == 0 { (even, odd) } else { (odd, even) };
+        let [even, odd] = &mut left;
+        let (left, left_before) = if turn % 2 == 0 { (even, odd) } else { (odd, even) };
+        let mut keys = groups.next().unwrap_or_default().iter();
+        left.len = 0;
+        for (lane, found) in found.iter_mut().enumerate() {
+            if let Some(key) = keys.next() {
+                next.digests[lane] = digest(key);
+                pipeline.fetch(next.digests[lane], next.all);
+            }
+            *found = if this.all {
+                contains(table, probes, kernels, this.digests[lane])
+            } else {
+                pipeline.test(this.digests[lane], lane, left)
+            };
+        }
+        pipeline.fetch_rest(left);
+        pipeline.settle(left_before, before);
         let present: usize = found.iter().map(|&found| usize::from(found)).sum();
-        coming[this].all = present * 3 > LANES * 2;
-        (left[next].len, before) = (0, found);
+        this.all = present * 3 > LANES * 2;
+        (left_before.len, before) = (0, found);
     }
     for left in &left {
         pipeline.settle(left, before);
@@ -68,7 +88,6 @@ pub(crate) fn contains_batch<W: Word, K: Kernels, A>(
 #[derive(Clone, Copy)]
 struct Group<D> {
     digests: [D; LANES],
-    len: usize,
     /// Whether to fetch all their words, or only the first.
     all: bool,
 }
@@ -89,55 +108,42 @@ struct Pipeline<'a, W, K> {
 }
 
 impl<W: Word, K: Kernels> Pipeline<'_, W, K> {
-    /// Digests up to [`LANES`] keys and fetches their words.
+    /// Fetches the first words of a key, or all.
     #[inline(always)]
-    fn fetch<A>(
-        &self,
-        group: &mut Group<K::Digest>,
-        keys: &[A],
-        digest: &impl Fn(&A) -> K::Digest,
-    ) {
-        group.len = keys.len();
-        for (slot, key) in group.digests.iter_mut().zip(keys) {
-            *slot = digest(key);
-            let mut walk = self.kernels.start(*slot);
-            for _ in 0..FIRST {
+    fn fetch(&self, digest: K::Digest, all: bool) {
+        let mut walk = self.kernels.start(digest);
+        for _ in 0..FIRST {
+            self.table.fetch(self.kernels, &mut walk);
+        }
+        if all {
+            for _ in FIRST..self.probes {
                 self.table.fetch(self.kernels, &mut walk);
             }
-            if group.all {
-                for _ in FIRST..self.probes {
-                    self.table.fetch(self.kernels, &mut walk);
-                }
-            }
         }
     }
 
-    /// Answers `false` for the keys whose words say so, and `true` for those that are left.
+    /// `false` if the first words of a key say so. Else it is left, packed to the front without a
+    /// branch.
     #[inline(always)]
-    fn test(&self, group: &Group<K::Digest>, left: &mut Left<K::Walk>, found: &mut [bool]) {
-        let Self { table, probes, kernels } = *self;
-        left.len = 0;
-        if group.all {
-            for (&digest, found) in group.digests.iter().zip(found) {
-                *found = contains(table, probes, kernels, digest);
-            }
-            return;
-        }
-        // Keys that are left are packed to the front without a branch.
-        for (lane, (&digest, found)) in group.digests.iter().zip(found).enumerate() {
-            let mut walk = kernels.start(digest);
-            *found = three_set(table, kernels, &mut walk);
-            left.walks[left.len % LANES] = (lane as u8, walk);
-            left.len += usize::from(*found);
-        }
+    fn test(&self, digest: K::Digest, lane: usize, left: &mut Left<K::Walk>) -> bool {
+        let mut walk = self.kernels.start(digest);
+        let found = three_set(self.table, self.kernels, &mut walk);
+        left.walks[left.len % LANES] = (lane as u8, walk);
+        left.len += usize::from(found);
+        found
+    }
+
+    /// Fetches the rest of the words for the keys that are left.
+    #[inline(always)]
+    fn fetch_rest(&self, left: &Left<K::Walk>) {
         for &(_, mut walk) in &left.walks[..left.len] {
-            for _ in FIRST..probes {
-                table.fetch(kernels, &mut walk);
+            for _ in FIRST..self.probes {
+                self.table.fetch(self.kernels, &mut walk);
             }
         }
     }
 
-    /// Answers for those that were left.
+    /// Answers for the keys that were left.
     #[inline(always)]
     fn settle(&self, left: &Left<K::Walk>, found: &mut [bool]) {
         let rest = self.probes - FIRST;
@@ -157,8 +163,8 @@ pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
     digest: impl Fn(&A) -> K::Digest,
     mut told: impl FnMut(usize, bool),
 ) {
-    /// Every word is fetched, so fewer keys fill the queue of the memory system.
-    const LANES: usize = 16;
+    /// How many keys the fetching is ahead of the inserting.
+    const AHEAD: usize = 16;
     if table.bytes() <= CACHED {
         for (number, key) in keys.iter().enumerate() {
             told(number, insert(&mut table, probes, kernels, digest(key)));
@@ -166,14 +172,18 @@ pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
         return;
     }
     let Some(first) = keys.first() else { return };
-    let mut digests = [digest(first); LANES];
-    for (group, keys) in keys.chunks(LANES).enumerate() {
-        for (slot, key) in digests.iter_mut().zip(keys) {
+    let mut ring = [digest(first); AHEAD];
+    for (slot, key) in ring.iter_mut().zip(keys) {
+        *slot = digest(key);
+        table.fetch_to_set(probes, kernels, *slot);
+    }
+    let mut coming = keys.iter().skip(AHEAD);
+    for number in 0..keys.len() {
+        let slot = &mut ring[number % AHEAD];
+        told(number, insert_fetched(&mut table, probes, kernels, *slot));
+        if let Some(key) = coming.next() {
             *slot = digest(key);
             table.fetch_to_set(probes, kernels, *slot);
-        }
-        for (lane, &digest) in digests[..keys.len()].iter().enumerate() {
-            told(group * LANES + lane, insert_fetched(&mut table, probes, kernels, digest));
         }
     }
 }
