@@ -41,7 +41,7 @@ pub(crate) fn alloc_zeroed_words<W: Zeroable>(len: usize) -> Option<Box<[W]>> {
 
 /// Pages of 2 MiB instead of 4 KiB, where the kernel has them to give: a filter of 12 MB then needs
 /// six entries of the address cache instead of three thousand. At ten million keys that makes
-/// batches of look-ups about a tenth faster (`docs/measurements.md`).
+/// batches up to a tenth faster (`docs/measurements.md`).
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 mod huge_pages {
     const PAGE: usize = 2 << 20;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use umbel::bloom::Shape;
 use umbel::hash::{Digest, Digester};
 use umbel::{ArrayBloomFilter, AtomicBloomFilter, BloomFilter, Keyed, Portable};
+use umbel_laws::split_mix;
 
 /// What happens to a filter.
 #[derive(Clone, Debug)]
@@ -192,5 +193,48 @@ proptest! {
         filter.extend([text.clone()]);
         filter.extend([text.as_str()]);
         prop_assert!(filter.contains(text.as_str()));
+    }
+}
+
+/// Filters of more than 2 MiB answer batches by another road than small ones.
+#[test]
+fn large_filters_answer_batches_as_single_calls_do() {
+    let words = (3 << 20) / 8;
+    for probes in [1, 2, 3, 4, 7, 11, 12, 64] {
+        let shape = Shape::with(1, words * 64 - 1, probes).unwrap();
+        let mut plain = BloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+        let shared = AtomicBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+        // About half of the bits, so that absent keys are left at every position.
+        let inserted = words * 44 / u64::from(probes);
+        let keys: Vec<u64> = (0..inserted).collect();
+        let mut fresh = [vec![false; keys.len()], vec![false; keys.len()]];
+        plain.insert_batch(&keys, &mut fresh[0]);
+        shared.insert_batch(&keys, &mut fresh[1]);
+        let mut one_by_one = BloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+        let expected: Vec<bool> = keys.iter().map(|key| one_by_one.insert(key)).collect();
+        assert!(fresh[0] == expected && fresh[1] == expected, "{probes} probes");
+        assert!(plain == one_by_one && shared.snapshot() == one_by_one);
+        let mut extended = BloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+        extended.extend(&keys);
+        assert!(extended == plain);
+        // Stretches of present keys, of absent ones and of both, of every length up to four groups.
+        for len in (0..=130).chain([1_000, 5_000]) {
+            for pattern in 0..4 {
+                let key = |i: u64| match pattern {
+                    0 => split_mix(i) % inserted,
+                    1 => inserted + i,
+                    2 => split_mix(i) % (2 * inserted),
+                    _ if i / 100 % 2 == 0 => i,
+                    _ => inserted + i,
+                };
+                let keys: Vec<u64> = (0..len).map(key).collect();
+                let expected: Vec<bool> = keys.iter().map(|key| plain.contains(key)).collect();
+                let mut found = vec![pattern == 1; keys.len()];
+                plain.contains_batch(&keys, &mut found);
+                assert!(found == expected, "{probes} probes, {len} keys, pattern {pattern}");
+                shared.contains_batch(&keys, &mut found);
+                assert!(found == expected, "shared: {probes} probes, {len} keys");
+            }
+        }
     }
 }
