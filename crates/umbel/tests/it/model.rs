@@ -224,7 +224,7 @@ fn large_filters_answer_batches_as_single_calls_do() {
                     0 => split_mix(i) % inserted,
                     1 => inserted + i,
                     2 => split_mix(i) % (2 * inserted),
-                    _ if i / 100 % 2 == 0 => i,
+                    _ if (i / 100).is_multiple_of(2) => i,
                     _ => inserted + i,
                 };
                 let keys: Vec<u64> = (0..len).map(key).collect();
