@@ -1,0 +1,178 @@
+//! The laws themselves, put to the test: an exact multiset obeys them all, and every broken promise
+//! below breaks a law.
+
+use std::collections::HashMap;
+use umbel_laws::{
+    Pattern, Removes, Saves, Subject, Trial, Unites, no_false_negatives, rate_within,
+    refuses_incompatible, remove_undoes_insert, round_trips, split_mix, survives_any_bytes,
+    union_contains_both,
+};
+
+/// What is wrong with a subject.
+const NOTHING: u8 = 0;
+const LOSES_A_KEY: u8 = 1;
+const FINDS_TOO_MUCH: u8 = 2;
+const TELLS_A_WRONG_RATE: u8 = 3;
+const SAYS_NEW_TWICE: u8 = 4;
+const REMOVES_A_STRANGER: u8 = 5;
+const REMOVES_EVERYTHING: u8 = 6;
+const UNITES_ANYTHING: u8 = 7;
+const FORGETS_ITS_SIDE: u8 = 8;
+const LOADS_ANYTHING: u8 = 9;
+const SAVES_ALL_BUT_ONE: u8 = 10;
+const FINDS_EVERYTHING: u8 = 11;
+
+/// An exact multiset that lies about some absent keys, at exactly the rate promised, unless `WRONG`
+/// says what else is wrong with it.
+struct Exact<const WRONG: u8> {
+    capacity: u64,
+    rate: f64,
+    seed: u64,
+    keys: HashMap<u64, u64>,
+}
+
+impl<const WRONG: u8> Exact<WRONG> {
+    /// Absent keys that are found, chosen by a hash.
+    fn mistaken(&self, key: u64) -> bool {
+        let rate = if WRONG == FINDS_TOO_MUCH { self.rate * 1.5 } else { self.rate };
+        !self.keys.is_empty() && (split_mix(key ^ self.seed << 48) as f64) < rate * 2_f64.powi(64)
+    }
+
+    fn plan(&self) -> (u64, f64, u64) {
+        (self.capacity, self.rate, self.seed)
+    }
+}
+
+impl<const WRONG: u8> Subject for Exact<WRONG> {
+    fn make(capacity: u64, rate: f64, seed: u64) -> Self {
+        Self { capacity, rate, seed, keys: HashMap::new() }
+    }
+
+    fn insert(&mut self, key: u64) -> bool {
+        let fresh = !self.contains(key);
+        *self.keys.entry(key).or_default() += 1;
+        fresh || WRONG == SAYS_NEW_TWICE
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        if WRONG == LOSES_A_KEY && key.is_multiple_of(17) && self.keys.len() > 90 {
+            return false;
+        }
+        WRONG == FINDS_EVERYTHING || self.keys.contains_key(&key) || self.mistaken(key)
+    }
+
+    fn rate_now(&self) -> f64 {
+        if WRONG == TELLS_A_WRONG_RATE { self.rate * 0.8 } else { self.rate }
+    }
+}
+
+impl<const WRONG: u8> Removes for Exact<WRONG> {
+    fn remove(&mut self, key: u64) -> bool {
+        if WRONG == REMOVES_A_STRANGER
+            && let Some(&stranger) = self.keys.keys().next()
+        {
+            return self.keys.remove(&stranger).is_some();
+        }
+        let Some(count) = self.keys.get_mut(&key) else { return self.mistaken(key) };
+        *count -= 1;
+        if *count == 0 {
+            self.keys.remove(&key);
+        }
+        if WRONG == REMOVES_EVERYTHING {
+            self.keys.clear();
+        }
+        true
+    }
+}
+
+impl<const WRONG: u8> Unites for Exact<WRONG> {
+    fn unite(&mut self, other: &Self) -> Result<(), String> {
+        if self.plan() != other.plan() && WRONG != UNITES_ANYTHING {
+            return Err("they do not fit".into());
+        }
+        if WRONG == FORGETS_ITS_SIDE {
+            self.keys.clear();
+        }
+        self.keys.extend(&other.keys);
+        Ok(())
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self.plan() == other.plan()
+            && self.keys.len() == other.keys.len()
+            && self.keys.keys().all(|key| other.keys.contains_key(key))
+    }
+}
+
+impl<const WRONG: u8> Saves for Exact<WRONG> {
+    fn save(&self) -> Vec<u8> {
+        let mut keys: Vec<u64> = self.keys.keys().copied().collect();
+        keys.sort_unstable();
+        if WRONG == SAVES_ALL_BUT_ONE {
+            keys.pop();
+        }
+        let mut words = vec![self.capacity, self.rate.to_bits(), self.seed];
+        words.extend(keys);
+        words.push(checksum(&words));
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        let (words, rest) = bytes.as_chunks();
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let [capacity, rate, seed, keys @ .., sum] = &words[..] else {
+            return Err("too short".into());
+        };
+        let body = &words[..words.len() - 1];
+        if WRONG != LOADS_ANYTHING && (!rest.is_empty() || *sum != checksum(body)) {
+            return Err("damaged".into());
+        }
+        let keys = keys.iter().map(|&key| (key, 1)).collect();
+        Ok(Self { capacity: *capacity, rate: f64::from_bits(*rate), seed: *seed, keys })
+    }
+}
+
+fn checksum(words: &[u64]) -> u64 {
+    words.iter().fold(words.len() as u64, |sum, word| split_mix(sum ^ word))
+}
+
+const TRIAL: Trial =
+    Trial { items: 100, rate: 0.01, pattern: Pattern::Random, seeds: 10, queries: 200_000 };
+
+#[test]
+fn an_exact_multiset_obeys_every_law() {
+    for items in [1, 2, 100, 1_000] {
+        no_false_negatives::<Exact<NOTHING>>(items, 0.01);
+        remove_undoes_insert::<Exact<NOTHING>>(items, 0.01);
+        union_contains_both::<Exact<NOTHING>>(items, 0.01);
+        refuses_incompatible::<Exact<NOTHING>>(items, 0.01);
+    }
+    rate_within::<Exact<NOTHING>>(TRIAL);
+    round_trips::<Exact<NOTHING>>(100, 0.01);
+    survives_any_bytes::<Exact<NOTHING>>(30, 0.01);
+}
+
+/// One test for every broken promise: what is wrong, the law that notices, and its words.
+macro_rules! noticed {
+    ($($name:ident: $wrong:ident => $law:ident($($argument:expr),*), $words:literal;)*) => {$(
+        #[test]
+        #[should_panic(expected = $words)]
+        fn $name() {
+            $law::<Exact<$wrong>>($($argument),*);
+        }
+    )*};
+}
+
+noticed! {
+    a_lost_key_is_noticed: LOSES_A_KEY => no_false_negatives(100, 0.01), "lost";
+    a_key_that_is_new_twice_is_noticed: SAYS_NEW_TWICE => no_false_negatives(1_000, 0.01), "insertion";
+    finding_everything_is_noticed: FINDS_EVERYTHING => no_false_negatives(100, 0.01), "absent keys";
+    finding_too_much_is_noticed: FINDS_TOO_MUCH => rate_within(TRIAL), "off its prediction";
+    a_wrong_prediction_is_noticed: TELLS_A_WRONG_RATE => rate_within(TRIAL), "off its prediction";
+    a_removed_stranger_is_noticed: REMOVES_A_STRANGER => remove_undoes_insert(100, 0.01), "lost";
+    removing_everything_is_noticed: REMOVES_EVERYTHING => remove_undoes_insert(100, 0.01), "lost";
+    uniting_anything_is_noticed: UNITES_ANYTHING => refuses_incompatible(100, 0.01), "capacity";
+    a_union_that_forgets_is_noticed: FORGETS_ITS_SIDE => union_contains_both(100, 0.01), "lost";
+    loading_anything_is_noticed: LOADS_ANYTHING => survives_any_bytes(30, 0.01), "accepted";
+    a_key_lost_on_the_way_is_noticed: SAVES_ALL_BUT_ONE => round_trips(100, 0.01), "came back";
+}
