@@ -10,14 +10,14 @@
 //! |---|---|---|---|---|---|
 //! | 1.44 log2(1/rate): 9.6 at 1 % | about 3 absent, log2(1/rate) present | no | yes | no | no |
 //!
-//! Choose it when filters are united, when the rate must be exact, or when its plain bits are
-//! shared with others. Prefer a blocked filter where speed counts for more than 2 % of space.
+//! Choose it when a set only grows, when filters are united, or when its plain bits are shared with
+//! others. Prefer [`atomic`](crate::atomic) when many threads fill it.
 //!
 //! # Where it breaks
 //!
 //! Past its capacity it goes on without a word, at a rising rate: 1 % becomes 16 % at twice the
-//! items planned. [`Bloom::expected_rate`] tells the rate now. Keys cannot be removed. Whoever knows the
-//! seed can choose keys that fill it in two thirds of the time: see [`Keyed`](crate::Keyed).
+//! items planned. [`Bloom::expected_rate`] tells the rate now. Keys cannot be removed. Whoever knows
+//! the seed can choose keys that make it 7.7 % at capacity already: see [`Keyed`](crate::Keyed).
 //!
 //! # Reference
 //!
@@ -49,8 +49,7 @@ use crate::error::{Full, Incompatible, InvalidShape};
 use crate::filter::{Filter, Insert, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::kernels::{Digits, Kernels};
-use crate::parts::bits;
-use crate::parts::bits::Word;
+use crate::parts::bits::{self, Word};
 use crate::storage::{Allocate, AnySize, Array, Own, Storage, StorageMut};
 use core::borrow::Borrow;
 use core::fmt;
@@ -371,9 +370,10 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, K: Kernels> Bloom<T, H, Own<B
 
 /// For whoever has the filter for itself.
 impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
-    /// Keeps only bits that both filters have. Keys inserted into both are still found, and most
-    /// keys of only one are not: fewer than [`expected_rate`](Self::expected_rate) tells was true
-    /// of the fuller one. It is not the filter of the keys in both, which has fewer bits still.
+    /// Keeps only the bits that both filters have. Keys that were inserted into both are still
+    /// found; of the others no more are found than either filter found before. It is not the filter
+    /// of the keys in both, which would have fewer bits still, so its
+    /// [`estimated_len`](Self::estimated_len) is too high.
     ///
     /// # Errors
     ///
