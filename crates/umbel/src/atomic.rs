@@ -32,7 +32,7 @@
 //! assert!((0..2_000).all(|key| seen.contains(&key)));
 //! ```
 
-use crate::bloom::{Bloom, Table, digest_in_batches, insert, insert_batch};
+use crate::bloom::{Bloom, Table, digest_in_batches, extend_batch, insert, insert_batch};
 use crate::error::{Full, Incompatible};
 use crate::filter::{Insert, Union};
 use crate::hash::{Digest, Digester, Portable};
@@ -126,21 +126,17 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, K: Kernels> Bloom<T, H, Shared<B>, K> 
         A: Borrow<T>,
         H: Digester<T, K::Digest>,
     {
-        assert_eq!(keys.len(), fresh.len(), "one answer for each key");
         let digest = |key: &A| self.hasher.digest(key.borrow());
         let table = Table::to_change(self.storage.words(), self.shape.bits());
-        let told = |number: usize, answer| fresh[number] = answer;
-        insert_batch(table, self.shape.probes(), &self.kernels, keys, digest, told);
+        insert_batch(table, self.shape.probes(), &self.kernels, keys, digest, fresh);
     }
 
     /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
     #[inline]
     pub fn insert_digests(&self, digests: &[K::Digest], fresh: &mut [bool]) {
-        assert_eq!(digests.len(), fresh.len(), "one answer for each digest");
         let table = Table::to_change(self.storage.words(), self.shape.bits());
         let probes = self.shape.probes();
-        let told = |number: usize, answer| fresh[number] = answer;
-        insert_batch(table, probes, &self.kernels, digests, |digest| *digest, told);
+        insert_batch(table, probes, &self.kernels, digests, |digest| *digest, fresh);
     }
 
     /// Makes this the filter of all keys that were inserted into either of the two.
@@ -202,7 +198,7 @@ where
         let Bloom { shape, hasher, kernels, storage, .. } = *self;
         digest_in_batches(hasher, keys, |digests| {
             let table = Table::to_change(storage.words(), shape.bits());
-            insert_batch(table, shape.probes(), kernels, digests, |digest| *digest, |_, _| ());
+            extend_batch(table, shape.probes(), kernels, digests);
         });
     }
 }

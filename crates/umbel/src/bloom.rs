@@ -40,7 +40,7 @@ mod probe;
 mod shape;
 mod table;
 
-pub(crate) use batch::{contains_batch, digest_in_batches, insert_batch};
+pub(crate) use batch::{contains_batch, digest_in_batches, extend_batch, insert_batch};
 pub(crate) use probe::{contains, insert};
 pub use shape::{Shape, words_for, words_for_cells};
 pub(crate) use table::Table;
@@ -327,21 +327,17 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, K: Kernels> Bloom<T, H, Own<B
         A: Borrow<T>,
         H: Digester<T, K::Digest>,
     {
-        assert_eq!(keys.len(), fresh.len(), "one answer for each key");
         let digest = |key: &A| self.hasher.digest(key.borrow());
         let table = Table::to_change(self.storage.words_mut(), self.shape.bits());
-        let told = |number: usize, answer| fresh[number] = answer;
-        insert_batch(table, self.shape.probes(), &self.kernels, keys, digest, told);
+        insert_batch(table, self.shape.probes(), &self.kernels, keys, digest, fresh);
     }
 
     /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
     #[inline]
     pub fn insert_digests(&mut self, digests: &[K::Digest], fresh: &mut [bool]) {
-        assert_eq!(digests.len(), fresh.len(), "one answer for each digest");
         let table = Table::to_change(self.storage.words_mut(), self.shape.bits());
         let probes = self.shape.probes();
-        let told = |number: usize, answer| fresh[number] = answer;
-        insert_batch(table, probes, &self.kernels, digests, |digest| *digest, told);
+        insert_batch(table, probes, &self.kernels, digests, |digest| *digest, fresh);
     }
 
     /// Makes this the filter of all keys that were inserted into either of the two: the same bits
@@ -442,7 +438,7 @@ where
         let Self { shape, hasher, kernels, storage, .. } = self;
         digest_in_batches(hasher, keys, |digests| {
             let table = Table::to_change(storage.words_mut(), shape.bits());
-            insert_batch(table, shape.probes(), kernels, digests, |digest| *digest, |_, _| ());
+            extend_batch(table, shape.probes(), kernels, digests);
         });
     }
 }

@@ -13,7 +13,7 @@
 //! While nearly all keys turn out to be present, all their words are fetched at once. Keys to insert
 //! need all their words anyway, and go one by one, some keys behind the fetching.
 
-use super::probe::{FIRST, contains, insert, insert_fetched, rest_set, three_set};
+use super::probe::{FIRST, contains, insert_absent, rest_set, set_all, three_set};
 use super::table::Table;
 use crate::hash::Digester;
 use crate::kernels::Kernels;
@@ -153,7 +153,7 @@ impl<W: Word, K: Kernels> Pipeline<'_, W, K> {
     }
 }
 
-/// As [`insert`] for each key, in their order; `told` takes the number of the key and the answer.
+/// As [`insert`](super::insert) for each key, in their order: `fresh[i]` is the answer for `keys[i]`.
 #[inline]
 pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
     mut table: Table<V>,
@@ -161,13 +161,50 @@ pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
     kernels: &K,
     keys: &[A],
     digest: impl Fn(&A) -> K::Digest,
-    mut told: impl FnMut(usize, bool),
+    fresh: &mut [bool],
 ) {
-    /// How many keys the fetching is ahead of the inserting.
+    assert_eq!(keys.len(), fresh.len(), "one answer for each key");
+    fetch_ahead(&mut table, probes, kernels, keys, digest, |table, number, digest| {
+        fresh[number] = insert_absent(table, probes, kernels, digest);
+    });
+}
+
+/// Inserts each digest, without an answer.
+#[inline]
+pub(crate) fn extend_batch<V: SetBit, K: Kernels>(
+    mut table: Table<V>,
+    probes: u32,
+    kernels: &K,
+    digests: &[K::Digest],
+) {
+    fetch_ahead(
+        &mut table,
+        probes,
+        kernels,
+        digests,
+        |digest| *digest,
+        |table, _, digest| {
+            set_all(table, probes, kernels, digest);
+        },
+    );
+}
+
+/// Calls `each` with the number and the digest of every key, in their order, some keys after asking
+/// for its words.
+#[inline(always)]
+fn fetch_ahead<V: SetBit, K: Kernels, A>(
+    table: &mut Table<V>,
+    probes: u32,
+    kernels: &K,
+    keys: &[A],
+    digest: impl Fn(&A) -> K::Digest,
+    mut each: impl FnMut(&mut Table<V>, usize, K::Digest),
+) {
+    /// How many keys that is.
     const AHEAD: usize = 16;
-    if table.bytes() <= CACHED {
+    if table.bytes() <= CACHED && !V::SHARED {
         for (number, key) in keys.iter().enumerate() {
-            told(number, insert(&mut table, probes, kernels, digest(key)));
+            each(table, number, digest(key));
         }
         return;
     }
@@ -180,7 +217,7 @@ pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
     let mut coming = keys.iter().skip(AHEAD);
     for number in 0..keys.len() {
         let slot = &mut ring[number % AHEAD];
-        told(number, insert_fetched(&mut table, probes, kernels, *slot));
+        each(table, number, *slot);
         if let Some(key) = coming.next() {
             *slot = digest(key);
             table.fetch_to_set(probes, kernels, *slot);

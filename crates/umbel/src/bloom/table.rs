@@ -68,6 +68,12 @@ impl<V: SetBit> Table<V> {
         Self { words, bits }
     }
 
+    /// The same bits, for reading.
+    #[inline(always)]
+    pub(crate) fn reader(&self) -> Table<&[V::Word]> {
+        Table { words: self.words.words(), bits: self.bits }
+    }
+
     /// Sets the next bit of a walk; whether it was set before.
     #[inline(always)]
     #[allow(unsafe_code, reason = "native positions need no check")]

@@ -77,9 +77,9 @@ pub(crate) trait SetBit {
     /// What they are words of.
     type Word: Word;
 
-    /// Whether setting a bit waits until its word is there, so that words had better be fetched
-    /// before the first bit of several is set.
-    const WAITS: bool;
+    /// Whether others may be setting bits at the same time. Then only setting a bit can tell whether
+    /// it was set before, and it waits until its word is there.
+    const SHARED: bool;
 
     /// The words.
     fn words(&self) -> &[Self::Word];
@@ -120,7 +120,7 @@ pub(crate) trait SetBit {
 
 impl SetBit for &mut [u64] {
     type Word = u64;
-    const WAITS: bool = false;
+    const SHARED: bool = false;
 
     #[inline(always)]
     fn words(&self) -> &[u64] {
@@ -155,7 +155,7 @@ fn add(word: &mut u64, mask: u64) -> bool {
 /// Other threads may be setting bits too.
 impl SetBit for &[AtomicU64] {
     type Word = AtomicU64;
-    const WAITS: bool = true;
+    const SHARED: bool = true;
 
     #[inline(always)]
     fn words(&self) -> &[AtomicU64] {
