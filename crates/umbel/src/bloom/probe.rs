@@ -38,35 +38,36 @@ pub(super) fn three_set<W: Word, K: Kernels>(
     all & 1 == 1
 }
 
-/// Whether the next `probes` positions are all set, up to the first that is not.
-///
-/// The number is the same for all keys of a filter, so the compiler takes the match out of a loop
-/// over keys; inside it, common numbers of probes then need no loop of their own.
+/// Whether the next `probes` positions are all set, up to the first that is not: four by four, then
+/// what is left over. How many there are is the same for all keys, so those branches are predicted.
 #[inline(always)]
 pub(super) fn rest_set<W: Word, K: Kernels>(
     table: Table<&[W]>,
-    probes: u32,
+    mut probes: u32,
     kernels: &K,
     mut walk: K::Walk,
 ) -> bool {
+    // The first four stand outside the loop: it costs present keys 8 % where they are all there is.
+    if probes >= 4 {
+        if !these_set::<W, K, 4>(table, kernels, &mut walk) {
+            return false;
+        }
+        probes -= 4;
+        if probes == 0 {
+            return true;
+        }
+    }
+    while probes >= 4 {
+        if !these_set::<W, K, 4>(table, kernels, &mut walk) {
+            return false;
+        }
+        probes -= 4;
+    }
     match probes {
         0 => true,
-        1 => these_set::<W, K, 1>(table, kernels, walk),
-        2 => these_set::<W, K, 2>(table, kernels, walk),
-        3 => these_set::<W, K, 3>(table, kernels, walk),
-        4 => these_set::<W, K, 4>(table, kernels, walk),
-        5 => these_set::<W, K, 5>(table, kernels, walk),
-        6 => these_set::<W, K, 6>(table, kernels, walk),
-        7 => these_set::<W, K, 7>(table, kernels, walk),
-        8 => these_set::<W, K, 8>(table, kernels, walk),
-        _ => {
-            for _ in 0..probes {
-                if table.peek(kernels, &mut walk) & 1 == 0 {
-                    return false;
-                }
-            }
-            true
-        }
+        1 => these_set::<W, K, 1>(table, kernels, &mut walk),
+        2 => these_set::<W, K, 2>(table, kernels, &mut walk),
+        _ => these_set::<W, K, 3>(table, kernels, &mut walk),
     }
 }
 
@@ -75,10 +76,10 @@ pub(super) fn rest_set<W: Word, K: Kernels>(
 fn these_set<W: Word, K: Kernels, const PROBES: u32>(
     table: Table<&[W]>,
     kernels: &K,
-    mut walk: K::Walk,
+    walk: &mut K::Walk,
 ) -> bool {
     for _ in 0..PROBES {
-        if table.peek(kernels, &mut walk) & 1 == 0 {
+        if table.peek(kernels, walk) & 1 == 0 {
             return false;
         }
     }
