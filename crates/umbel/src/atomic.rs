@@ -10,7 +10,7 @@
 //! | as [`bloom`](crate::bloom) | as `bloom` | no | yes | no | no |
 //!
 //! Choose it when threads share one filter while it fills. Prefer [`bloom`](crate::bloom) when one
-//! thread fills it: an insert costs about twice as much here.
+//! thread fills it: an insert costs two to three times as much here (`umbel-bench --filters bloom`).
 //!
 //! # Where it breaks
 //!
