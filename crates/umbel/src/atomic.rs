@@ -32,17 +32,17 @@
 //! assert!((0..2_000).all(|key| seen.contains(&key)));
 //! ```
 
-use crate::bloom::{Bloom, Table, digest_in_batches, extend_batch, insert, insert_batch};
+use crate::bloom::{Bloom, digest_in_batches};
 use crate::error::{Full, Incompatible};
 use crate::filter::{Insert, Union};
 use crate::hash::{Digest, Digester, Portable};
-use crate::kernels::Kernels;
+use crate::layout::Layout;
 use crate::parts::bits::{AtomicU64, Word};
 use crate::storage::{Shared, Storage};
 use core::borrow::Borrow;
 
 #[cfg(feature = "alloc")]
-use crate::bloom::BloomFilter;
+use crate::parts::words::Words;
 #[cfg(feature = "alloc")]
 use crate::storage::{Heap, Own, SharedHeap};
 
@@ -88,12 +88,12 @@ impl<T: ?Sized, const WORDS: usize> AtomicArrayBloomFilter<T, WORDS> {
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let storage = Shared([const { AtomicU64::new(0) }; WORDS]);
         let shape = Shape::for_array::<WORDS>(capacity, err_rate);
-        Self { shape, hasher: Portable::seeded(0), kernels: Digits, storage, keys: PhantomData }
+        Self { shape, hasher: Portable::seeded(0), layout: Digits, storage, keys: PhantomData }
     }
 }
 
 /// For many threads to change.
-impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, K: Kernels> Bloom<T, H, Shared<B>, K> {
+impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Bloom<T, H, Shared<B>, L> {
     /// Inserts a key. `true` says that it is new, and is said at least once, but maybe to several
     /// threads that insert it at the same time; `false` says that [`contains`](Self::contains) would
     /// have answered `true` already.
@@ -102,16 +102,15 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, K: Kernels> Bloom<T, H, Shared<B>, K> 
     where
         T: Borrow<Q>,
         Q: ?Sized,
-        H: Digester<Q, K::Digest>,
+        H: Digester<Q, L::Digest>,
     {
         self.insert_digest(self.hasher.digest(key))
     }
 
     /// As [`insert`](Self::insert), for a key that was digested elsewhere.
     #[inline]
-    pub fn insert_digest(&self, digest: K::Digest) -> bool {
-        let table = &mut Table::to_change(self.storage.words(), self.shape.bits());
-        insert(table, self.shape.probes(), &self.kernels, digest)
+    pub fn insert_digest(&self, digest: L::Digest) -> bool {
+        self.layout.insert(&self.shape, self.storage.words(), digest)
     }
 
     /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
@@ -124,19 +123,17 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, K: Kernels> Bloom<T, H, Shared<B>, K> 
     pub fn insert_batch<A>(&self, keys: &[A], fresh: &mut [bool])
     where
         A: Borrow<T>,
-        H: Digester<T, K::Digest>,
+        H: Digester<T, L::Digest>,
     {
         let digest = |key: &A| self.hasher.digest(key.borrow());
-        let table = Table::to_change(self.storage.words(), self.shape.bits());
-        insert_batch(table, self.shape.probes(), &self.kernels, keys, digest, fresh);
+        self.layout.insert_batch(&self.shape, self.storage.words(), keys, digest, fresh);
     }
 
     /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
     #[inline]
-    pub fn insert_digests(&self, digests: &[K::Digest], fresh: &mut [bool]) {
-        let table = Table::to_change(self.storage.words(), self.shape.bits());
-        let probes = self.shape.probes();
-        insert_batch(table, probes, &self.kernels, digests, |digest| *digest, fresh);
+    pub fn insert_digests(&self, digests: &[L::Digest], fresh: &mut [bool]) {
+        let words = self.storage.words();
+        self.layout.insert_batch(&self.shape, words, digests, |digest| *digest, fresh);
     }
 
     /// Makes this the filter of all keys that were inserted into either of the two.
@@ -146,7 +143,7 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, K: Kernels> Bloom<T, H, Shared<B>, K> 
     /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
     pub fn union_with(&self, other: &Self) -> Result<(), Incompatible>
     where
-        H: Digester<T, K::Digest>,
+        H: Digester<T, L::Digest>,
     {
         self.compatible(other)?;
         for (word, other) in self.storage.words().iter().zip(other.storage.words()) {
@@ -159,16 +156,16 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, K: Kernels> Bloom<T, H, Shared<B>, K> 
     /// before.
     #[cfg(feature = "alloc")]
     #[must_use]
-    pub fn snapshot(&self) -> Bloom<T, H, Heap, K>
+    pub fn snapshot(&self) -> Bloom<T, H, Heap, L>
     where
         H: Clone,
-        K: Clone,
+        L: Clone,
     {
         Bloom {
             shape: self.shape,
             hasher: self.hasher.clone(),
-            kernels: self.kernels.clone(),
-            storage: Own(self.storage.words().iter().map(Word::load).collect()),
+            layout: self.layout.clone(),
+            storage: Own(Words::copy_of(self.storage.words())),
             keys: self.keys,
         }
     }
@@ -176,38 +173,36 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, K: Kernels> Bloom<T, H, Shared<B>, K> 
 
 /// The same keys, ready for many threads.
 #[cfg(feature = "alloc")]
-impl<T: ?Sized, H> From<BloomFilter<T, H>> for AtomicBloomFilter<T, H> {
-    fn from(plain: BloomFilter<T, H>) -> Self {
-        let Bloom { shape, hasher, kernels, storage, keys } = plain;
-        let words = storage.0.into_iter().map(AtomicU64::new).collect();
-        Self { shape, hasher, kernels, storage: Shared(words), keys }
+impl<T: ?Sized, H, L: Layout> From<Bloom<T, H, Heap, L>> for Bloom<T, H, SharedHeap, L> {
+    fn from(plain: Bloom<T, H, Heap, L>) -> Self {
+        let Bloom { shape, hasher, layout, storage, keys } = plain;
+        Self { shape, hasher, layout, storage: Shared(storage.0.share()), keys }
     }
 }
 
 /// Keys are inserted in batches; whether they were new is not told. Many threads may do this at
 /// once, each with a `&` of its own.
-impl<A, T, H, B, K> Extend<A> for &Bloom<T, H, Shared<B>, K>
+impl<A, T, H, B, L> Extend<A> for &Bloom<T, H, Shared<B>, L>
 where
     A: Borrow<T>,
     T: ?Sized,
-    H: Digester<T, K::Digest>,
+    H: Digester<T, L::Digest>,
     B: AsRef<[AtomicU64]>,
-    K: Kernels,
+    L: Layout,
 {
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
-        let Bloom { shape, hasher, kernels, storage, .. } = *self;
+        let Bloom { shape, hasher, layout, storage, .. } = *self;
         digest_in_batches(hasher, keys, |digests| {
-            let table = Table::to_change(storage.words(), shape.bits());
-            extend_batch(table, shape.probes(), kernels, digests);
+            layout.extend_batch(shape, storage.words(), digests);
         });
     }
 }
 
-impl<T, H, B, K> Insert for Bloom<T, H, Shared<B>, K>
+impl<T, H, B, L> Insert for Bloom<T, H, Shared<B>, L>
 where
     T: ?Sized,
     B: AsRef<[AtomicU64]>,
-    K: Kernels<Digest = Digest>,
+    L: Layout<Digest = Digest>,
 {
     /// Never [`Full`].
     #[inline]
@@ -216,12 +211,12 @@ where
     }
 }
 
-impl<T, H, B, K> Union for Bloom<T, H, Shared<B>, K>
+impl<T, H, B, L> Union for Bloom<T, H, Shared<B>, L>
 where
     T: ?Sized,
     H: Digester<T>,
     B: AsRef<[AtomicU64]>,
-    K: Kernels<Digest = Digest>,
+    L: Layout<Digest = Digest>,
 {
     fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
         Self::union_with(self, other)

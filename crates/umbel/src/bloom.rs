@@ -36,19 +36,19 @@
 
 mod batch;
 mod bytes;
+mod layout;
 mod probe;
 mod shape;
 mod table;
 
-pub(crate) use batch::{contains_batch, digest_in_batches, extend_batch, insert_batch};
-pub(crate) use probe::{contains, insert};
+pub(crate) use batch::digest_in_batches;
 pub use shape::{Shape, words_for, words_for_cells};
-pub(crate) use table::Table;
 
 use crate::error::{Full, Incompatible, InvalidShape};
 use crate::filter::{Filter, Insert, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::kernels::{Digits, Kernels};
+use crate::layout::{Layout, Plan};
 use crate::parts::bits::{self, Word};
 use crate::storage::{Allocate, AnySize, Array, Own, Storage, StorageMut};
 use core::borrow::Borrow;
@@ -58,14 +58,16 @@ use core::marker::PhantomData;
 #[cfg(feature = "alloc")]
 use crate::storage::Heap;
 
-/// A classic Bloom filter of keys `T`, hashed by `H`, with words in `S` and positions from `K`.
+/// A Bloom filter of keys `T`, hashed by `H`, with words in `S`, in which a key has the bits that
+/// `L` gives it.
 ///
 /// Everyday names are [`BloomFilter`], in memory of its own, [`ArrayBloomFilter`], in an array, and
-/// [`AtomicBloomFilter`](crate::AtomicBloomFilter), for many threads: same code, same bits.
-pub struct Bloom<T: ?Sized, H, S, K = Digits> {
-    pub(crate) shape: Shape,
+/// [`AtomicBloomFilter`](crate::AtomicBloomFilter), for many threads: same code, same bits. Other
+/// layouts make the filters of [`blocked`](crate::blocked) and [`split`](crate::split).
+pub struct Bloom<T: ?Sized, H, S, L: Layout = Digits> {
+    pub(crate) shape: L::Shape,
     pub(crate) hasher: H,
-    pub(crate) kernels: K,
+    pub(crate) layout: L,
     pub(crate) storage: S,
     pub(crate) keys: PhantomData<fn(&T)>,
 }
@@ -97,7 +99,7 @@ pub type BloomFilter<T, H = Portable> = Bloom<T, H, Heap>;
 pub type ArrayBloomFilter<T, const WORDS: usize, H = Portable> = Bloom<T, H, Array<WORDS>>;
 
 /// In memory of its own.
-impl<T: ?Sized, S: AnySize> Bloom<T, Portable, S> {
+impl<T: ?Sized, S: AnySize, L: Layout + Default> Bloom<T, Portable, S, L> {
     /// A filter for `capacity` keys at an error rate of at most `err_rate`.
     ///
     /// # Panics
@@ -116,20 +118,20 @@ impl<T: ?Sized, S: AnySize> Bloom<T, Portable, S> {
     /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or if so large a
     /// filter cannot be represented or allocated.
     pub fn try_new(capacity: u64, err_rate: f64) -> Result<Self, InvalidShape> {
-        Self::with(Shape::for_rate(capacity, err_rate)?, Portable::default())
+        Self::with(L::Shape::for_rate(capacity, err_rate)?, Portable::default())
     }
 }
 
 /// In memory of its own, with another hasher or shape.
-impl<T: ?Sized, H, S: AnySize> Bloom<T, H, S> {
+impl<T: ?Sized, H, S: AnySize, L: Layout + Default> Bloom<T, H, S, L> {
     /// A filter for `capacity` keys at an error rate of at most `err_rate`, with this hasher.
     ///
     /// # Panics
     ///
-    /// As `new`: where [`with`](Self::with) or [`Shape::for_rate`] give an error.
+    /// As `new`: where there is no such shape, or [`with`](Self::with) gives an error.
     #[must_use]
     pub fn with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Self {
-        Shape::for_rate(capacity, err_rate)
+        L::Shape::for_rate(capacity, err_rate)
             .and_then(|shape| Self::with(shape, hasher))
             .unwrap_or_else(|error| panic!("{error}"))
     }
@@ -138,9 +140,10 @@ impl<T: ?Sized, H, S: AnySize> Bloom<T, H, S> {
     ///
     /// # Errors
     ///
-    /// [`InvalidShape`] if there is no memory for it, or its number of bits is even.
-    pub fn with(shape: Shape, hasher: H) -> Result<Self, InvalidShape> {
-        Self::with_kernels(shape, hasher, Digits)
+    /// [`InvalidShape`] if there is no memory for it, or the layout does not take the shape: an even
+    /// number of bits in a classic filter.
+    pub fn with(shape: L::Shape, hasher: H) -> Result<Self, InvalidShape> {
+        Self::of_layout(shape, hasher, L::default())
     }
 }
 
@@ -157,7 +160,7 @@ impl<T: ?Sized, const WORDS: usize> ArrayBloomFilter<T, WORDS> {
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let (hasher, storage) = (Portable::seeded(0), Own([0; WORDS]));
         let shape = Shape::for_array::<WORDS>(capacity, err_rate);
-        Self { shape, hasher, kernels: Digits, storage, keys: PhantomData }
+        Self { shape, hasher, layout: Digits, storage, keys: PhantomData }
     }
 }
 
@@ -182,14 +185,21 @@ impl<T: ?Sized, H, S: Allocate, K: Kernels> Bloom<T, H, S, K> {
     ///
     /// [`InvalidShape`] if there is no memory for it, or the kernels do not accept the shape.
     pub fn with_kernels(shape: Shape, hasher: H, kernels: K) -> Result<Self, InvalidShape> {
-        kernels.accept(&shape)?;
+        Self::of_layout(shape, hasher, kernels)
+    }
+}
+
+impl<T: ?Sized, H, S: Allocate, L: Layout> Bloom<T, H, S, L> {
+    /// The one place where filters are made.
+    pub(crate) fn of_layout(shape: L::Shape, hasher: H, layout: L) -> Result<Self, InvalidShape> {
+        layout.admit(&shape)?;
         let storage = S::zeroed(shape.words())?;
-        Ok(Self { shape, hasher, kernels, storage, keys: PhantomData })
+        Ok(Self { shape, hasher, layout, storage, keys: PhantomData })
     }
 }
 
 /// For reading.
-impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
+impl<T: ?Sized, H, S: Storage, L: Layout> Bloom<T, H, S, L> {
     /// Whether the key may have been inserted. `false` is proof that it was not; `true` is wrong
     /// for a share of absent keys that [`expected_rate`](Self::expected_rate) tells.
     #[must_use]
@@ -198,7 +208,7 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     where
         T: Borrow<Q>,
         Q: ?Sized,
-        H: Digester<Q, K::Digest>,
+        H: Digester<Q, L::Digest>,
     {
         self.contains_digest(self.hasher.digest(key))
     }
@@ -206,8 +216,8 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     /// As [`contains`](Self::contains), for a key that was digested elsewhere.
     #[must_use]
     #[inline]
-    pub fn contains_digest(&self, digest: K::Digest) -> bool {
-        contains(self.table(), self.shape.probes(), &self.kernels, digest)
+    pub fn contains_digest(&self, digest: L::Digest) -> bool {
+        self.layout.contains(&self.shape, self.storage.words(), digest)
     }
 
     /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
@@ -222,28 +232,22 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     pub fn contains_batch<A>(&self, keys: &[A], found: &mut [bool])
     where
         A: Borrow<T>,
-        H: Digester<T, K::Digest>,
+        H: Digester<T, L::Digest>,
     {
         let digest = |key: &A| self.hasher.digest(key.borrow());
-        let probes = self.shape.probes();
-        contains_batch(self.table(), probes, &self.kernels, keys, digest, found);
+        self.layout.contains_batch(&self.shape, self.storage.words(), keys, digest, found);
     }
 
     /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
     #[inline]
-    pub fn contains_digests(&self, digests: &[K::Digest], found: &mut [bool]) {
-        let probes = self.shape.probes();
-        contains_batch(self.table(), probes, &self.kernels, digests, |digest| *digest, found);
-    }
-
-    #[inline(always)]
-    fn table(&self) -> Table<&[S::Word]> {
-        Table::new(self.storage.words(), self.shape.bits())
+    pub fn contains_digests(&self, digests: &[L::Digest], found: &mut [bool]) {
+        let words = self.storage.words();
+        self.layout.contains_batch(&self.shape, words, digests, |digest| *digest, found);
     }
 
     /// The plan it was made by.
     #[must_use]
-    pub const fn shape(&self) -> &Shape {
+    pub const fn shape(&self) -> &L::Shape {
         &self.shape
     }
 
@@ -255,8 +259,8 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
 
     /// The memory of the words, in bytes.
     #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.shape.bytes()
+    pub fn bytes(&self) -> u64 {
+        self.shape.words() * 8
     }
 
     /// How many bits are set. Reads the whole filter.
@@ -281,21 +285,27 @@ impl<T: ?Sized, H, S: Storage, K: Kernels> Bloom<T, H, S, K> {
     /// The error rate now, judged by the bits that are set. Reads the whole filter.
     #[must_use]
     pub fn expected_rate(&self) -> f64 {
-        self.shape.rate_at(self.count_ones())
+        self.layout.rate(&self.shape, self.storage.words())
     }
 
     /// Whether two filters can be combined.
     pub(crate) fn compatible(&self, other: &Self) -> Result<(), Incompatible>
     where
-        H: Digester<T, K::Digest>,
+        H: Digester<T, L::Digest>,
     {
-        let hashers = (self.hasher.check(), other.hasher.check());
-        self.shape.compatible(&other.shape, hashers, (self.kernels.check(), other.kernels.check()))
+        self.shape.compatible(&other.shape)?;
+        if self.layout.tag() != other.layout.tag() {
+            return Err(Incompatible::Kernels);
+        }
+        if self.hasher.check() != other.hasher.check() {
+            return Err(Incompatible::Hasher);
+        }
+        Ok(())
     }
 }
 
 /// For one thread to change.
-impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, K: Kernels> Bloom<T, H, Own<B>, K> {
+impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, L: Layout> Bloom<T, H, Own<B>, L> {
     /// Inserts a key. `true` is proof that it is new; `false` says that
     /// [`contains`](Self::contains) would have answered `true` already.
     #[inline]
@@ -303,16 +313,15 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, K: Kernels> Bloom<T, H, Own<B
     where
         T: Borrow<Q>,
         Q: ?Sized,
-        H: Digester<Q, K::Digest>,
+        H: Digester<Q, L::Digest>,
     {
         self.insert_digest(self.hasher.digest(key))
     }
 
     /// As [`insert`](Self::insert), for a key that was digested elsewhere.
     #[inline]
-    pub fn insert_digest(&mut self, digest: K::Digest) -> bool {
-        let table = &mut Table::to_change(self.storage.words_mut(), self.shape.bits());
-        insert(table, self.shape.probes(), &self.kernels, digest)
+    pub fn insert_digest(&mut self, digest: L::Digest) -> bool {
+        self.layout.insert(&self.shape, self.storage.words_mut(), digest)
     }
 
     /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
@@ -325,19 +334,17 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, K: Kernels> Bloom<T, H, Own<B
     pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool])
     where
         A: Borrow<T>,
-        H: Digester<T, K::Digest>,
+        H: Digester<T, L::Digest>,
     {
         let digest = |key: &A| self.hasher.digest(key.borrow());
-        let table = Table::to_change(self.storage.words_mut(), self.shape.bits());
-        insert_batch(table, self.shape.probes(), &self.kernels, keys, digest, fresh);
+        self.layout.insert_batch(&self.shape, self.storage.words_mut(), keys, digest, fresh);
     }
 
     /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
     #[inline]
-    pub fn insert_digests(&mut self, digests: &[K::Digest], fresh: &mut [bool]) {
-        let table = Table::to_change(self.storage.words_mut(), self.shape.bits());
-        let probes = self.shape.probes();
-        insert_batch(table, probes, &self.kernels, digests, |digest| *digest, fresh);
+    pub fn insert_digests(&mut self, digests: &[L::Digest], fresh: &mut [bool]) {
+        let words = self.storage.words_mut();
+        self.layout.insert_batch(&self.shape, words, digests, |digest| *digest, fresh);
     }
 
     /// Makes this the filter of all keys that were inserted into either of the two: the same bits
@@ -348,7 +355,7 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, K: Kernels> Bloom<T, H, Own<B
     /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Incompatible>
     where
-        H: Digester<T, K::Digest>,
+        H: Digester<T, L::Digest>,
     {
         self.compatible(other)?;
         for (word, other) in self.storage.words_mut().iter_mut().zip(other.storage.words()) {
@@ -365,7 +372,7 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, K: Kernels> Bloom<T, H, Own<B
 }
 
 /// For whoever has the filter for itself.
-impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
+impl<T: ?Sized, H, S: StorageMut, L: Layout> Bloom<T, H, S, L> {
     /// Keeps only the bits that both filters have. Keys that were inserted into both are still
     /// found; of the others no more are found than either filter found before. It is not the filter
     /// of the keys in both, which would have fewer bits still, so its
@@ -376,7 +383,7 @@ impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
     /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), Incompatible>
     where
-        H: Digester<T, K::Digest>,
+        H: Digester<T, L::Digest>,
     {
         self.compatible(other)?;
         for (word, other) in self.storage.words_mut().iter_mut().zip(other.storage.words()) {
@@ -393,18 +400,18 @@ impl<T: ?Sized, H, S: StorageMut, K: Kernels> Bloom<T, H, S, K> {
     }
 }
 
-impl<T: ?Sized, H, S: Storage, K: Kernels<Digest = Digest>> Filter for Bloom<T, H, S, K> {
+impl<T: ?Sized, H, S: Storage, L: Layout<Digest = Digest>> Filter for Bloom<T, H, S, L> {
     #[inline]
     fn contains_digest(&self, digest: Digest) -> bool {
         self.contains_digest(digest)
     }
 }
 
-impl<T, H, B, K> Insert for Bloom<T, H, Own<B>, K>
+impl<T, H, B, L> Insert for Bloom<T, H, Own<B>, L>
 where
     T: ?Sized,
     B: AsRef<[u64]> + AsMut<[u64]>,
-    K: Kernels<Digest = Digest>,
+    L: Layout<Digest = Digest>,
 {
     /// Never [`Full`].
     #[inline]
@@ -413,12 +420,12 @@ where
     }
 }
 
-impl<T, H, B, K> Union for Bloom<T, H, Own<B>, K>
+impl<T, H, B, L> Union for Bloom<T, H, Own<B>, L>
 where
     T: ?Sized,
     H: Digester<T>,
     B: AsRef<[u64]> + AsMut<[u64]>,
-    K: Kernels<Digest = Digest>,
+    L: Layout<Digest = Digest>,
 {
     fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
         self.union_with(other)
@@ -426,29 +433,28 @@ where
 }
 
 /// Keys are inserted in batches; whether they were new is not told.
-impl<A, T, H, B, K> Extend<A> for Bloom<T, H, Own<B>, K>
+impl<A, T, H, B, L> Extend<A> for Bloom<T, H, Own<B>, L>
 where
     A: Borrow<T>,
     T: ?Sized,
-    H: Digester<T, K::Digest>,
+    H: Digester<T, L::Digest>,
     B: AsRef<[u64]> + AsMut<[u64]>,
-    K: Kernels,
+    L: Layout,
 {
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
-        let Self { shape, hasher, kernels, storage, .. } = self;
+        let Self { shape, hasher, layout, storage, .. } = self;
         digest_in_batches(hasher, keys, |digests| {
-            let table = Table::to_change(storage.words_mut(), shape.bits());
-            extend_batch(table, shape.probes(), kernels, digests);
+            layout.extend_batch(shape, storage.words_mut(), digests);
         });
     }
 }
 
-impl<T: ?Sized, H: Clone, S: Clone, K: Clone> Clone for Bloom<T, H, S, K> {
+impl<T: ?Sized, H: Clone, S: Clone, L: Layout + Clone> Clone for Bloom<T, H, S, L> {
     fn clone(&self) -> Self {
         Self {
             shape: self.shape,
             hasher: self.hasher.clone(),
-            kernels: self.kernels.clone(),
+            layout: self.layout.clone(),
             storage: self.storage.clone(),
             keys: PhantomData,
         }
@@ -457,12 +463,12 @@ impl<T: ?Sized, H: Clone, S: Clone, K: Clone> Clone for Bloom<T, H, S, K> {
 
 /// Equal filters give equal answers: same bits, same hasher. Two sets of keys may have one filter. Of
 /// filters that other threads are filling, it compares what it comes across.
-impl<T, H, S, K> PartialEq for Bloom<T, H, S, K>
+impl<T, H, S, L> PartialEq for Bloom<T, H, S, L>
 where
     T: ?Sized,
-    H: Digester<T, K::Digest>,
+    H: Digester<T, L::Digest>,
     S: Storage,
-    K: Kernels,
+    L: Layout,
 {
     fn eq(&self, other: &Self) -> bool {
         let (words, others) = (self.storage.words().iter(), other.storage.words().iter());
@@ -470,8 +476,15 @@ where
     }
 }
 
-impl<T: ?Sized, H: fmt::Debug, S: Storage, K: Kernels> fmt::Debug for Bloom<T, H, S, K> {
+impl<T: ?Sized, H: fmt::Debug, S: Storage, L: Layout> fmt::Debug for Bloom<T, H, S, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shape.describe(f, "BloomFilter", self.count_ones(), &self.hasher)
+        let (shape, set) = (&self.shape, self.count_ones());
+        f.debug_struct(L::Shape::NAME)
+            .field("capacity", &shape.items())
+            .field("bits", &shape.bits())
+            .field("probes", &shape.probes())
+            .field("fill", &format_args!("{:.4}", set as f64 / shape.bits() as f64))
+            .field("hasher", &self.hasher)
+            .finish()
     }
 }

@@ -166,10 +166,8 @@ pub enum InvalidBytes {
         /// The id in the header.
         got: u16,
     },
-    /// They were made with other kernels.
+    /// They were made with kernels that the family does not have.
     Kernels {
-        /// The id of the wanted kernels.
-        expected: u16,
         /// The id in the header.
         got: u16,
     },
@@ -201,8 +199,8 @@ impl fmt::Display for InvalidBytes {
             Self::Hash { expected, got } => {
                 write!(f, "this filter uses hash {got}, not hash {expected}")
             }
-            Self::Kernels { expected, got } => {
-                write!(f, "this filter uses kernels {got}, not kernels {expected}")
+            Self::Kernels { got } => {
+                write!(f, "this filter uses kernels {got}, which its family does not have")
             }
             Self::Hasher => f.write_str("this filter was made with another seed or secret"),
             Self::Header => f.write_str("the header is damaged: its checksum does not match"),

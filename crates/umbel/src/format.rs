@@ -3,19 +3,15 @@
 //! `docs/format.md` has the layout. Bytes are a draft until version 1 of the format: until then
 //! they are for one version of this library, and another one refuses them.
 
-use crate::bloom::Shape;
 use crate::error::InvalidBytes;
 use crate::hash::{City64, Digester, Farm64, Keyed, Murmur3, Portable, Xxh3, Xxh64};
+use crate::layout::{Plan, StoredLayout};
 use twox_hash::XxHash3_64;
 
 /// The first bytes of every filter.
 const MAGIC: [u8; 8] = *b"umbel\0\r\n";
 /// The draft.
 const VERSION: u16 = 0;
-/// The classic Bloom filter.
-const BLOOM: u16 = 1;
-/// [`Digits`](crate::kernels::Digits).
-const DIGITS: u16 = 1;
 /// Seeds the checksum of the header, so that zeros never verify.
 const HEADER_SEED: u64 = 0x756d_6265_6c20_6864;
 
@@ -77,9 +73,9 @@ stored_by_check!(Murmur3 = 3, Xxh64 = 4, Xxh3 = 5, City64 = 6, Farm64 = 7);
 #[cfg(feature = "crc64")]
 stored_by_check!(crate::hash::Crc64 = 8);
 
-/// The header of a classic Bloom filter.
+/// The header of a filter.
 #[cfg(feature = "alloc")]
-pub(crate) fn header<H: Stored>(shape: &Shape, hasher: &H) -> [u8; HEADER] {
+pub(crate) fn header<L: StoredLayout, H: Stored>(shape: &L::Shape, hasher: &H) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     let mut rest = &mut bytes[..];
     let mut put = |field: &[u8]| {
@@ -89,14 +85,14 @@ pub(crate) fn header<H: Stored>(shape: &Shape, hasher: &H) -> [u8; HEADER] {
     };
     put(&MAGIC);
     put(&VERSION.to_le_bytes());
-    put(&BLOOM.to_le_bytes());
+    put(&L::FAMILY.to_le_bytes());
     put(&H::ID.to_le_bytes());
-    put(&DIGITS.to_le_bytes());
+    put(&L::kernels(shape).to_le_bytes());
     put(&hasher.mark().to_le_bytes());
     put(&shape.items().to_le_bytes());
     put(&shape.bits().to_le_bytes());
     put(&u64::from(shape.probes()).to_le_bytes());
-    put(&shape.bytes().to_le_bytes());
+    put(&(shape.words() * 8).to_le_bytes());
     let checksum = header_checksum(&bytes);
     bytes[HEADER - 8..].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -114,15 +110,17 @@ fn header_checksum(header: &[u8; HEADER]) -> u64 {
 
 /// A header and a payload that belong together.
 #[derive(Debug)]
-pub(crate) struct Parsed<'a> {
-    pub(crate) shape: Shape,
+pub(crate) struct Parsed<'a, S> {
+    pub(crate) shape: S,
     pub(crate) mark: u64,
     pub(crate) payload: &'a [u8],
 }
 
 /// The one way in. Checks everything that can be checked without making a filter: nothing is
 /// allocated, and every size is compared with the bytes that are there.
-pub(crate) fn parse<H: Stored>(bytes: &[u8]) -> Result<Parsed<'_>, InvalidBytes> {
+pub(crate) fn parse<L: StoredLayout, H: Stored>(
+    bytes: &[u8],
+) -> Result<Parsed<'_, L::Shape>, InvalidBytes> {
     let total = bytes.len() as u64;
     let too_short = InvalidBytes::Length { expected: (HEADER + TRAILER) as u64, got: total };
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
@@ -146,19 +144,19 @@ pub(crate) fn parse<H: Stored>(bytes: &[u8]) -> Result<Parsed<'_>, InvalidBytes>
     if long(56) != header_checksum(header) {
         return Err(InvalidBytes::Header);
     }
-    if short(10) != BLOOM {
-        return Err(InvalidBytes::Family { expected: BLOOM, got: short(10) });
+    if short(10) != L::FAMILY {
+        return Err(InvalidBytes::Family { expected: L::FAMILY, got: short(10) });
     }
     if short(12) != H::ID {
         return Err(InvalidBytes::Hash { expected: H::ID, got: short(12) });
     }
-    if short(14) != DIGITS {
-        return Err(InvalidBytes::Kernels { expected: DIGITS, got: short(14) });
-    }
     let (mark, items, bits, probes, length) = (long(16), long(24), long(32), long(40), long(48));
     let probes = u32::try_from(probes).map_err(|_| InvalidBytes::Inconsistent)?;
-    let shape = Shape::with(items, bits, probes)?;
-    if shape.bytes() != length {
+    let Some(shape) = L::restore(short(14), items, bits, probes) else {
+        return Err(InvalidBytes::Kernels { got: short(14) });
+    };
+    let shape = shape?;
+    if shape.words() * 8 != length {
         return Err(InvalidBytes::Inconsistent);
     }
     let expected = length + (HEADER + TRAILER) as u64;

@@ -52,6 +52,7 @@ pub mod kernels;
 pub mod error;
 pub mod filter;
 pub mod format;
+pub mod layout;
 pub mod storage;
 
 mod parts;

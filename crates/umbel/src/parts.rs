@@ -6,3 +6,5 @@ pub(crate) mod bits;
 pub(crate) mod math;
 pub(crate) mod occupancy;
 pub(crate) mod prefetch;
+#[cfg(feature = "alloc")]
+pub(crate) mod words;

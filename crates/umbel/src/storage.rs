@@ -4,7 +4,7 @@
 //! | | one thread changes it | many threads do |
 //! |---|---|---|
 //! | in memory of its own | [`Heap`] | [`SharedHeap`] |
-//! | in an array | [`Array`] | [`SharedArray`] |
+//! | in an array | [`Array`], [`LineArray`] | [`SharedArray`], [`SharedLineArray`] |
 //!
 //! A filter is written once and works on all of them. The traits are sealed: filters rely on a
 //! storage giving the same words every time.
@@ -13,9 +13,7 @@ use crate::error::InvalidShape;
 use crate::parts::bits::{AtomicU64, Word};
 
 #[cfg(feature = "alloc")]
-use crate::parts::alloc_zeroed::alloc_zeroed_words;
-#[cfg(feature = "alloc")]
-use alloc::boxed::Box;
+use crate::parts::words::Words;
 
 mod sealed {
     pub trait Sealed {}
@@ -58,19 +56,44 @@ pub struct Own<B>(pub(crate) B);
 #[derive(Debug)]
 pub struct Shared<B>(pub(crate) B);
 
-/// Words in memory of their own.
+/// Words in memory of their own, which begins on a cache line.
 #[cfg(feature = "alloc")]
-pub type Heap = Own<Box<[u64]>>;
+pub type Heap = Own<Words<u64>>;
 
-/// Words in memory of their own that many threads may change.
+/// Words in memory of their own that many threads may change. It begins on a cache line.
 #[cfg(feature = "alloc")]
-pub type SharedHeap = Shared<Box<[AtomicU64]>>;
+pub type SharedHeap = Shared<Words<AtomicU64>>;
 
 /// Words in an array.
 pub type Array<const WORDS: usize> = Own<[u64; WORDS]>;
 
 /// Words in an array that many threads may change.
 pub type SharedArray<const WORDS: usize> = Shared<[AtomicU64; WORDS]>;
+
+/// Words in an array that begins on a cache line.
+pub type LineArray<const WORDS: usize> = Own<Aligned<[u64; WORDS]>>;
+
+/// Words in an array that begins on a cache line, which many threads may change.
+pub type SharedLineArray<const WORDS: usize> = Shared<Aligned<[AtomicU64; WORDS]>>;
+
+/// Something that begins on a cache line.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct Aligned<B>(pub(crate) B);
+
+impl<W, const WORDS: usize> AsRef<[W]> for Aligned<[W; WORDS]> {
+    #[inline(always)]
+    fn as_ref(&self) -> &[W] {
+        &self.0
+    }
+}
+
+impl<W, const WORDS: usize> AsMut<[W]> for Aligned<[W; WORDS]> {
+    #[inline(always)]
+    fn as_mut(&mut self) -> &mut [W] {
+        &mut self.0
+    }
+}
 
 impl<B> Sealed for Own<B> {}
 
@@ -115,7 +138,7 @@ fn out_of_memory(words: u64) -> InvalidShape {
 #[cfg(feature = "alloc")]
 impl Allocate for Heap {
     fn zeroed(words: u64) -> Result<Self, InvalidShape> {
-        let memory = usize::try_from(words).ok().and_then(alloc_zeroed_words);
+        let memory = usize::try_from(words).ok().and_then(Words::zeroed);
         memory.map(Self).ok_or_else(|| out_of_memory(words))
     }
 }
@@ -123,38 +146,44 @@ impl Allocate for Heap {
 #[cfg(feature = "alloc")]
 impl AnySize for Heap {}
 
-#[cfg(all(feature = "alloc", not(loom)))]
+#[cfg(feature = "alloc")]
 impl Allocate for SharedHeap {
     fn zeroed(words: u64) -> Result<Self, InvalidShape> {
-        let memory = usize::try_from(words).ok().and_then(alloc_zeroed_words);
+        let memory = usize::try_from(words).ok().and_then(Words::zeroed);
         memory.map(Self).ok_or_else(|| out_of_memory(words))
-    }
-}
-
-/// Under loom a word is a model of one, not eight bytes.
-#[cfg(all(feature = "alloc", loom))]
-impl Allocate for SharedHeap {
-    fn zeroed(words: u64) -> Result<Self, InvalidShape> {
-        Ok(Self((0..words).map(|_| AtomicU64::new(0)).collect()))
     }
 }
 
 #[cfg(feature = "alloc")]
 impl AnySize for SharedHeap {}
 
+/// `storage`, if it has as many words as were asked for.
+fn of_exactly<S: Storage>(words: u64, storage: S) -> Result<S, InvalidShape> {
+    if words == storage.words().len() as u64 { Ok(storage) } else { Err(out_of_memory(words)) }
+}
+
 impl<const WORDS: usize> Allocate for Array<WORDS> {
     fn zeroed(words: u64) -> Result<Self, InvalidShape> {
-        if words == WORDS as u64 { Ok(Self([0; WORDS])) } else { Err(out_of_memory(words)) }
+        of_exactly(words, Self([0; WORDS]))
+    }
+}
+
+impl<const WORDS: usize> Allocate for LineArray<WORDS> {
+    fn zeroed(words: u64) -> Result<Self, InvalidShape> {
+        of_exactly(words, Self(Aligned([0; WORDS])))
     }
 }
 
 #[cfg(not(loom))]
 impl<const WORDS: usize> Allocate for SharedArray<WORDS> {
     fn zeroed(words: u64) -> Result<Self, InvalidShape> {
-        if words == WORDS as u64 {
-            Ok(Self([const { AtomicU64::new(0) }; WORDS]))
-        } else {
-            Err(out_of_memory(words))
-        }
+        of_exactly(words, Self([const { AtomicU64::new(0) }; WORDS]))
+    }
+}
+
+#[cfg(not(loom))]
+impl<const WORDS: usize> Allocate for SharedLineArray<WORDS> {
+    fn zeroed(words: u64) -> Result<Self, InvalidShape> {
+        of_exactly(words, Self(Aligned([const { AtomicU64::new(0) }; WORDS])))
     }
 }

@@ -1,9 +1,9 @@
-//! A classic Bloom filter as bytes, and back.
+//! A Bloom filter as bytes, and back.
 
-use super::{Bloom, Shape};
+use super::Bloom;
 use crate::error::InvalidBytes;
 use crate::format::{self, Restored, Stored};
-use crate::kernels::Digits;
+use crate::layout::StoredLayout;
 use crate::parts::bits::Word;
 use crate::storage::Allocate;
 
@@ -13,12 +13,12 @@ use crate::storage::Storage;
 use alloc::vec::Vec;
 
 #[cfg(feature = "alloc")]
-impl<T: ?Sized, H: Stored, S: Storage> Bloom<T, H, S> {
+impl<T: ?Sized, H: Stored, S: Storage, L: StoredLayout> Bloom<T, H, S, L> {
     /// The filter as bytes, with checksums. The secret of a [`Keyed`](crate::Keyed) filter is not
     /// among them.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let header = format::header(&self.shape, &self.hasher);
+        let header = format::header::<L, H>(&self.shape, &self.hasher);
         let words = self.storage.words();
         let mut bytes = Vec::with_capacity(format::HEADER + words.len() * 8 + format::TRAILER);
         bytes.extend_from_slice(&header);
@@ -29,7 +29,7 @@ impl<T: ?Sized, H: Stored, S: Storage> Bloom<T, H, S> {
     }
 }
 
-impl<T: ?Sized, H: Stored, S: Allocate> Bloom<T, H, S> {
+impl<T: ?Sized, H: Stored, S: Allocate, L: StoredLayout> Bloom<T, H, S, L> {
     /// The filter that [`to_bytes`](Self::to_bytes) wrote, with the hasher it was made with.
     ///
     /// # Errors
@@ -38,45 +38,39 @@ impl<T: ?Sized, H: Stored, S: Allocate> Bloom<T, H, S> {
     /// [`InvalidBytes::Hasher`] if it was made with another seed or secret: it would answer `false`
     /// for every key it holds.
     pub fn from_bytes_with_hasher(bytes: &[u8], hasher: H) -> Result<Self, InvalidBytes> {
-        let parsed = format::parse::<H>(bytes)?;
+        let parsed = format::parse::<L, H>(bytes)?;
         if parsed.mark != hasher.mark() {
             return Err(InvalidBytes::Hasher);
         }
-        let mut filter = Self::with_kernels(parsed.shape, hasher, Digits)?;
+        let mut filter = Self::of_layout(parsed.shape, hasher, L::default())?;
         let words = filter.storage.words_mut();
         let (chunks, _) = parsed.payload.as_chunks();
         for (word, chunk) in words.iter_mut().zip(chunks) {
             word.store(u64::from_le_bytes(*chunk));
         }
-        if has_stray_bits(&parsed.shape, words) {
+        if L::has_stray_bits(&parsed.shape, words) {
             return Err(InvalidBytes::Inconsistent);
         }
         Ok(filter)
     }
 }
 
-impl<T: ?Sized, H: Restored, S: Allocate> Bloom<T, H, S> {
+impl<T: ?Sized, H: Restored, S: Allocate, L: StoredLayout> Bloom<T, H, S, L> {
     /// The filter that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
     ///
     /// [`InvalidBytes`] if these are not the bytes of such a filter.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidBytes> {
-        let mark = format::parse::<H>(bytes)?.mark;
+        let mark = format::parse::<L, H>(bytes)?.mark;
         let hasher = H::restore(mark).ok_or(InvalidBytes::Hasher)?;
         Self::from_bytes_with_hasher(bytes, hasher)
     }
 }
 
-/// Whether a bit is set that no position names.
-fn has_stray_bits<W: Word>(shape: &Shape, words: &[W]) -> bool {
-    let used = shape.bits() % 64;
-    used != 0 && words.last().is_some_and(|last| last.load() >> used != 0)
-}
-
 #[cfg(feature = "serde")]
 mod serde {
-    use super::{Bloom, Restored, Storage, Stored};
+    use super::{Bloom, Restored, Storage, Stored, StoredLayout};
     use crate::storage::Allocate;
     use alloc::vec::Vec;
     use core::fmt;
@@ -85,14 +79,19 @@ mod serde {
     use serde::ser::{Serialize, Serializer};
 
     /// As the bytes of [`to_bytes`](Bloom::to_bytes).
-    impl<T: ?Sized, H: Stored, S: Storage> Serialize for Bloom<T, H, S> {
+    impl<T: ?Sized, H: Stored, S: Storage, L: StoredLayout> Serialize for Bloom<T, H, S, L> {
         fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
             serializer.serialize_bytes(&self.to_bytes())
         }
     }
 
     /// Through [`from_bytes`](Bloom::from_bytes), with all its checks.
-    impl<'de, T: ?Sized, H: Restored, S: Allocate> Deserialize<'de> for Bloom<T, H, S> {
+    impl<'de, T: ?Sized, H, S, L> Deserialize<'de> for Bloom<T, H, S, L>
+    where
+        H: Restored,
+        S: Allocate,
+        L: StoredLayout,
+    {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             deserializer.deserialize_bytes(Bytes(PhantomData))
         }
@@ -100,8 +99,13 @@ mod serde {
 
     struct Bytes<F>(PhantomData<F>);
 
-    impl<'de, T: ?Sized, H: Restored, S: Allocate> Visitor<'de> for Bytes<Bloom<T, H, S>> {
-        type Value = Bloom<T, H, S>;
+    impl<'de, T: ?Sized, H, S, L> Visitor<'de> for Bytes<Bloom<T, H, S, L>>
+    where
+        H: Restored,
+        S: Allocate,
+        L: StoredLayout,
+    {
+        type Value = Bloom<T, H, S, L>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("the bytes of a Bloom filter")

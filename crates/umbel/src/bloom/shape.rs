@@ -1,11 +1,10 @@
 //! The plan of a classic Bloom filter: how many bits, how many probes, for how many items.
 
-use crate::error::{Incompatible, InvalidShape};
+use crate::error::InvalidShape;
 use crate::kernels::MAX_PROBES;
 use crate::parts::math::{ceil, exp, ln, ln_1p, powi};
 use crate::parts::occupancy::{all_full, mean_full};
 use crate::sizing::{MAX_BITS, Rate, digest_collisions};
-use core::fmt;
 
 /// The plan of a classic Bloom filter, before any memory exists.
 ///
@@ -248,46 +247,6 @@ impl Shape {
             Ok(shape) => shape,
             Err(_) => panic!("the rate must be above 0 and below 1, and the words enough for it"),
         }
-    }
-
-    /// Whether the bits of two filters mean the same, given the check values of their hashers and
-    /// of their kernels.
-    pub(crate) fn compatible(
-        &self,
-        other: &Self,
-        hashers: (u64, u64),
-        kernels: (u64, u64),
-    ) -> Result<(), Incompatible> {
-        if self.bits != other.bits {
-            return Err(Incompatible::Bits { expected: self.bits, got: other.bits });
-        }
-        if self.probes != other.probes {
-            return Err(Incompatible::Probes { expected: self.probes, got: other.probes });
-        }
-        if kernels.0 != kernels.1 {
-            return Err(Incompatible::Kernels);
-        }
-        if hashers.0 != hashers.1 {
-            return Err(Incompatible::Hasher);
-        }
-        Ok(())
-    }
-
-    /// One line about a filter of this shape in which `set` bits are set.
-    pub(crate) fn describe(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        name: &str,
-        set: u64,
-        hasher: &dyn fmt::Debug,
-    ) -> fmt::Result {
-        let Self { items, bits, probes } = self;
-        let fill = set as f64 / *bits as f64;
-        write!(
-            f,
-            "{name} {{ capacity: {items}, bits: {bits}, probes: {probes}, fill: {fill:.4}, \
-             hasher: {hasher:?} }}"
-        )
     }
 }
 

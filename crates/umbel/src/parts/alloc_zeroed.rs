@@ -2,8 +2,11 @@
 //! kernel untouched but aborts when there are none; `try_reserve` can fail but then has to write
 //! every word. Filters need both.
 
-use alloc::alloc::{Layout, alloc_zeroed};
 use alloc::boxed::Box;
+
+#[cfg(not(loom))]
+use alloc::alloc::{Layout, alloc_zeroed};
+#[cfg(not(loom))]
 use core::sync::atomic::AtomicU64;
 
 /// A word for which all bits zero is a value.
@@ -12,16 +15,30 @@ use core::sync::atomic::AtomicU64;
 ///
 /// The type must be valid when every byte of it is zero, and must not be a zero-sized type.
 #[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
-pub(crate) unsafe trait Zeroable {}
+pub unsafe trait Zeroable {}
 
 // SAFETY: 0_u64 is eight zero bytes.
 #[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
 unsafe impl Zeroable for u64 {}
+#[cfg(not(loom))]
 // SAFETY: `AtomicU64` has the same size and bit validity as `u64`, by its documentation.
 #[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
 unsafe impl Zeroable for AtomicU64 {}
 
+/// Under loom a word is a model of one, not eight bytes: never made of zeros.
+#[cfg(loom)]
+#[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
+// SAFETY: nothing is made of zero bytes under loom.
+unsafe impl Zeroable for loom::sync::atomic::AtomicU64 {}
+
+/// As below, word by word.
+#[cfg(loom)]
+pub(crate) fn alloc_zeroed_words<W: Zeroable + super::bits::Word>(len: usize) -> Option<Box<[W]>> {
+    Some((0..len).map(|_| W::new(0)).collect())
+}
+
 /// `len` zeroed words, or `None` if the allocator has no room for them.
+#[cfg(not(loom))]
 #[allow(unsafe_code, reason = "a zeroed allocation that may fail has no safe name")]
 pub(crate) fn alloc_zeroed_words<W: Zeroable>(len: usize) -> Option<Box<[W]>> {
     if len == 0 {
@@ -42,7 +59,7 @@ pub(crate) fn alloc_zeroed_words<W: Zeroable>(len: usize) -> Option<Box<[W]>> {
 /// Pages of 2 MiB instead of 4 KiB, where the kernel has them to give: a filter of 12 MB then needs
 /// six entries of the address cache instead of three thousand. At ten million keys that makes
 /// batches up to a tenth faster (`docs/measurements.md`).
-#[cfg(all(target_os = "linux", feature = "std", not(miri)))]
+#[cfg(all(target_os = "linux", feature = "std", not(miri), not(loom)))]
 mod huge_pages {
     const PAGE: usize = 2 << 20;
 
@@ -63,7 +80,7 @@ mod huge_pages {
     }
 }
 
-#[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
+#[cfg(not(any(loom, all(target_os = "linux", feature = "std", not(miri)))))]
 mod huge_pages {
     pub(super) fn advise(_: *mut u8, _: usize) {}
 }

@@ -14,7 +14,13 @@ use core::sync::atomic::Ordering::Relaxed;
 use loom::sync::atomic::Ordering::Relaxed;
 
 /// 64 bits.
-pub trait Word {
+pub trait Word: Sized {
+    /// A word of these bits.
+    fn new(bits: u64) -> Self;
+
+    /// The words as they are, if nobody else can be changing them.
+    fn plain(words: &[Self]) -> Option<&[u64]>;
+
     /// The bits now.
     fn load(&self) -> u64;
 
@@ -23,6 +29,16 @@ pub trait Word {
 }
 
 impl Word for u64 {
+    #[inline(always)]
+    fn new(bits: u64) -> Self {
+        bits
+    }
+
+    #[inline(always)]
+    fn plain(words: &[Self]) -> Option<&[u64]> {
+        Some(words)
+    }
+
     #[inline(always)]
     fn load(&self) -> u64 {
         *self
@@ -35,6 +51,16 @@ impl Word for u64 {
 }
 
 impl Word for AtomicU64 {
+    #[inline(always)]
+    fn new(bits: u64) -> Self {
+        AtomicU64::new(bits)
+    }
+
+    #[inline(always)]
+    fn plain(_: &[Self]) -> Option<&[u64]> {
+        None
+    }
+
     #[inline(always)]
     fn load(&self) -> u64 {
         AtomicU64::load(self, Relaxed)
@@ -73,7 +99,7 @@ pub(crate) unsafe fn peek_unchecked<W: Word>(words: &[W], bit: u64) -> u64 {
 }
 
 /// Words in which bits can be set.
-pub(crate) trait SetBit {
+pub trait SetBit {
     /// What they are words of.
     type Word: Word;
 
@@ -84,8 +110,8 @@ pub(crate) trait SetBit {
     /// The words.
     fn words(&self) -> &[Self::Word];
 
-    /// Sets the bit of `mask` in a word; whether it was set before.
-    fn set_in(&mut self, word: usize, mask: u64) -> bool;
+    /// Sets the bits of `mask` in a word; which of them were set before.
+    fn set_in(&mut self, word: usize, mask: u64) -> u64;
 
     /// As [`set_in`](Self::set_in), without asking whether there is such a word.
     ///
@@ -93,12 +119,12 @@ pub(crate) trait SetBit {
     ///
     /// `word` must be below the number of words.
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
-    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> bool;
+    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64;
 
     /// Sets a bit; whether it was set before.
     #[inline(always)]
     fn set(&mut self, bit: u64) -> bool {
-        self.set_in(word_of(bit), 1 << (bit & 63))
+        self.set_in(word_of(bit), 1 << (bit & 63)) != 0
     }
 
     /// As [`set`](Self::set), without asking whether there is such a bit.
@@ -111,7 +137,7 @@ pub(crate) trait SetBit {
     unsafe fn set_unchecked(&mut self, bit: u64) -> bool {
         debug_assert!(word_of(bit) < self.words().len());
         // SAFETY: the word of a bit below 64 times the number of words is one of them.
-        unsafe { self.set_in_unchecked(word_of(bit), 1 << (bit & 63)) }
+        unsafe { self.set_in_unchecked(word_of(bit), 1 << (bit & 63)) != 0 }
     }
 
     /// Starts to load the word of a bit that will be set.
@@ -128,13 +154,13 @@ impl SetBit for &mut [u64] {
     }
 
     #[inline(always)]
-    fn set_in(&mut self, word: usize, mask: u64) -> bool {
+    fn set_in(&mut self, word: usize, mask: u64) -> u64 {
         add(&mut self[word], mask)
     }
 
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
-    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> bool {
+    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64 {
         // SAFETY: the caller gives the number of one of the words.
         add(unsafe { self.get_unchecked_mut(word) }, mask)
     }
@@ -146,10 +172,10 @@ impl SetBit for &mut [u64] {
 }
 
 #[inline(always)]
-fn add(word: &mut u64, mask: u64) -> bool {
+fn add(word: &mut u64, mask: u64) -> u64 {
     let before = *word;
     *word = before | mask;
-    before & mask != 0
+    before & mask
 }
 
 /// Other threads may be setting bits too.
@@ -163,13 +189,13 @@ impl SetBit for &[AtomicU64] {
     }
 
     #[inline(always)]
-    fn set_in(&mut self, word: usize, mask: u64) -> bool {
+    fn set_in(&mut self, word: usize, mask: u64) -> u64 {
         add_shared(&self[word], mask)
     }
 
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
-    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> bool {
+    unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64 {
         // SAFETY: the caller gives the number of one of the words.
         add_shared(unsafe { self.get_unchecked(word) }, mask)
     }
@@ -180,10 +206,10 @@ impl SetBit for &[AtomicU64] {
     }
 }
 
-/// In this form the compiler has one locked instruction for it.
+/// In this form the compiler has one locked instruction for a single bit.
 #[inline(always)]
-fn add_shared(word: &AtomicU64, mask: u64) -> bool {
-    word.fetch_or(mask, Relaxed) & mask != 0
+fn add_shared(word: &AtomicU64, mask: u64) -> u64 {
+    word.fetch_or(mask, Relaxed) & mask
 }
 
 /// Starts to load the word of a bit.

@@ -1,0 +1,119 @@
+//! Bits anywhere: the layout of every kernels.
+
+use super::batch::{contains_batch, extend_batch, insert_batch};
+use super::probe::{contains, insert};
+use super::shape::Shape;
+use super::table::Table;
+use crate::error::InvalidShape;
+use crate::kernels::{Digits, Kernels};
+use crate::layout::{Layout, Plan, StoredLayout};
+use crate::parts::bits::{self, SetBit, Word};
+
+impl<K: Kernels> Layout for K {
+    type Digest = K::Digest;
+    type Shape = Shape;
+
+    fn admit(&self, shape: &Shape) -> Result<(), InvalidShape> {
+        self.accept(shape)
+    }
+
+    fn tag(&self) -> u64 {
+        self.check()
+    }
+
+    #[inline(always)]
+    fn contains<W: Word>(&self, shape: &Shape, words: &[W], digest: K::Digest) -> bool {
+        contains(Table::new(words, shape.bits()), shape.probes(), self, digest)
+    }
+
+    #[inline(always)]
+    fn contains_batch<W: Word, A>(
+        &self,
+        shape: &Shape,
+        words: &[W],
+        keys: &[A],
+        digest: impl Fn(&A) -> K::Digest,
+        found: &mut [bool],
+    ) {
+        let table = Table::new(words, shape.bits());
+        contains_batch(table, shape.probes(), self, keys, digest, found);
+    }
+
+    #[inline(always)]
+    fn insert<V: SetBit>(&self, shape: &Shape, words: V, digest: K::Digest) -> bool {
+        insert(&mut Table::to_change(words, shape.bits()), shape.probes(), self, digest)
+    }
+
+    #[inline(always)]
+    fn insert_batch<V: SetBit, A>(
+        &self,
+        shape: &Shape,
+        words: V,
+        keys: &[A],
+        digest: impl Fn(&A) -> K::Digest,
+        fresh: &mut [bool],
+    ) {
+        let table = Table::to_change(words, shape.bits());
+        insert_batch(table, shape.probes(), self, keys, digest, fresh);
+    }
+
+    #[inline(always)]
+    fn extend_batch<V: SetBit>(&self, shape: &Shape, words: V, digests: &[K::Digest]) {
+        extend_batch(Table::to_change(words, shape.bits()), shape.probes(), self, digests);
+    }
+
+    fn rate<W: Word>(&self, shape: &Shape, words: &[W]) -> f64 {
+        shape.rate_at(bits::count(words))
+    }
+}
+
+impl Plan for Shape {
+    const NAME: &'static str = "BloomFilter";
+
+    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
+        Self::for_rate(items, rate)
+    }
+
+    fn items(&self) -> u64 {
+        self.items()
+    }
+
+    fn bits(&self) -> u64 {
+        self.bits()
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes()
+    }
+
+    fn words(&self) -> u64 {
+        self.words()
+    }
+
+    fn estimate_items(&self, set: u64) -> u64 {
+        self.estimate_items(set)
+    }
+}
+
+/// Only of the native kernels: foreign ones have no number that a header could name.
+impl StoredLayout for Digits {
+    const FAMILY: u16 = 1;
+
+    fn kernels(_: &Shape) -> u16 {
+        1
+    }
+
+    fn restore(
+        kernels: u16,
+        items: u64,
+        bits: u64,
+        probes: u32,
+    ) -> Option<Result<Shape, InvalidShape>> {
+        (kernels == 1).then(|| Shape::with(items, bits, probes))
+    }
+
+    fn has_stray_bits<W: Word>(shape: &Shape, words: &[W]) -> bool {
+        let used = shape.bits() % 64;
+        used != 0 && words.last().is_some_and(|last| last.load() >> used != 0)
+    }
+}

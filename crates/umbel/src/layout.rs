@@ -1,0 +1,134 @@
+//! Layouts: how a family of Bloom filters lays the bits of a key into words.
+//!
+//! | layout | the bits of a key are | filter |
+//! |---|---|---|
+//! | any [`Kernels`](crate::kernels::Kernels) | anywhere | [`bloom`](crate::bloom) |
+
+//! | [`Blocks`](crate::split::Blocks) | one in each eighth of a block | [`split`](crate::split) |
+//!
+//! What a filter can do is written once, for [`Bloom`](crate::bloom::Bloom) of any layout. The
+//! traits are sealed, as storage is: bring your own positions by implementing
+//! [`Kernels`](crate::kernels::Kernels).
+
+use crate::error::{Incompatible, InvalidShape};
+use crate::parts::bits::{SetBit, Word};
+use core::fmt;
+
+/// How a family lays the bits of a key into words.
+///
+/// Every method is given the shape of the filter and all its words.
+pub trait Layout: 'static {
+    /// What it needs to know of a key.
+    type Digest: Copy;
+    /// The plan of such a filter.
+    type Shape: Plan;
+
+    /// Whether filters of this shape can be made.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the shape.
+    fn admit(&self, shape: &Self::Shape) -> Result<(), InvalidShape>;
+
+    /// A value that tells layouts apart: if two have the same one, keys have the same bits.
+    fn tag(&self) -> u64;
+
+    /// Whether all bits of a digest are set.
+    fn contains<W: Word>(&self, shape: &Self::Shape, words: &[W], digest: Self::Digest) -> bool;
+
+    /// As [`contains`](Self::contains) for each key.
+    fn contains_batch<W: Word, A>(
+        &self,
+        shape: &Self::Shape,
+        words: &[W],
+        keys: &[A],
+        digest: impl Fn(&A) -> Self::Digest,
+        found: &mut [bool],
+    );
+
+    /// Sets all bits of a digest; whether one of them was not set before.
+    fn insert<V: SetBit>(&self, shape: &Self::Shape, words: V, digest: Self::Digest) -> bool;
+
+    /// As [`insert`](Self::insert) for each key, in their order.
+    fn insert_batch<V: SetBit, A>(
+        &self,
+        shape: &Self::Shape,
+        words: V,
+        keys: &[A],
+        digest: impl Fn(&A) -> Self::Digest,
+        fresh: &mut [bool],
+    );
+
+    /// As [`insert`](Self::insert) for each digest, without an answer.
+    fn extend_batch<V: SetBit>(&self, shape: &Self::Shape, words: V, digests: &[Self::Digest]);
+
+    /// The error rate of a filter with these words.
+    fn rate<W: Word>(&self, shape: &Self::Shape, words: &[W]) -> f64;
+}
+
+/// What every shape can tell.
+pub trait Plan: Copy + fmt::Debug + 'static {
+    /// The everyday name of the filter.
+    const NAME: &'static str;
+
+    /// The smallest filter that holds `items` items at an error rate of at most `rate`.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape>;
+
+    /// The number of items planned for.
+    fn items(&self) -> u64;
+
+    /// The number of bits a key may be in.
+    fn bits(&self) -> u64;
+
+    /// The number of bits a key has.
+    fn probes(&self) -> u32;
+
+    /// The number of 64-bit words.
+    fn words(&self) -> u64;
+
+    /// How many different keys have probably been inserted when `set` bits are set.
+    fn estimate_items(&self, set: u64) -> u64;
+
+    /// Whether the bits of two filters mean the same.
+    ///
+    /// # Errors
+    ///
+    /// What differs.
+    fn compatible(&self, other: &Self) -> Result<(), Incompatible> {
+        if self.bits() != other.bits() {
+            return Err(Incompatible::Bits { expected: self.bits(), got: other.bits() });
+        }
+        if self.probes() != other.probes() {
+            return Err(Incompatible::Probes { expected: self.probes(), got: other.probes() });
+        }
+        Ok(())
+    }
+}
+
+/// A layout whose filters have a form in bytes.
+pub trait StoredLayout: Layout + Default {
+    /// The number of the family in a header.
+    const FAMILY: u16;
+
+    /// The number, in a header, of the way from a digest to bits.
+    fn kernels(shape: &Self::Shape) -> u16;
+
+    /// The shape that a header tells, or `None` if filters of this family have no such kernels.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the shape.
+    fn restore(
+        kernels: u16,
+        items: u64,
+        bits: u64,
+        probes: u32,
+    ) -> Option<Result<Self::Shape, InvalidShape>>;
+
+    /// Whether a bit is set that no key has.
+    fn has_stray_bits<W: Word>(shape: &Self::Shape, words: &[W]) -> bool;
+}

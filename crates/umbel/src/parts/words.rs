@@ -1,0 +1,109 @@
+//! Words in memory of their own that begin on a cache line.
+//!
+//! An allocator asked for that alignment gives up the untouched pages: it writes the zeros itself.
+//! So a few words more are asked for, and the first ones left alone. Nothing but speed depends on
+//! where the words begin.
+
+use super::alloc_zeroed::{Zeroable, alloc_zeroed_words};
+use super::bits::{AtomicU64, Word};
+use alloc::boxed::Box;
+
+/// The words of a cache line.
+pub(crate) const LINE: usize = 8;
+
+/// Words in memory of their own. A cache line of them or more begins on a cache line.
+#[derive(Debug)]
+pub struct Words<W> {
+    memory: Box<[W]>,
+    start: usize,
+    len: usize,
+}
+
+impl<W: Word + Zeroable> Words<W> {
+    /// `len` words, all zero, or `None` if the allocator has no room for them.
+    pub(crate) fn zeroed(len: usize) -> Option<Self> {
+        if len < LINE {
+            return Some(Self { memory: alloc_zeroed_words(len)?, start: 0, len });
+        }
+        let memory: Box<[W]> = alloc_zeroed_words(len.checked_add(LINE - 1)?)?;
+        let start = memory.as_ptr().align_offset(LINE * 8);
+        Some(Self { memory, start: if start < LINE { start } else { 0 }, len })
+    }
+
+    /// Words with these bits.
+    pub(crate) fn copy_of<V: Word>(words: &[V]) -> Self {
+        let Some(mut copy) = Self::zeroed(words.len()) else {
+            panic!("the allocator has no {} words to give", words.len());
+        };
+        for (word, bits) in copy.as_mut().iter_mut().zip(words) {
+            word.store(bits.load());
+        }
+        copy
+    }
+}
+
+impl Words<u64> {
+    /// The same bits for many threads, in the same memory.
+    pub(crate) fn share(self) -> Words<AtomicU64> {
+        let memory = self.memory.into_iter().map(AtomicU64::new).collect();
+        Words { memory, start: self.start, len: self.len }
+    }
+}
+
+impl<W> AsRef<[W]> for Words<W> {
+    #[inline(always)]
+    fn as_ref(&self) -> &[W] {
+        &self.memory[self.start..][..self.len]
+    }
+}
+
+impl<W> AsMut<[W]> for Words<W> {
+    #[inline(always)]
+    fn as_mut(&mut self) -> &mut [W] {
+        &mut self.memory[self.start..][..self.len]
+    }
+}
+
+impl Clone for Words<u64> {
+    fn clone(&self) -> Self {
+        Self::copy_of(self.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_words_begin_on_a_cache_line_and_are_zero() {
+        for len in [8, 9, 64, 1_000, 1 << 20] {
+            let words = Words::<u64>::zeroed(len).unwrap();
+            assert_eq!((words.as_ref().as_ptr() as usize % 64, words.as_ref().len()), (0, len));
+            assert!(words.as_ref().iter().all(|word| *word == 0));
+            let clone = words.clone();
+            assert_eq!(clone.as_ref().as_ptr() as usize % 64, 0);
+        }
+        for len in 0..8 {
+            assert_eq!(Words::<u64>::zeroed(len).unwrap().as_ref().len(), len);
+        }
+    }
+
+    #[test]
+    fn copies_and_shared_words_have_the_same_bits() {
+        for len in [0, 1, 7, 8, 100] {
+            let mut words = Words::<u64>::zeroed(len).unwrap();
+            for (number, word) in words.as_mut().iter_mut().enumerate() {
+                *word = number as u64 + 1;
+            }
+            let shared = words.clone().share();
+            assert_eq!(shared.as_ref().iter().map(Word::load).collect::<std::vec::Vec<_>>(), words.as_ref());
+            assert_eq!(Words::<u64>::copy_of(shared.as_ref()).as_ref(), words.as_ref());
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        assert!(Words::<u64>::zeroed(usize::MAX).is_none());
+        assert!(Words::<u64>::zeroed(usize::MAX - 7).is_none());
+    }
+}
