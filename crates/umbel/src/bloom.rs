@@ -41,7 +41,7 @@ mod probe;
 mod shape;
 mod table;
 
-pub(crate) use batch::digest_in_batches;
+pub(crate) use batch::{BATCH, digest_in_batches};
 pub use shape::{Shape, words_for, words_for_cells};
 
 use crate::error::{Full, Incompatible, InvalidShape};

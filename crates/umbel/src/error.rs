@@ -39,6 +39,20 @@ pub enum InvalidShape {
         /// How many the kernels can give.
         max: u32,
     },
+    /// The number of lines a key has bits in is neither 1 nor 2.
+    LinesOutOfRange {
+        /// What was asked for.
+        lines: u32,
+        /// How many there may be.
+        max: u32,
+    },
+    /// The bits are not whole lines of 512, or the probes not the same in both lines of a key.
+    PartialLine {
+        /// How many bits there are.
+        bits: u64,
+        /// How many probes.
+        probes: u32,
+    },
     /// The number of bits must be odd for these kernels.
     EvenBits {
         /// What was asked for.
@@ -68,6 +82,12 @@ impl fmt::Display for InvalidShape {
             }
             Self::ProbesOutOfRange { probes, max } => {
                 write!(f, "{probes} probes are not possible, it takes from 1 to {max}")
+            }
+            Self::LinesOutOfRange { lines, max } => {
+                write!(f, "{lines} lines a key are not possible, it takes from 1 to {max}")
+            }
+            Self::PartialLine { bits, probes } => {
+                write!(f, "{bits} bits and {probes} probes cannot be dealt out to whole lines")
             }
             Self::EvenBits { bits } => {
                 write!(f, "{bits} bits are an even number and these kernels need an odd one")

@@ -3,12 +3,14 @@
 //! | layout | the bits of a key are | filter |
 //! |---|---|---|
 //! | any [`Kernels`](crate::kernels::Kernels) | anywhere | [`bloom`](crate::bloom) |
-
+//! | [`Lines`](crate::blocked::Lines) | in one cache line or two | [`blocked`](crate::blocked) |
 //! | [`Blocks`](crate::split::Blocks) | one in each eighth of a block | [`split`](crate::split) |
 //!
 //! What a filter can do is written once, for [`Bloom`](crate::bloom::Bloom) of any layout. The
 //! traits are sealed, as storage is: bring your own positions by implementing
 //! [`Kernels`](crate::kernels::Kernels).
+
+pub(crate) mod ring;
 
 use crate::error::{Incompatible, InvalidShape};
 use crate::parts::bits::{SetBit, Word};
@@ -105,6 +107,16 @@ pub trait Plan: Copy + fmt::Debug + 'static {
         if self.probes() != other.probes() {
             return Err(Incompatible::Probes { expected: self.probes(), got: other.probes() });
         }
+        self.same_places(other)
+    }
+
+    /// Whether keys have the same places in two filters of as many bits and probes.
+    ///
+    /// # Errors
+    ///
+    /// [`Incompatible::Kernels`] if not.
+    fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
+        let _ = other;
         Ok(())
     }
 }

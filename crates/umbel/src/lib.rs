@@ -46,6 +46,7 @@ pub mod hash;
 pub mod sizing;
 
 pub mod atomic;
+pub mod blocked;
 pub mod bloom;
 pub mod kernels;
 
@@ -53,6 +54,7 @@ pub mod error;
 pub mod filter;
 pub mod format;
 pub mod layout;
+pub mod simd;
 pub mod storage;
 
 mod parts;
@@ -65,6 +67,8 @@ pub use hash::{Digest, Key, Portable, Std};
 
 #[cfg(feature = "alloc")]
 pub use atomic::AtomicBloomFilter;
+#[cfg(feature = "alloc")]
+pub use blocked::{AtomicBlockedBloomFilter, BlockedBloomFilter};
 #[cfg(feature = "alloc")]
 pub use bloom::BloomFilter;
 

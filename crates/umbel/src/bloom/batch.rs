@@ -225,7 +225,10 @@ fn fetch_ahead<V: SetBit, K: Kernels, A>(
     }
 }
 
-/// Digests keys as they come and hands the digests on in batches.
+/// The most digests that are handed on at once.
+pub(crate) const BATCH: usize = 256;
+
+/// Digests keys as they come and hands the digests on in batches of up to [`BATCH`].
 pub(crate) fn digest_in_batches<T, A, H, D>(
     hasher: &H,
     keys: impl IntoIterator<Item = A>,
@@ -238,7 +241,7 @@ pub(crate) fn digest_in_batches<T, A, H, D>(
 {
     let mut keys = keys.into_iter();
     while let Some(first) = keys.next() {
-        let mut digests = [hasher.digest(first.borrow()); LANES];
+        let mut digests = [hasher.digest(first.borrow()); BATCH];
         let mut len = 1;
         for (slot, key) in digests[1..].iter_mut().zip(&mut keys) {
             *slot = hasher.digest(key.borrow());

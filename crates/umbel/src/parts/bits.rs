@@ -19,7 +19,7 @@ pub trait Word: Sized {
     fn new(bits: u64) -> Self;
 
     /// The words as they are, if nobody else can be changing them.
-    fn plain(words: &[Self]) -> Option<&[u64]>;
+    fn plain<const N: usize>(words: &[Self; N]) -> Option<&[u64; N]>;
 
     /// The bits now.
     fn load(&self) -> u64;
@@ -35,7 +35,7 @@ impl Word for u64 {
     }
 
     #[inline(always)]
-    fn plain(words: &[Self]) -> Option<&[u64]> {
+    fn plain<const N: usize>(words: &[Self; N]) -> Option<&[u64; N]> {
         Some(words)
     }
 
@@ -57,7 +57,7 @@ impl Word for AtomicU64 {
     }
 
     #[inline(always)]
-    fn plain(_: &[Self]) -> Option<&[u64]> {
+    fn plain<const N: usize>(_: &[Self; N]) -> Option<&[u64; N]> {
         None
     }
 
@@ -110,6 +110,9 @@ pub trait SetBit {
     /// The words.
     fn words(&self) -> &[Self::Word];
 
+    /// The words to change as they are, if nobody else can be changing them.
+    fn plain_mut(&mut self) -> Option<&mut [u64]>;
+
     /// Sets the bits of `mask` in a word; which of them were set before.
     fn set_in(&mut self, word: usize, mask: u64) -> u64;
 
@@ -154,6 +157,11 @@ impl SetBit for &mut [u64] {
     }
 
     #[inline(always)]
+    fn plain_mut(&mut self) -> Option<&mut [u64]> {
+        Some(self)
+    }
+
+    #[inline(always)]
     fn set_in(&mut self, word: usize, mask: u64) -> u64 {
         add(&mut self[word], mask)
     }
@@ -186,6 +194,11 @@ impl SetBit for &[AtomicU64] {
     #[inline(always)]
     fn words(&self) -> &[AtomicU64] {
         self
+    }
+
+    #[inline(always)]
+    fn plain_mut(&mut self) -> Option<&mut [u64]> {
+        None
     }
 
     #[inline(always)]

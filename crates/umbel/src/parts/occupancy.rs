@@ -15,7 +15,9 @@ const EXACT_BALLS: u64 = 96;
 
 /// The chance that `probes` random probes find only full bins, after `balls` balls in `bins` bins.
 pub(crate) const fn all_full(bins: u64, balls: u64, probes: u32) -> f64 {
-    if balls == 0 {
+    if probes == 0 {
+        1.0
+    } else if balls == 0 {
         0.0
     } else if balls <= EXACT_BALLS {
         all_full_exact(bins, balls, probes)
@@ -88,6 +90,45 @@ const fn all_full_normal(bins: u64, balls: u64, probes: u32) -> f64 {
     }
     let rate = powi(full, probes) * sum;
     if rate < 1.0 { rate } else { 1.0 }
+}
+
+/// The numbers c(k, i), for k and i up to 8, in
+///
+/// ```text
+/// P(k probes find only full bins | t balls in m bins) = sum_i c(k, i) (1 - i/m)^t
+/// ```
+///
+/// k probes name d different bins with chance D(k, d), and d given bins are all hit with chance
+/// sum_i (-1)^i C(d, i) (1 - i/m)^t, by inclusion and exclusion.
+pub(crate) const fn hit_coefficients(bins: u64) -> [[f64; 9]; 9] {
+    let mut all = [[0.0; 9]; 9];
+    let mut distinct = [0.0; 9];
+    distinct[0] = 1.0;
+    let mut k = 0;
+    loop {
+        let mut d = 0;
+        while d <= k {
+            // C(d, i) (-1)^i, from one i to the next.
+            let (mut i, mut choose) = (0, 1.0);
+            while i <= d {
+                all[k][i] += distinct[d] * choose;
+                choose *= -((d - i) as f64) / (i + 1) as f64;
+                i += 1;
+            }
+            d += 1;
+        }
+        if k == 8 {
+            return all;
+        }
+        k += 1;
+        let mut d = k;
+        while d >= 1 {
+            let (stay, come) = (d as f64 / bins as f64, (bins - d as u64 + 1) as f64 / bins as f64);
+            distinct[d] = distinct[d] * stay + distinct[d - 1] * come;
+            d -= 1;
+        }
+        distinct[0] = 0.0;
+    }
 }
 
 #[cfg(test)]

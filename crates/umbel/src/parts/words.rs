@@ -96,7 +96,10 @@ mod tests {
                 *word = number as u64 + 1;
             }
             let shared = words.clone().share();
-            assert_eq!(shared.as_ref().iter().map(Word::load).collect::<std::vec::Vec<_>>(), words.as_ref());
+            assert_eq!(
+                shared.as_ref().iter().map(Word::load).collect::<std::vec::Vec<_>>(),
+                words.as_ref()
+            );
             assert_eq!(Words::<u64>::copy_of(shared.as_ref()).as_ref(), words.as_ref());
         }
     }

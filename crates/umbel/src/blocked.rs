@@ -1,0 +1,166 @@
+//! The blocked Bloom filter: all bits of a key in one cache line, or in two.
+//!
+//! ```text
+//!                                  "umbel"
+//!                                     |
+//!     ... | line 41 | line 42 |  0 1 0 0 1 0 ... 1 0 0 1  | line 44 | ...
+//!                                  ^     ^       ^     ^      one line: 3 bits in each half
+//! ```
+//!
+//! | bits per key | touches per look-up | remove | union | grow | can building fail |
+//! |---|---|---|---|---|---|
+//! | 9.9 at 1 %, 14.6 at 0.1 %, 24.3 at 2^-16 | 1 or 2 lines, side by side | no | yes | no | no |
+//!
+//! Choose it wherever the classic filter would do and speed counts: a look-up waits for memory once
+//! instead of three to ten times. Prefer [`bloom`](crate::bloom) for rates below one in a million,
+//! where eight probes a line are too few to be economical, and when its plain bits are shared with
+//! others; [`split`](crate::split) when Parquet readers are among those.
+//!
+//! # One line or two
+//!
+//! Keys do not fall evenly into lines, and crowded lines are wrong more often than sparse ones make
+//! up for. At 1 % that costs 3 % of space; at 0.1 %, 6 %; at 2^-16, 16 %. A key in two lines, half of
+//! its bits in each, must find both crowded, and pays for that with a second line from memory at the
+//! same time as the first. [`Shape`] takes two lines where one would cost more than 3 % of space, as
+//! from about 1 in 150.
+//!
+//! # Where it breaks
+//!
+//! As the classic filter: past its capacity it goes on at a rising rate, keys cannot be removed, and
+//! whoever knows the seed can choose keys that all fall into one line: see
+//! [`Keyed`](crate::Keyed).
+//!
+//! # Reference
+//!
+//! Putze, Sanders and Singler 2007, "Cache-, hash- and space-efficient Bloom filters", section 3
+//! (blocks), and section 4 for the rate, which is computed exactly here.
+//!
+//! ```
+//! use umbel::BlockedBloomFilter;
+//!
+//! let mut seen = BlockedBloomFilter::<str>::new(1_000_000, 0.001); // capacity, error rate
+//! assert!(seen.insert("https://example.org/")); // true: certainly new
+//! assert!(seen.contains("https://example.org/"));
+//! assert!(!seen.contains("https://example.org/other")); // false is proof
+//! assert_eq!(seen.shape().lines_per_key(), 2);
+//! ```
+
+mod lines;
+mod shape;
+
+pub use lines::Lines;
+pub use shape::{Shape, words_for};
+
+use crate::bloom::Bloom;
+use crate::error::InvalidShape;
+use crate::hash::Portable;
+use crate::storage::{Aligned, LineArray, Own};
+use core::marker::PhantomData;
+
+#[cfg(feature = "alloc")]
+use crate::storage::{Heap, SharedHeap};
+
+#[cfg(not(loom))]
+use crate::{
+    parts::bits::AtomicU64,
+    storage::{Shared, SharedLineArray},
+};
+
+/// A blocked Bloom filter in memory of its own. The [module](crate::blocked) tells what it is and
+/// when to choose it, [`Bloom`] has its methods.
+#[cfg(feature = "alloc")]
+pub type BlockedBloomFilter<T, H = Portable> = Bloom<T, H, Heap, Lines>;
+
+/// A blocked Bloom filter in memory of its own that many threads may fill through `&self`.
+///
+/// What [`atomic`](crate::atomic) says of the classic filter holds for this one.
+///
+/// ```
+/// use umbel::AtomicBlockedBloomFilter;
+///
+/// let seen = AtomicBlockedBloomFilter::<u64>::new(2_000, 0.01);
+/// std::thread::scope(|scope| {
+///     for half in [0..1_000, 1_000..2_000] {
+///         scope.spawn(|| half.for_each(|key| { seen.insert(&key); }));
+///     }
+/// });
+/// assert!((0..2_000).all(|key| seen.contains(&key)));
+/// ```
+#[cfg(feature = "alloc")]
+pub type AtomicBlockedBloomFilter<T, H = Portable> = Bloom<T, H, SharedHeap, Lines>;
+
+/// A blocked Bloom filter in an array: on the stack, in a `static`, without an allocator.
+///
+/// ```
+/// use umbel::blocked::{self, ArrayBlockedBloomFilter};
+///
+/// const WORDS: usize = blocked::words_for(1_000, 0.01);
+/// let mut seen = ArrayBlockedBloomFilter::<u64, WORDS>::new(1_000, 0.01);
+/// assert!(seen.insert(&7));
+/// assert!(seen.contains(&7) && !seen.contains(&8));
+/// ```
+pub type ArrayBlockedBloomFilter<T, const WORDS: usize, H = Portable> =
+    Bloom<T, H, LineArray<WORDS>, Lines>;
+
+/// A blocked Bloom filter in an array that many threads may fill: a `static` without a lock.
+///
+/// ```
+/// use umbel::blocked::{self, AtomicArrayBlockedBloomFilter};
+///
+/// static SEEN: AtomicArrayBlockedBloomFilter<str, { blocked::words_for(100, 0.01) }> =
+///     AtomicArrayBlockedBloomFilter::new(100, 0.01);
+///
+/// assert!(SEEN.insert("from any thread"));
+/// assert!(SEEN.contains("from any thread"));
+/// ```
+#[cfg(not(loom))]
+pub type AtomicArrayBlockedBloomFilter<T, const WORDS: usize, H = Portable> =
+    Bloom<T, H, SharedLineArray<WORDS>, Lines>;
+
+/// Blocked, in an array.
+impl<T: ?Sized, const WORDS: usize> ArrayBlockedBloomFilter<T, WORDS> {
+    /// A filter for `capacity` keys at an error rate of at most `err_rate`. In a constant or a
+    /// `static`, a mistake is an error of the compiler's.
+    ///
+    /// # Panics
+    ///
+    /// If `err_rate` is not above 0 and below 1, or `WORDS` words are not enough for it or no whole
+    /// lines: [`words_for`] tells how many are.
+    #[must_use]
+    pub const fn new(capacity: u64, err_rate: f64) -> Self {
+        let (hasher, storage) = (Portable::seeded(0), Own(Aligned([0; WORDS])));
+        let shape = Shape::for_array::<WORDS>(capacity, err_rate);
+        Self { shape, hasher, layout: Lines, storage, keys: PhantomData }
+    }
+}
+
+/// Blocked, in an array, with another hasher.
+impl<T: ?Sized, const WORDS: usize, H> ArrayBlockedBloomFilter<T, WORDS, H> {
+    /// A filter for `capacity` keys at an error rate of at most `err_rate`, with this hasher.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or `WORDS` words are
+    /// not enough for it or no whole lines.
+    pub fn try_with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Result<Self, InvalidShape> {
+        Self::of_layout(Shape::for_words::<WORDS>(capacity, err_rate)?, hasher, Lines)
+    }
+}
+
+/// Blocked, in an array, for many threads.
+#[cfg(not(loom))]
+impl<T: ?Sized, const WORDS: usize> AtomicArrayBlockedBloomFilter<T, WORDS> {
+    /// A filter for `capacity` keys at an error rate of at most `err_rate`. In a constant or a
+    /// `static`, a mistake is an error of the compiler's.
+    ///
+    /// # Panics
+    ///
+    /// If `err_rate` is not above 0 and below 1, or `WORDS` words are not enough for it or no whole
+    /// lines: [`words_for`] tells how many are.
+    #[must_use]
+    pub const fn new(capacity: u64, err_rate: f64) -> Self {
+        let storage = Shared(Aligned([const { AtomicU64::new(0) }; WORDS]));
+        let shape = Shape::for_array::<WORDS>(capacity, err_rate);
+        Self { shape, hasher: Portable::seeded(0), layout: Lines, storage, keys: PhantomData }
+    }
+}

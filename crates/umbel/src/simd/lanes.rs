@@ -1,0 +1,93 @@
+//! Where the probes of a key are inside a line: numbers that are part of the format.
+
+/// The most probes in a line.
+pub(crate) const MAX_LANES: u32 = 8;
+
+/// Odd multipliers, one for each probe: the upper halves of the first sixteen outputs of SplitMix64
+/// with seed 0 (Steele, Lea and Flood 2014, figure 16), with their lowest bit set.
+const SALTS: [[u32; 8]; 2] = [
+    [
+        0xe220_a839,
+        0x6e78_9e6b,
+        0x06c4_5d19,
+        0xf88b_b8a9,
+        0x1b39_896b,
+        0x53cb_9f0d,
+        0x2c82_9abf,
+        0xc584_133b,
+    ],
+    [
+        0x3ee5_7891,
+        0xf3b8_488d,
+        0x657e_ecdd,
+        0xc2d3_26e1,
+        0x8621_a03f,
+        0x8e1f_7555,
+        0xb54e_0f17,
+        0x84bb_3f97,
+    ],
+];
+
+/// The multipliers of a split-block filter, one for each of its words of 32 bits (Parquet format,
+/// `BloomFilter.md`, "Algorithm").
+pub(crate) const SPLIT_SALTS: [u32; 8] = [
+    0x47b6_137b,
+    0x4497_4d91,
+    0x8824_ad5b,
+    0xa2b7_289d,
+    0x7054_95c7,
+    0x2df1_424b,
+    0x9efc_4947,
+    0x5c6b_fb31,
+];
+
+/// The probes of a key in one of its lines.
+///
+/// A line is two halves of 256 bits. Lanes 0 to 3 probe the first half and lanes 4 to 7 the second,
+/// so that a vector of eight words can be picked from each half and the two be joined at a fixed
+/// place. With y = x · salt (32 bits), lane i probes bit `y >> 27` of word `(y >> 24) % 8`, words of
+/// 32 bits, of its half.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(32))]
+pub(crate) struct Lanes {
+    pub(super) salts: [u32; 8],
+    /// 1 for a lane that probes, else 0.
+    pub(super) on: [u32; 8],
+    /// How many lanes probe the first half: lanes 0, 1, ...
+    pub(super) first: u32,
+    /// How many lanes probe the second half: lanes 4, 5, ...
+    pub(super) second: u32,
+}
+
+/// The lanes of a key's first and second line, by the number of probes in a line.
+///
+/// An odd probe is in the first half of the first line and in the second half of the second line:
+/// were it in the same half of both, one half of all bits would fill up faster than the other.
+pub(crate) static LANES: [[Lanes; MAX_LANES as usize + 1]; 2] = {
+    let mut all = [[Lanes { salts: [0; 8], on: [0; 8], first: 0, second: 0 }; 9]; 2];
+    let mut line = 0;
+    while line < 2 {
+        let mut probes = 0;
+        while probes <= MAX_LANES {
+            let lanes = &mut all[line][probes as usize];
+            lanes.salts = SALTS[line];
+            (lanes.first, lanes.second) = split(line, probes);
+            let mut lane = 0;
+            while lane < 8 {
+                let on = if lane < 4 { lane < lanes.first } else { lane - 4 < lanes.second };
+                lanes.on[lane as usize] = on as u32;
+                lane += 1;
+            }
+            probes += 1;
+        }
+        line += 1;
+    }
+    all
+};
+
+/// How many of the probes in a key's first (0) or second (1) line are in its first half, and how
+/// many in its second.
+pub(crate) const fn split(line: usize, probes: u32) -> (u32, u32) {
+    let (more, fewer) = (probes.div_ceil(2), probes / 2);
+    if line == 0 { (more, fewer) } else { (fewer, more) }
+}

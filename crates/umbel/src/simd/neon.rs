@@ -1,0 +1,1 @@
+//! Advanced SIMD on aarch64.

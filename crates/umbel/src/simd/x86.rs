@@ -1,0 +1,240 @@
+//! AVX2, and its forms with AVX-512, on x86-64.
+
+use super::portable::Portable;
+use super::{Block, Isa, Job, Lanes, Line, SPLIT_SALTS};
+use crate::parts::bits::Word;
+use core::arch::x86_64::*;
+
+/// Whether the processor has what [`on_avx2`] needs.
+pub(super) fn has_avx2() -> bool {
+    #[cfg(feature = "std")]
+    return std::arch::is_x86_feature_detected!("avx2")
+        && std::arch::is_x86_feature_detected!("bmi1")
+        && std::arch::is_x86_feature_detected!("bmi2");
+    #[cfg(not(feature = "std"))]
+    return cfg!(all(target_feature = "avx2", target_feature = "bmi1", target_feature = "bmi2"));
+}
+
+/// Whether the processor has what [`on_avx512`] needs beyond that.
+pub(super) fn has_avx512() -> bool {
+    #[cfg(feature = "std")]
+    return std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512vl");
+    #[cfg(not(feature = "std"))]
+    return cfg!(all(target_feature = "avx512f", target_feature = "avx512vl"));
+}
+
+/// The token of a processor with AVX2.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx2(());
+
+/// The token of a processor with AVX-512 for vectors of any length.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx512(());
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn on_avx2(job: impl Job) {
+    job.run(Avx2(()));
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512vl")]
+pub(super) fn on_avx512(job: impl Job) {
+    job.run(Avx512(()));
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn line_has_avx2(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
+    line_has(line, x, lanes)
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+pub(super) fn line_has_avx512(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
+    line_has_wide(line, x, lanes)
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn lines_have_avx2(
+    first: &Line<u64>,
+    second: &Line<u64>,
+    digest: u64,
+    lanes: [&Lanes; 2],
+) -> bool {
+    line_has(first, digest as u32, lanes[0]) & line_has(second, (digest >> 32) as u32, lanes[1])
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+pub(super) fn lines_have_avx512(
+    first: &Line<u64>,
+    second: &Line<u64>,
+    digest: u64,
+    lanes: [&Lanes; 2],
+) -> bool {
+    line_has_wide(first, digest as u32, lanes[0])
+        & line_has_wide(second, (digest >> 32) as u32, lanes[1])
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn block_has_avx2(block: &Block<u64>, x: u32) -> bool {
+    block_has(block, x)
+}
+
+/// The halves of a line.
+#[inline]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "loads through pointers")]
+fn load_line(line: &Line<u64>) -> (__m256i, __m256i) {
+    let halves = line.as_ptr().cast::<__m256i>();
+    // SAFETY: a line is two vectors of 32 bytes, and loads of this kind need no alignment.
+    unsafe { (_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "loads through pointers")]
+fn load_words(words: &[u32; 8]) -> __m256i {
+    // SAFETY: eight words are a vector of 32 bytes, and loads of this kind need no alignment.
+    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "loads through pointers")]
+fn load_block(block: &Block<u64>) -> __m256i {
+    // SAFETY: a block is a vector of 32 bytes, and loads of this kind need no alignment.
+    unsafe { _mm256_loadu_si256(block.as_ptr().cast()) }
+}
+
+/// Eight products of `x`, one a lane.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn products(x: u32, salts: &[u32; 8]) -> __m256i {
+    _mm256_mullo_epi32(_mm256_set1_epi32(x as i32), load_words(salts))
+}
+
+/// Picks each lane's word from its half of the line, and tests its bit there.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn line_has(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
+    let (first, second) = load_line(line);
+    let products = products(x, &lanes.salts);
+    // Picking looks at the lowest three bits of a lane only.
+    let word = _mm256_srli_epi32::<24>(products);
+    let first = _mm256_permutevar8x32_epi32(first, word);
+    let second = _mm256_permutevar8x32_epi32(second, word);
+    let words = _mm256_blend_epi32::<0b1111_0000>(first, second);
+    let bits = _mm256_sllv_epi32(load_words(&lanes.on), _mm256_srli_epi32::<27>(products));
+    _mm256_testc_si256(words, bits) == 1
+}
+
+/// As [`line_has`], picking from both halves at once.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+fn line_has_wide(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
+    let (first, second) = load_line(line);
+    let products = products(x, &lanes.salts);
+    let half = _mm256_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8);
+    // The lowest three bits of the products' top byte, and above them the half: a & b | c.
+    let word = _mm256_ternarylogic_epi32::<0b1110_1010>(
+        _mm256_srli_epi32::<24>(products),
+        _mm256_set1_epi32(7),
+        half,
+    );
+    let words = _mm256_permutex2var_epi32(first, word, second);
+    let bits = _mm256_sllv_epi32(load_words(&lanes.on), _mm256_srli_epi32::<27>(products));
+    _mm256_testc_si256(words, bits) == 1
+}
+
+/// Builds the bits of each half: a probe is a number below 256, and shifting 1 by it less 0, 32, 64
+/// and so on gives its bit in the right word and, since shifts out of range give zero, nothing in
+/// the others.
+#[inline]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "stores through pointers")]
+fn line_set(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
+    let products = products(x, &lanes.salts);
+    let bit = _mm256_srli_epi32::<27>(products);
+    let word = _mm256_and_si256(_mm256_srli_epi32::<19>(products), _mm256_set1_epi32(0xe0));
+    let probes = _mm256_or_si256(word, bit);
+    let bits_of = |lane: u32| {
+        let probe = _mm256_permutevar8x32_epi32(probes, _mm256_set1_epi32(lane as i32));
+        let places = _mm256_setr_epi32(0, 32, 64, 96, 128, 160, 192, 224);
+        _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_sub_epi32(probe, places))
+    };
+    let (mut first, mut second) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+    for lane in 0..lanes.first {
+        first = _mm256_or_si256(first, bits_of(lane));
+    }
+    for lane in 4..4 + lanes.second {
+        second = _mm256_or_si256(second, bits_of(lane));
+    }
+    let before = load_line(line);
+    let halves = line.as_mut_ptr().cast::<__m256i>();
+    // SAFETY: a line is two vectors of 32 bytes, and stores of this kind need no alignment.
+    unsafe {
+        _mm256_storeu_si256(halves, _mm256_or_si256(before.0, first));
+        _mm256_storeu_si256(halves.add(1), _mm256_or_si256(before.1, second));
+    }
+    _mm256_testc_si256(before.0, first) & _mm256_testc_si256(before.1, second) == 0
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn block_bits(x: u32) -> __m256i {
+    let bit = _mm256_srli_epi32::<27>(products(x, &SPLIT_SALTS));
+    _mm256_sllv_epi32(_mm256_set1_epi32(1), bit)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn block_has(block: &Block<u64>, x: u32) -> bool {
+    _mm256_testc_si256(load_block(block), block_bits(x)) == 1
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "stores through pointers")]
+fn block_set(block: &mut Block<u64>, x: u32) -> bool {
+    let (before, bits) = (load_block(block), block_bits(x));
+    // SAFETY: a block is a vector of 32 bytes, and stores of this kind need no alignment.
+    unsafe { _mm256_storeu_si256(block.as_mut_ptr().cast(), _mm256_or_si256(before, bits)) };
+    _mm256_testc_si256(before, bits) == 0
+}
+
+macro_rules! isa {
+    ($token:ty, $line_has:ident) => {
+        #[allow(unsafe_code, reason = "the token is proof that the processor has AVX2")]
+        impl Isa for $token {
+            #[inline(always)]
+            fn line_has<W: Word>(self, line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
+                match W::plain(line) {
+                    // SAFETY: whoever has the token has asked the processor.
+                    Some(line) => unsafe { $line_has(line, x, lanes) },
+                    None => Portable.line_has(line, x, lanes),
+                }
+            }
+
+            #[inline(always)]
+            fn line_set(self, line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
+                // SAFETY: whoever has the token has asked the processor.
+                unsafe { line_set(line, x, lanes) }
+            }
+
+            #[inline(always)]
+            fn block_has<W: Word>(self, block: &Block<W>, x: u32) -> bool {
+                match W::plain(block) {
+                    // SAFETY: whoever has the token has asked the processor.
+                    Some(block) => unsafe { block_has(block, x) },
+                    None => Portable.block_has(block, x),
+                }
+            }
+
+            #[inline(always)]
+            fn block_set(self, block: &mut Block<u64>, x: u32) -> bool {
+                // SAFETY: whoever has the token has asked the processor.
+                unsafe { block_set(block, x) }
+            }
+        }
+    };
+}
+isa!(Avx2, line_has);
+isa!(Avx512, line_has_wide);
