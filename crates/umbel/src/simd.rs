@@ -4,7 +4,6 @@
 //! |---|---|---|
 //! | [`Path::Portable`] | everywhere | probe by probe, in safe code: the definition of all others |
 //! | [`Path::Avx2`] | x86-64 | all probes in one vector |
-//! | [`Path::Avx512`] | x86-64 | the same with fewer instructions |
 //! | [`Path::Neon`] | aarch64 | all probes by one table look-up over the line |
 //!
 //! The path is chosen when a filter is used first, by what the processor says it can do, and kept.
@@ -43,15 +42,13 @@ pub enum Path {
     Portable,
     /// AVX2 and BMI2 of x86-64.
     Avx2,
-    /// AVX2 with the vector-length extensions of AVX-512.
-    Avx512,
     /// Advanced SIMD of aarch64.
     Neon,
 }
 
 impl Path {
     /// All paths, the best ones last.
-    pub const ALL: [Self; 4] = [Self::Portable, Self::Avx2, Self::Avx512, Self::Neon];
+    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Neon];
 
     /// Whether this processor can take it.
     #[must_use]
@@ -60,8 +57,6 @@ impl Path {
             Self::Portable => true,
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             Self::Avx2 => x86::has_avx2(),
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
-            Self::Avx512 => x86::has_avx2() && x86::has_avx512(),
             #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
             Self::Neon => neon::has_neon(),
             #[cfg_attr(miri, allow(unreachable_patterns, reason = "depends on the target"))]
@@ -73,8 +68,7 @@ impl Path {
         match self {
             Self::Portable => 1,
             Self::Avx2 => 2,
-            Self::Avx512 => 3,
-            Self::Neon => 4,
+            Self::Neon => 3,
         }
     }
 }
@@ -89,8 +83,7 @@ pub fn path() -> Path {
     match CHOSEN.load(Relaxed) {
         1 => Path::Portable,
         2 => Path::Avx2,
-        3 => Path::Avx512,
-        4 => Path::Neon,
+        3 => Path::Neon,
         _ => choose(),
     }
 }
@@ -154,73 +147,87 @@ pub(crate) trait Job {
     fn run<I: Isa>(self, isa: I);
 }
 
-/// One of these calls, by the path of this process.
+/// Whether the path of this process is this one, without choosing one.
+#[inline(always)]
+#[cfg_attr(miri, allow(dead_code, reason = "no vectors under miri"))]
+fn is(path: Path) -> bool {
+    CHOSEN.load(Relaxed) == path.number()
+}
+
+/// One of these calls, by the path of this process. All but the best path of a processor are out of
+/// line, so that they take no registers from it.
 macro_rules! by_path {
-    (
-        $avx2:ident, $avx512:ident, $neon:ident, $arguments:tt,
-        else $portable:expr
-    ) => {
-        match path() {
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
-            // SAFETY: `path` gives only paths that are available.
-            Path::Avx2 => unsafe { x86::$avx2 $arguments },
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
-            // SAFETY: `path` gives only paths that are available.
-            Path::Avx512 => unsafe { x86::$avx512 $arguments },
-            #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
-            // SAFETY: `path` gives only paths that are available.
-            Path::Neon => unsafe { neon::$neon $arguments },
-            _ => $portable,
+    ($avx2:ident, $neon:ident, $portable:ident, $arguments:tt) => {{
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if is(Path::Avx2) {
+            // SAFETY: a path that is not available is never chosen.
+            return unsafe { x86::$avx2 $arguments };
         }
-    };
+        #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
+        if is(Path::Neon) {
+            // SAFETY: a path that is not available is never chosen.
+            return unsafe { neon::$neon $arguments };
+        }
+        portable::$portable $arguments
+    }};
 }
 
 /// Does a job on the path of this process.
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
 pub(crate) fn dispatch(job: impl Job) {
-    by_path!(on_avx2, on_avx512, on_neon, (job), else job.run(Portable));
+    by_path!(on_avx2, on_neon, on_any, (job))
 }
 
-/// [`Isa::line_has`] on the path of this process.
+/// Whether all probes of a digest are set, for keys in one line: line number `digest * lines / 2^64`.
+///
+/// # Panics
+///
+/// If there are no lines.
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn line_has<W: Word>(line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
-    let portable = || Portable.line_has(line, x, lanes);
-    let Some(line) = W::plain(line) else { return portable() };
-    by_path!(
-        line_has_avx2, line_has_avx512, line_has_neon, (line, x, lanes),
-        else portable()
-    )
+pub(crate) fn one_line_has<W: Word>(lines: &[Line<W>], digest: u64, lanes: &Lanes) -> bool {
+    assert!(!lines.is_empty());
+    let Some(lines) = W::plain(lines) else { return portable::one_line_has(lines, digest, lanes) };
+    by_path!(one_line_has_avx2, one_line_has_neon, one_plain_line_has, (lines, digest, lanes))
 }
 
-/// [`Isa::line_has`] for both of two lines, on the path of this process.
+/// [`Isa::line_has`] for both lines of a key, on the path of this process.
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn lines_have<W: Word>(
-    first: &Line<W>,
-    second: &Line<W>,
+pub(crate) fn two_lines_have<W: Word>(
+    lines: [&Line<W>; 2],
     digest: u64,
     lanes: [&Lanes; 2],
 ) -> bool {
-    let portable = || {
-        Portable.line_has(first, digest as u32, lanes[0])
-            && Portable.line_has(second, (digest >> 32) as u32, lanes[1])
-    };
-    let (Some(first), Some(second)) = (W::plain(first), W::plain(second)) else {
-        return portable();
+    let (Some(first), Some(second)) = (plain(lines[0]), plain(lines[1])) else {
+        return portable::two_lines_have(lines, digest, lanes);
     };
     by_path!(
-        lines_have_avx2, lines_have_avx512, lines_have_neon, (first, second, digest, lanes),
-        else portable()
+        two_lines_have_avx2,
+        two_lines_have_neon,
+        two_plain_lines_have,
+        (first, second, digest, lanes)
     )
+}
+
+/// [`Isa::line_set`] on the path of this process.
+#[inline(always)]
+#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
+pub(crate) fn line_set(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
+    by_path!(line_set_avx2, line_set_neon, line_set, (line, x, lanes))
 }
 
 /// [`Isa::block_has`] on the path of this process.
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
 pub(crate) fn block_has<W: Word>(block: &Block<W>, x: u32) -> bool {
-    let portable = || Portable.block_has(block, x);
-    let Some(block) = W::plain(block) else { return portable() };
-    by_path!(block_has_avx2, block_has_avx2, block_has_neon, (block, x), else portable())
+    let Some(block) = plain(block) else { return Portable.block_has(block, x) };
+    by_path!(block_has_avx2, block_has_neon, block_has, (block, x))
+}
+
+/// The words as they are, if nobody else can be changing them.
+#[inline(always)]
+fn plain<W: Word, const N: usize>(words: &[W; N]) -> Option<&[u64; N]> {
+    W::plain(core::slice::from_ref(words)).map(|words| &words[0])
 }

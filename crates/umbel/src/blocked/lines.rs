@@ -4,11 +4,11 @@ use super::shape::Shape;
 use crate::bloom::BATCH;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
-use crate::layout::ring::{Touch, ring};
+use crate::layout::ring::{Touch, one_by_one, ring};
 use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
 use crate::parts::prefetch::{prefetch, prefetch_to_write};
-use crate::simd::{self, Isa, Job, LANES, Lanes, Line, Portable, line_has, lines_have};
+use crate::simd::{self, Isa, Job, LANES, Lanes, Line};
 
 /// The layout of a blocked Bloom filter: the bits of a key in one cache line or in two.
 ///
@@ -21,236 +21,219 @@ pub struct Lines;
 /// Makes the second line of a key: 2^64 divided by the square root of 2, odd.
 const SECOND: u64 = 0xb504_f333_f9de_6485;
 
-/// The lines of a filter, and how keys use them. What the compiler knows of a filter: whether a key
-/// is in `TWO` lines.
-#[derive(Clone, Copy)]
-struct Table<'a, W, const TWO: bool> {
-    lines: &'a [Line<W>],
-    /// How many lines there are; `lines` has as many.
-    count: u64,
-    lanes: [&'static Lanes; 2],
-}
+/// Filters of up to this many bytes are in a core's own cache, where fetching ahead only costs.
+const CACHED: usize = 512 << 10;
 
-/// The lines of one key, by number: the second one is the first again where a key has but one.
-#[derive(Clone, Copy)]
-struct Places {
-    digest: u64,
-    first: usize,
-    second: usize,
-}
-
+/// The lines of a key, by number: below `count`, since a fraction of it. `N` is how many lines a key
+/// has, 1 or 2.
 #[inline(always)]
-fn place<const TWO: bool>(digest: Digest, count: u64) -> Places {
-    let scale = |fraction: u64| ((u128::from(fraction) * u128::from(count)) >> 64) as usize;
-    let digest = digest.bits();
-    let first = scale(digest);
-    let second = if TWO { scale(digest.wrapping_mul(SECOND)) } else { first };
-    Places { digest, first, second }
+fn numbers<const N: usize>(digest: Digest, count: usize) -> [usize; N] {
+    core::array::from_fn(|line| {
+        let fraction = if line == 0 { digest.bits() } else { digest.bits().wrapping_mul(SECOND) };
+        ((u128::from(fraction) * count as u128) >> 64) as usize
+    })
 }
 
-/// The lanes of a filter of this shape.
+/// What places the bits of a key in one of its lines.
+#[inline(always)]
+const fn half(digest: Digest, line: usize) -> u32 {
+    if line == 0 { digest.bits() as u32 } else { (digest.bits() >> 32) as u32 }
+}
+
+/// The lanes of a key's first and second line.
 #[inline(always)]
 fn lanes(shape: &Shape) -> [&'static Lanes; 2] {
     let probes = shape.probes_per_line() as usize;
     [&LANES[0][probes], &LANES[1][probes]]
 }
 
-impl<'a, W: Word, const TWO: bool> Table<'a, W, TWO> {
-    #[inline(always)]
-    fn new(shape: &Shape, words: &'a [W]) -> Self {
-        Self { lines: words.as_chunks().0, count: shape.lines(), lanes: lanes(shape) }
-    }
-
-    #[inline(always)]
-    fn contains(&self, digest: Digest) -> bool {
-        let places = place::<TWO>(digest, self.count);
-        let first = &self.lines[places.first];
-        if TWO {
-            lines_have(first, &self.lines[places.second], places.digest, self.lanes)
-        } else {
-            line_has(first, places.digest as u32, self.lanes[0])
-        }
-    }
-}
-
-/// Looks keys up.
-#[derive(Clone, Copy)]
-struct LookUp<'a, I, W, const TWO: bool> {
+/// Looks keys up in `N` lines each.
+struct LookUp<'a, I, W, const N: usize> {
     isa: I,
-    table: Table<'a, W, TWO>,
+    lines: &'a [Line<W>],
+    lanes: [&'static Lanes; 2],
 }
 
-impl<'a, I: Isa, W: Word, const TWO: bool> Touch for LookUp<'a, I, W, TWO> {
-    type Staged = (u64, [&'a Line<W>; 2]);
-
+impl<I: Isa, W: Word, const N: usize> Touch for LookUp<'_, I, W, N> {
     #[inline(always)]
-    fn stage(&self, digest: Digest) -> Self::Staged {
-        let Table { lines, count, .. } = self.table;
-        let places = place::<TWO>(digest, count);
-        prefetch(lines, places.first);
-        if TWO {
-            prefetch(lines, places.second);
+    fn fetch(&self, digest: Digest) {
+        for number in numbers::<N>(digest, self.lines.len()) {
+            prefetch(self.lines, number);
         }
-        (places.digest, [&lines[places.first], &lines[places.second]])
     }
 
     #[inline(always)]
-    fn answer(&mut self, (digest, [first, second]): Self::Staged) -> bool {
-        let lanes = self.table.lanes;
-        let found = self.isa.line_has(first, digest as u32, lanes[0]);
-        if TWO { found & self.isa.line_has(second, (digest >> 32) as u32, lanes[1]) } else { found }
+    fn answer(&mut self, digest: Digest) -> bool {
+        let mut found = true;
+        for (line, number) in numbers::<N>(digest, self.lines.len()).into_iter().enumerate() {
+            found &= self.isa.line_has(&self.lines[number], half(digest, line), self.lanes[line]);
+        }
+        found
+    }
+}
+
+/// Inserts keys into `N` lines each, which nobody else can be changing.
+struct Insert<'a, I, const N: usize> {
+    isa: I,
+    lines: &'a mut [Line<u64>],
+    lanes: [&'static Lanes; 2],
+}
+
+impl<I: Isa, const N: usize> Touch for Insert<'_, I, N> {
+    #[inline(always)]
+    fn fetch(&self, digest: Digest) {
+        for number in numbers::<N>(digest, self.lines.len()) {
+            prefetch(self.lines, number);
+        }
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, digest: Digest) -> bool {
+        let mut fresh = false;
+        for (line, number) in numbers::<N>(digest, self.lines.len()).into_iter().enumerate() {
+            let (x, lanes) = (half(digest, line), self.lanes[line]);
+            fresh |= self.isa.line_set(&mut self.lines[number], x, lanes);
+        }
+        fresh
+    }
+}
+
+/// Inserts keys into `N` lines each, which other threads may be changing.
+struct InsertShared<V, const N: usize> {
+    words: V,
+    lanes: [&'static Lanes; 2],
+}
+
+impl<V: SetBit, const N: usize> InsertShared<V, N> {
+    #[inline(always)]
+    fn numbers(&self, digest: Digest) -> [usize; N] {
+        numbers(digest, self.words.words().len() / 8)
+    }
+}
+
+impl<V: SetBit, const N: usize> Touch for InsertShared<V, N> {
+    #[inline(always)]
+    fn fetch(&self, digest: Digest) {
+        for number in self.numbers(digest) {
+            prefetch_to_write(self.words.words(), number * 8);
+        }
+    }
+
+    /// Sets the bits that are not set already: a key that is there writes nothing.
+    #[inline(always)]
+    fn answer(&mut self, digest: Digest) -> bool {
+        let mut fresh = false;
+        for (line, number) in self.numbers(digest).into_iter().enumerate() {
+            let (x, lanes) = (half(digest, line), self.lanes[line]);
+            let mut set = |word: usize, mask: u64| {
+                let word = number * 8 + word;
+                if self.words.words()[word].load() & mask == 0 {
+                    fresh |= self.words.set_in(word, mask) == 0;
+                }
+            };
+            lanes.for_each_in_first(x, &mut set);
+            lanes.for_each_in_second(x, set);
+        }
+        fresh
     }
 }
 
 /// A batch of look-ups.
-struct LookUps<'a, W, A, F, const TWO: bool> {
-    table: Table<'a, W, TWO>,
+struct LookUps<'a, W, A, F, const N: usize> {
+    lines: &'a [Line<W>],
+    lanes: [&'static Lanes; 2],
     keys: &'a [A],
     digest: F,
     found: &'a mut [bool],
 }
 
-impl<W: Word, A, F: Fn(&A) -> Digest, const TWO: bool> Job for LookUps<'_, W, A, F, TWO> {
+impl<W: Word, A, F: Fn(&A) -> Digest, const N: usize> Job for LookUps<'_, W, A, F, N> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        ring(LookUp { isa, table: self.table }, self.keys, self.digest, self.found);
-    }
-}
-
-/// Inserts keys into lines that nobody else can be changing.
-struct InsertPlain<'a, I, const TWO: bool> {
-    isa: I,
-    lines: &'a mut [Line<u64>],
-    count: u64,
-    lanes: [&'static Lanes; 2],
-}
-
-impl<I: Isa, const TWO: bool> Touch for InsertPlain<'_, I, TWO> {
-    type Staged = Places;
-
-    #[inline(always)]
-    fn stage(&self, digest: Digest) -> Places {
-        let places = place::<TWO>(digest, self.count);
-        prefetch(self.lines, places.first);
-        if TWO {
-            prefetch(self.lines, places.second);
-        }
-        places
-    }
-
-    #[inline(always)]
-    fn answer(&mut self, Places { digest, first, second }: Places) -> bool {
-        let [lanes, second_lanes] = self.lanes;
-        let fresh = self.isa.line_set(&mut self.lines[first], digest as u32, lanes);
-        if TWO {
-            let x = (digest >> 32) as u32;
-            fresh | self.isa.line_set(&mut self.lines[second], x, second_lanes)
+        let Self { lines, lanes, keys, digest, found } = self;
+        let look_up = LookUp::<I, W, N> { isa, lines, lanes };
+        if size_of_val(lines) <= CACHED {
+            one_by_one(look_up, keys, digest, found);
         } else {
-            fresh
+            ring(look_up, keys, digest, found);
         }
-    }
-}
-
-/// Inserts keys into words that other threads may be changing.
-struct InsertShared<V, const TWO: bool> {
-    words: V,
-    count: u64,
-    lanes: [&'static Lanes; 2],
-}
-
-impl<V: SetBit, const TWO: bool> InsertShared<V, TWO> {
-    /// Sets the bits that are not set already: those who meet only set bits write nothing.
-    #[inline(always)]
-    fn set(&mut self, line: usize, x: u32, lanes: &Lanes) -> bool {
-        let mut fresh = false;
-        lanes.for_each(x, |word, mask| {
-            let word = line * 8 + word;
-            if self.words.words()[word].load() & mask == 0 {
-                fresh |= self.words.set_in(word, mask) == 0;
-            }
-        });
-        fresh
-    }
-}
-
-impl<V: SetBit, const TWO: bool> Touch for InsertShared<V, TWO> {
-    type Staged = Places;
-
-    #[inline(always)]
-    fn stage(&self, digest: Digest) -> Places {
-        let places = place::<TWO>(digest, self.count);
-        prefetch_to_write(self.words.words(), places.first * 8);
-        if TWO {
-            prefetch_to_write(self.words.words(), places.second * 8);
-        }
-        places
-    }
-
-    #[inline(always)]
-    fn answer(&mut self, Places { digest, first, second }: Places) -> bool {
-        let [lanes, second_lanes] = self.lanes;
-        let fresh = self.set(first, digest as u32, lanes);
-        if TWO { fresh | self.set(second, (digest >> 32) as u32, second_lanes) } else { fresh }
     }
 }
 
 /// A batch of inserts into lines that nobody else can be changing.
-struct Inserts<'a, A, F, const TWO: bool> {
+struct Inserts<'a, A, F, const N: usize> {
     lines: &'a mut [Line<u64>],
-    count: u64,
     lanes: [&'static Lanes; 2],
     keys: &'a [A],
     digest: F,
     fresh: &'a mut [bool],
 }
 
-impl<A, F: Fn(&A) -> Digest, const TWO: bool> Job for Inserts<'_, A, F, TWO> {
+impl<A, F: Fn(&A) -> Digest, const N: usize> Job for Inserts<'_, A, F, N> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { lines, count, lanes, keys, digest, fresh } = self;
-        ring(InsertPlain::<I, TWO> { isa, lines, count, lanes }, keys, digest, fresh);
+        let Self { lines, lanes, keys, digest, fresh } = self;
+        if size_of_val(lines) <= CACHED {
+            one_by_one(Insert::<I, N> { isa, lines, lanes }, keys, digest, fresh);
+        } else {
+            ring(Insert::<I, N> { isa, lines, lanes }, keys, digest, fresh);
+        }
     }
 }
 
 #[inline(always)]
-fn contains_batch<W: Word, A, const TWO: bool>(
+fn contains<W: Word, const N: usize>(shape: &Shape, words: &[W], digest: Digest) -> bool {
+    let ((lines, _), lanes) = (words.as_chunks(), lanes(shape));
+    if N == 1 {
+        simd::one_line_has(lines, digest.bits(), lanes[0])
+    } else {
+        let [first, second] = numbers::<2>(digest, lines.len());
+        simd::two_lines_have([&lines[first], &lines[second]], digest.bits(), lanes)
+    }
+}
+
+#[inline(always)]
+fn contains_batch<W: Word, A, const N: usize>(
     shape: &Shape,
     words: &[W],
     keys: &[A],
     digest: impl Fn(&A) -> Digest,
     found: &mut [bool],
 ) {
-    let table = Table::<W, TWO>::new(shape, words);
-    simd::dispatch(LookUps { table, keys, digest, found });
+    let ((lines, _), lanes) = (words.as_chunks(), lanes(shape));
+    simd::dispatch(LookUps::<_, _, _, N> { lines, lanes, keys, digest, found });
 }
 
 #[inline(always)]
-fn insert<V: SetBit, const TWO: bool>(shape: &Shape, mut words: V, digest: Digest) -> bool {
-    let (count, lanes) = (shape.lines(), lanes(shape));
-    let places = place::<TWO>(digest, count);
+fn insert<V: SetBit, const N: usize>(shape: &Shape, mut words: V, digest: Digest) -> bool {
+    let lanes = lanes(shape);
     if let Some(plain) = words.plain_mut() {
         let (lines, _) = plain.as_chunks_mut();
-        return InsertPlain::<_, TWO> { isa: Portable, lines, count, lanes }.answer(places);
+        let mut fresh = false;
+        for (line, number) in numbers::<N>(digest, lines.len()).into_iter().enumerate() {
+            fresh |= simd::line_set(&mut lines[number], half(digest, line), lanes[line]);
+        }
+        return fresh;
     }
-    let mut shared = InsertShared::<V, TWO> { words, count, lanes };
-    let places = shared.stage(digest);
-    shared.answer(places)
+    let mut shared = InsertShared::<V, N> { words, lanes };
+    shared.fetch(digest);
+    shared.answer(digest)
 }
 
 #[inline(always)]
-fn insert_batch<V: SetBit, A, const TWO: bool>(
+fn insert_batch<V: SetBit, A, const N: usize>(
     shape: &Shape,
     mut words: V,
     keys: &[A],
     digest: impl Fn(&A) -> Digest,
     fresh: &mut [bool],
 ) {
-    let (count, lanes) = (shape.lines(), lanes(shape));
+    let lanes = lanes(shape);
     if let Some(plain) = words.plain_mut() {
         let (lines, _) = plain.as_chunks_mut();
-        simd::dispatch(Inserts::<_, _, TWO> { lines, count, lanes, keys, digest, fresh });
+        simd::dispatch(Inserts::<_, _, N> { lines, lanes, keys, digest, fresh });
     } else {
-        ring(InsertShared::<V, TWO> { words, count, lanes }, keys, digest, fresh);
+        ring(InsertShared::<V, N> { words, lanes }, keys, digest, fresh);
     }
 }
 
@@ -269,9 +252,9 @@ impl Layout for Lines {
     #[inline(always)]
     fn contains<W: Word>(&self, shape: &Shape, words: &[W], digest: Digest) -> bool {
         if shape.lines_per_key() == 1 {
-            Table::<W, false>::new(shape, words).contains(digest)
+            contains::<W, 1>(shape, words, digest)
         } else {
-            Table::<W, true>::new(shape, words).contains(digest)
+            contains::<W, 2>(shape, words, digest)
         }
     }
 
@@ -286,18 +269,18 @@ impl Layout for Lines {
     ) {
         assert_eq!(keys.len(), found.len(), "one answer for each key");
         if shape.lines_per_key() == 1 {
-            contains_batch::<W, A, false>(shape, words, keys, digest, found);
+            contains_batch::<W, A, 1>(shape, words, keys, digest, found);
         } else {
-            contains_batch::<W, A, true>(shape, words, keys, digest, found);
+            contains_batch::<W, A, 2>(shape, words, keys, digest, found);
         }
     }
 
     #[inline(always)]
     fn insert<V: SetBit>(&self, shape: &Shape, words: V, digest: Digest) -> bool {
         if shape.lines_per_key() == 1 {
-            insert::<V, false>(shape, words, digest)
+            insert::<V, 1>(shape, words, digest)
         } else {
-            insert::<V, true>(shape, words, digest)
+            insert::<V, 2>(shape, words, digest)
         }
     }
 
@@ -312,9 +295,9 @@ impl Layout for Lines {
     ) {
         assert_eq!(keys.len(), fresh.len(), "one answer for each key");
         if shape.lines_per_key() == 1 {
-            insert_batch::<V, A, false>(shape, words, keys, digest, fresh);
+            insert_batch::<V, A, 1>(shape, words, keys, digest, fresh);
         } else {
-            insert_batch::<V, A, true>(shape, words, keys, digest, fresh);
+            insert_batch::<V, A, 2>(shape, words, keys, digest, fresh);
         }
     }
 

@@ -2,7 +2,7 @@
 //! another.
 //!
 //! ```text
-//!     key i + 31   digest it, fetch its lines  --.
+//!     key i + 32   digest it, fetch its lines  --.
 //!       ...                                      |  ring of 32
 //!     key i        test its lines, or set bits <-'
 //! ```
@@ -15,17 +15,17 @@ const RING: usize = 32;
 /// What is done with one key. Both methods must be `#[inline(always)]`, so that they are compiled
 /// for the path of the loop.
 pub(crate) trait Touch {
-    /// What is kept of a key while its lines are on their way.
-    type Staged: Copy;
-
-    /// Finds the lines of a key and starts to load them.
-    fn stage(&self, digest: Digest) -> Self::Staged;
+    /// Starts to load the lines of a key.
+    fn fetch(&self, digest: Digest);
 
     /// Does the work.
-    fn answer(&mut self, staged: Self::Staged) -> bool;
+    fn answer(&mut self, digest: Digest) -> bool;
 }
 
-/// Stages and answers every key, in their order.
+/// Fetches for and answers every key, in their order.
+///
+/// The ring holds digests and nothing else. To find the lines of a key a second time is cheaper than
+/// to keep them.
 #[inline(always)]
 pub(crate) fn ring<A, T: Touch>(
     mut touch: T,
@@ -33,25 +33,40 @@ pub(crate) fn ring<A, T: Touch>(
     digest: impl Fn(&A) -> Digest,
     answers: &mut [bool],
 ) {
-    let Some(first) = keys.first() else { return };
-    let mut staged = [touch.stage(digest(first)); RING];
-    for (slot, key) in staged.iter_mut().zip(keys).skip(1) {
-        *slot = touch.stage(digest(key));
+    let mut ring = [Digest::new(0); RING];
+    for (slot, key) in ring.iter_mut().zip(keys) {
+        *slot = digest(key);
+        touch.fetch(*slot);
     }
     let (chunks, rest) = keys.get(RING..).unwrap_or_default().as_chunks::<RING>();
     let (answer_chunks, answers) = answers.split_at_mut(chunks.len() * RING);
     for (keys, answers) in chunks.iter().zip(answer_chunks.as_chunks_mut::<RING>().0) {
-        for ((slot, key), answer) in staged.iter_mut().zip(keys).zip(answers) {
-            *answer = touch.answer(*slot);
-            *slot = touch.stage(digest(key));
+        for number in 0..RING {
+            answers[number] = touch.answer(ring[number]);
+            ring[number] = digest(&keys[number]);
+            touch.fetch(ring[number]);
         }
     }
     let mut rest = rest.iter();
     for (number, answer) in answers.iter_mut().enumerate() {
-        let slot = &mut staged[number % RING];
+        let slot = &mut ring[number % RING];
         *answer = touch.answer(*slot);
         if let Some(key) = rest.next() {
-            *slot = touch.stage(digest(key));
+            *slot = digest(key);
+            touch.fetch(*slot);
         }
+    }
+}
+
+/// Answers every key, in their order, without fetching: for filters that are in the cache anyway.
+#[inline(always)]
+pub(crate) fn one_by_one<A, T: Touch>(
+    mut touch: T,
+    keys: &[A],
+    digest: impl Fn(&A) -> Digest,
+    answers: &mut [bool],
+) {
+    for (key, answer) in keys.iter().zip(answers) {
+        *answer = touch.answer(digest(key));
     }
 }

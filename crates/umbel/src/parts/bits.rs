@@ -19,7 +19,7 @@ pub trait Word: Sized {
     fn new(bits: u64) -> Self;
 
     /// The words as they are, if nobody else can be changing them.
-    fn plain<const N: usize>(words: &[Self; N]) -> Option<&[u64; N]>;
+    fn plain<const N: usize>(words: &[[Self; N]]) -> Option<&[[u64; N]]>;
 
     /// The bits now.
     fn load(&self) -> u64;
@@ -35,7 +35,7 @@ impl Word for u64 {
     }
 
     #[inline(always)]
-    fn plain<const N: usize>(words: &[Self; N]) -> Option<&[u64; N]> {
+    fn plain<const N: usize>(words: &[[Self; N]]) -> Option<&[[u64; N]]> {
         Some(words)
     }
 
@@ -57,7 +57,7 @@ impl Word for AtomicU64 {
     }
 
     #[inline(always)]
-    fn plain<const N: usize>(_: &[Self; N]) -> Option<&[u64; N]> {
+    fn plain<const N: usize>(_: &[[Self; N]]) -> Option<&[[u64; N]]> {
         None
     }
 

@@ -53,10 +53,14 @@ pub(crate) struct Lanes {
     pub(super) salts: [u32; 8],
     /// 1 for a lane that probes, else 0.
     pub(super) on: [u32; 8],
+    /// 0 for a lane that probes, else more than any place in a line.
+    pub(super) off: [u32; 8],
     /// How many lanes probe the first half: lanes 0, 1, ...
     pub(super) first: u32,
     /// How many lanes probe the second half: lanes 4, 5, ...
     pub(super) second: u32,
+    /// The larger of the two.
+    pub(super) steps: u32,
 }
 
 /// The lanes of a key's first and second line, by the number of probes in a line.
@@ -64,7 +68,8 @@ pub(crate) struct Lanes {
 /// An odd probe is in the first half of the first line and in the second half of the second line:
 /// were it in the same half of both, one half of all bits would fill up faster than the other.
 pub(crate) static LANES: [[Lanes; MAX_LANES as usize + 1]; 2] = {
-    let mut all = [[Lanes { salts: [0; 8], on: [0; 8], first: 0, second: 0 }; 9]; 2];
+    let none = Lanes { salts: [0; 8], on: [0; 8], off: [0; 8], first: 0, second: 0, steps: 0 };
+    let mut all = [[none; MAX_LANES as usize + 1]; 2];
     let mut line = 0;
     while line < 2 {
         let mut probes = 0;
@@ -72,10 +77,12 @@ pub(crate) static LANES: [[Lanes; MAX_LANES as usize + 1]; 2] = {
             let lanes = &mut all[line][probes as usize];
             lanes.salts = SALTS[line];
             (lanes.first, lanes.second) = split(line, probes);
+            lanes.steps = probes.div_ceil(2);
             let mut lane = 0;
             while lane < 8 {
-                let on = if lane < 4 { lane < lanes.first } else { lane - 4 < lanes.second };
+                let on = lane % 4 < if lane < 4 { lanes.first } else { lanes.second };
                 lanes.on[lane as usize] = on as u32;
+                lanes.off[lane as usize] = if on { 0 } else { 1 << 10 };
                 lane += 1;
             }
             probes += 1;

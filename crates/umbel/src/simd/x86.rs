@@ -1,7 +1,7 @@
-//! AVX2, and its forms with AVX-512, on x86-64.
+//! AVX2 on x86-64.
 
 use super::portable::Portable;
-use super::{Block, Isa, Job, Lanes, Line, SPLIT_SALTS};
+use super::{Block, Isa, Job, Lanes, Line, SPLIT_SALTS, plain};
 use crate::parts::bits::Word;
 use core::arch::x86_64::*;
 
@@ -15,45 +15,27 @@ pub(super) fn has_avx2() -> bool {
     return cfg!(all(target_feature = "avx2", target_feature = "bmi1", target_feature = "bmi2"));
 }
 
-/// Whether the processor has what [`on_avx512`] needs beyond that.
-pub(super) fn has_avx512() -> bool {
-    #[cfg(feature = "std")]
-    return std::arch::is_x86_feature_detected!("avx512f")
-        && std::arch::is_x86_feature_detected!("avx512vl");
-    #[cfg(not(feature = "std"))]
-    return cfg!(all(target_feature = "avx512f", target_feature = "avx512vl"));
-}
-
 /// The token of a processor with AVX2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
-
-/// The token of a processor with AVX-512 for vectors of any length.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Avx512(());
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn on_avx2(job: impl Job) {
     job.run(Avx2(()));
 }
 
-#[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512vl")]
-pub(super) fn on_avx512(job: impl Job) {
-    job.run(Avx512(()));
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+#[allow(unsafe_code, reason = "a line that is there by its arithmetic")]
+pub(super) fn one_line_has_avx2(lines: &[Line<u64>], digest: u64, lanes: &Lanes) -> bool {
+    let number = ((u128::from(digest) * lines.len() as u128) >> 64) as usize;
+    // SAFETY: the upper half of a product with a number below 2^64 is below the other factor, which
+    // is the number of lines; the caller has made sure that there are any.
+    let line = unsafe { lines.get_unchecked(number) };
+    line_has(line, digest as u32, lanes)
 }
 
-#[target_feature(enable = "avx2")]
-pub(super) fn line_has_avx2(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
-    line_has(line, x, lanes)
-}
-
-#[target_feature(enable = "avx2,avx512f,avx512vl")]
-pub(super) fn line_has_avx512(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
-    line_has_wide(line, x, lanes)
-}
-
-#[target_feature(enable = "avx2")]
-pub(super) fn lines_have_avx2(
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn two_lines_have_avx2(
     first: &Line<u64>,
     second: &Line<u64>,
     digest: u64,
@@ -62,15 +44,9 @@ pub(super) fn lines_have_avx2(
     line_has(first, digest as u32, lanes[0]) & line_has(second, (digest >> 32) as u32, lanes[1])
 }
 
-#[target_feature(enable = "avx2,avx512f,avx512vl")]
-pub(super) fn lines_have_avx512(
-    first: &Line<u64>,
-    second: &Line<u64>,
-    digest: u64,
-    lanes: [&Lanes; 2],
-) -> bool {
-    line_has_wide(first, digest as u32, lanes[0])
-        & line_has_wide(second, (digest >> 32) as u32, lanes[1])
+#[target_feature(enable = "avx2")]
+pub(super) fn line_set_avx2(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
+    line_set(line, x, lanes)
 }
 
 #[target_feature(enable = "avx2")]
@@ -126,27 +102,12 @@ fn line_has(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
     _mm256_testc_si256(words, bits) == 1
 }
 
-/// As [`line_has`], picking from both halves at once.
-#[inline]
-#[target_feature(enable = "avx2,avx512f,avx512vl")]
-fn line_has_wide(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
-    let (first, second) = load_line(line);
-    let products = products(x, &lanes.salts);
-    let half = _mm256_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8);
-    // The lowest three bits of the products' top byte, and above them the half: a & b | c.
-    let word = _mm256_ternarylogic_epi32::<0b1110_1010>(
-        _mm256_srli_epi32::<24>(products),
-        _mm256_set1_epi32(7),
-        half,
-    );
-    let words = _mm256_permutex2var_epi32(first, word, second);
-    let bits = _mm256_sllv_epi32(load_words(&lanes.on), _mm256_srli_epi32::<27>(products));
-    _mm256_testc_si256(words, bits) == 1
-}
-
-/// Builds the bits of each half: a probe is a number below 256, and shifting 1 by it less 0, 32, 64
-/// and so on gives its bit in the right word and, since shifts out of range give zero, nothing in
-/// the others.
+/// Builds the bits to set and adds them. Setting them one by one would be slower: a processor that has
+/// guessed that two of them are in different words, and is wrong every other time, starts again.
+///
+/// A place is a number below 256 inside its half. Shifting 1 by it less 0, 32, 64, ... gives its bit
+/// in the right word and, since shifts out of range give zero, nothing in the others. Each step
+/// takes one probe of each half: `even` has the first quarters of both halves, `odd` the second.
 #[inline]
 #[target_feature(enable = "avx2")]
 #[allow(unsafe_code, reason = "stores through pointers")]
@@ -154,19 +115,31 @@ fn line_set(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
     let products = products(x, &lanes.salts);
     let bit = _mm256_srli_epi32::<27>(products);
     let word = _mm256_and_si256(_mm256_srli_epi32::<19>(products), _mm256_set1_epi32(0xe0));
-    let probes = _mm256_or_si256(word, bit);
-    let bits_of = |lane: u32| {
-        let probe = _mm256_permutevar8x32_epi32(probes, _mm256_set1_epi32(lane as i32));
-        let places = _mm256_setr_epi32(0, 32, 64, 96, 128, 160, 192, 224);
-        _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_sub_epi32(probe, places))
-    };
-    let (mut first, mut second) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-    for lane in 0..lanes.first {
-        first = _mm256_or_si256(first, bits_of(lane));
+    // Out of range where a lane does not probe.
+    let places = _mm256_or_si256(_mm256_or_si256(word, bit), load_words(&lanes.off));
+    let (mut even, mut odd) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+    macro_rules! step {
+        ($lane:literal) => {
+            let place = _mm256_shuffle_epi32::<{ $lane * 0b01_01_01_01 }>(places);
+            let first = _mm256_setr_epi32(0, 32, 64, 96, 0, 32, 64, 96);
+            let second = _mm256_setr_epi32(128, 160, 192, 224, 128, 160, 192, 224);
+            let one = _mm256_set1_epi32(1);
+            even = _mm256_or_si256(even, _mm256_sllv_epi32(one, _mm256_sub_epi32(place, first)));
+            odd = _mm256_or_si256(odd, _mm256_sllv_epi32(one, _mm256_sub_epi32(place, second)));
+        };
     }
-    for lane in 4..4 + lanes.second {
-        second = _mm256_or_si256(second, bits_of(lane));
+    step!(0);
+    if lanes.steps > 1 {
+        step!(1);
     }
+    if lanes.steps > 2 {
+        step!(2);
+    }
+    if lanes.steps > 3 {
+        step!(3);
+    }
+    let first = _mm256_permute2x128_si256::<0x20>(even, odd);
+    let second = _mm256_permute2x128_si256::<0x31>(even, odd);
     let before = load_line(line);
     let halves = line.as_mut_ptr().cast::<__m256i>();
     // SAFETY: a line is two vectors of 32 bytes, and stores of this kind need no alignment.
@@ -200,41 +173,35 @@ fn block_set(block: &mut Block<u64>, x: u32) -> bool {
     _mm256_testc_si256(before, bits) == 0
 }
 
-macro_rules! isa {
-    ($token:ty, $line_has:ident) => {
-        #[allow(unsafe_code, reason = "the token is proof that the processor has AVX2")]
-        impl Isa for $token {
-            #[inline(always)]
-            fn line_has<W: Word>(self, line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
-                match W::plain(line) {
-                    // SAFETY: whoever has the token has asked the processor.
-                    Some(line) => unsafe { $line_has(line, x, lanes) },
-                    None => Portable.line_has(line, x, lanes),
-                }
-            }
-
-            #[inline(always)]
-            fn line_set(self, line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
-                // SAFETY: whoever has the token has asked the processor.
-                unsafe { line_set(line, x, lanes) }
-            }
-
-            #[inline(always)]
-            fn block_has<W: Word>(self, block: &Block<W>, x: u32) -> bool {
-                match W::plain(block) {
-                    // SAFETY: whoever has the token has asked the processor.
-                    Some(block) => unsafe { block_has(block, x) },
-                    None => Portable.block_has(block, x),
-                }
-            }
-
-            #[inline(always)]
-            fn block_set(self, block: &mut Block<u64>, x: u32) -> bool {
-                // SAFETY: whoever has the token has asked the processor.
-                unsafe { block_set(block, x) }
-            }
+#[allow(unsafe_code, reason = "the token is proof that the processor has AVX2")]
+impl Isa for Avx2 {
+    #[inline(always)]
+    fn line_has<W: Word>(self, line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
+        match plain(line) {
+            // SAFETY: whoever has the token has asked the processor.
+            Some(line) => unsafe { line_has(line, x, lanes) },
+            None => Portable.line_has(line, x, lanes),
         }
-    };
+    }
+
+    #[inline(always)]
+    fn line_set(self, line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
+        // SAFETY: whoever has the token has asked the processor.
+        unsafe { line_set(line, x, lanes) }
+    }
+
+    #[inline(always)]
+    fn block_has<W: Word>(self, block: &Block<W>, x: u32) -> bool {
+        match plain(block) {
+            // SAFETY: whoever has the token has asked the processor.
+            Some(block) => unsafe { block_has(block, x) },
+            None => Portable.block_has(block, x),
+        }
+    }
+
+    #[inline(always)]
+    fn block_set(self, block: &mut Block<u64>, x: u32) -> bool {
+        // SAFETY: whoever has the token has asked the processor.
+        unsafe { block_set(block, x) }
+    }
 }
-isa!(Avx2, line_has);
-isa!(Avx512, line_has_wide);
