@@ -23,8 +23,10 @@ pub(crate) enum Verb {
     Table(TableArgs),
     /// Two filters in interleaved rounds: ratios ours / peer.
     Versus(VersusArgs),
-    /// Two atomic filters, filled from several threads in interleaved rounds.
+    /// Two filters, filled or looked into by several threads in interleaved rounds.
     Threads(ThreadsArgs),
+    /// How fast threads can read random cache lines: what no look-up can be faster than.
+    Floor(FloorArgs),
     /// The bars we set ourselves, and whether they are met.
     Bars(BarsArgs),
     /// The names of all filters.
@@ -82,12 +84,14 @@ pub(crate) struct VersusArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ThreadsArgs {
-    /// Our filter, by its name or a part of it
-    #[arg(default_value = "umbel atomic bloom")]
-    pub(crate) ours: String,
-    /// The peer, likewise
-    #[arg(default_value = "fastbloom Atomic + foldhash")]
-    pub(crate) peer: String,
+    /// Our filter, by its name or a part of it [default: umbel atomic bloom; with --look-up, umbel
+    /// blocked]
+    pub(crate) ours: Option<String>,
+    /// The peer, likewise [default: fastbloom Atomic + foldhash; with --look-up, the floor]
+    pub(crate) peer: Option<String>,
+    /// Look keys up in batches, in filters that are full, instead of inserting them
+    #[arg(long)]
+    pub(crate) look_up: bool,
     /// How many keys, split evenly
     #[arg(long, value_parser = count, default_value = "1e7")]
     pub(crate) items: u64,
@@ -97,9 +101,24 @@ pub(crate) struct ThreadsArgs {
     /// Interleaved rounds, at least 9
     #[arg(long, value_parser = at_least::<9>, default_value = "11")]
     pub(crate) rounds: usize,
-    /// How many threads insert at once
+    /// How many threads work at once
     #[arg(long, value_parser = at_least::<1>, default_value = "2")]
     pub(crate) threads: usize,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FloorArgs {
+    /// How large the memory is [default: as a blocked filter for 1e8 keys at 0.01]
+    #[arg(long, value_parser = count)]
+    pub(crate) bytes: Option<u64>,
+    /// How many threads read at once
+    #[arg(long, value_parser = at_least::<1>, default_value = "2")]
+    pub(crate) threads: usize,
+    /// Rounds; the median counts
+    #[arg(long, value_parser = at_least::<1>, default_value = "11")]
+    pub(crate) rounds: usize,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -1,19 +1,25 @@
-//! The bars: how fast we mean to be, as ratios to a peer, and whether we are.
+//! The bars: how fast and how small we mean to be, as ratios to a peer, and whether we are.
 
 use crate::{
     Failure,
     args::{BarsArgs, KeyKind},
+    floor,
     keys::{Queries, Workload},
     machine::Machine,
     number::short,
+    path,
     registry::{Kind, Registry},
     report::{self, Columns},
     stats::Quartiles,
-    threads,
+    threads::Task,
     versus::{self, Comparison, Operation},
 };
-use Operation::{Absent, BatchAbsent, BatchPresent, Insert, Present, ThreadsInsert};
+use Operation::{
+    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Insert, Present, ThreadsAbsent,
+    ThreadsInsert, ThreadsPresent,
+};
 use serde::Serialize;
+use umbel::simd::Path;
 
 /// One bar. Bars that share everything but the operation are measured in one duel.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -22,17 +28,21 @@ struct Bar {
     peer: &'static str,
     keys: KeyKind,
     items: u64,
+    rate: f64,
+    /// The code path our side is made to take; its own choice if there is none.
+    #[serde(serialize_with = "path::serialize")]
+    path: Option<Path>,
     operation: Operation,
     /// The largest ratio, ours over the peer's, that meets the bar.
     at_most: f64,
 }
 
-/// The rate at which the bars are measured.
-const RATE: f64 = 0.01;
 /// Threads of the concurrent bars.
 const THREADS: usize = 2;
 /// Keys of a batch.
 const BATCH: usize = 1024;
+/// Filters of more keys than this get few queries.
+const LARGE: u64 = 10_000_000;
 
 const BARS: &[Bar] = &[
     bloom(KeyKind::U64, 1_000_000, Absent, 0.62),
@@ -49,51 +59,115 @@ const BARS: &[Bar] = &[
     Bar {
         ours: "umbel atomic bloom",
         peer: "fastbloom Atomic + foldhash",
-        keys: KeyKind::U64,
-        items: 10_000_000,
-        operation: ThreadsInsert,
-        at_most: 1.0,
+        ..bloom(KeyKind::U64, 10_000_000, ThreadsInsert, 1.0)
     },
+    blocked(1_000_000, Absent, 1.03),
+    blocked(1_000_000, Present, 1.03),
+    blocked(1_000_000, Insert, 1.4),
+    blocked(10_000_000, Insert, 1.4),
+    blocked(10_000_000, BatchInsert, 0.4),
+    blocked(10_000_000, BatchAbsent, 0.35),
+    blocked(10_000_000, BatchPresent, 0.35),
+    portable(blocked(10_000_000, BatchAbsent, 0.6)),
+    portable(blocked(10_000_000, BatchPresent, 0.6)),
+    blocked(100_000_000, BatchAbsent, 0.46),
+    blocked(100_000_000, BatchPresent, 0.46),
+    rarely_wrong(BatchAbsent, 0.25),
+    rarely_wrong(BatchPresent, 0.25),
+    rarely_wrong(Bits, 1.03),
+    above_floor(ThreadsAbsent, 1.3),
+    above_floor(ThreadsPresent, 1.3),
 ];
 
+/// The classic filter at 1 %.
 const fn bloom(keys: KeyKind, items: u64, operation: Operation, at_most: f64) -> Bar {
-    Bar { ours: "umbel bloom", peer: "fastbloom + foldhash", keys, items, operation, at_most }
+    let (ours, peer) = ("umbel bloom", "fastbloom + foldhash");
+    Bar { ours, peer, keys, items, rate: 0.01, path: None, operation, at_most }
+}
+
+/// The blocked filter at 1 %.
+const fn blocked(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel blocked", "sbbf-rs-safe + foldhash");
+    Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The same without vector instructions on our side.
+const fn portable(bar: Bar) -> Bar {
+    Bar { path: Some(Path::Portable), ..bar }
+}
+
+/// The blocked filter at 0.1 %, where it takes two lines a key, against a classic one.
+const fn rarely_wrong(operation: Operation, at_most: f64) -> Bar {
+    let peer = "fastbloom + foldhash";
+    Bar { peer, rate: 0.001, ..blocked(10_000_000, operation, at_most) }
+}
+
+/// The blocked filter against the memory it has to wait for.
+const fn above_floor(operation: Operation, at_most: f64) -> Bar {
+    Bar { peer: floor::NAME, ..blocked(100_000_000, operation, at_most) }
+}
+
+/// Where an operation is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    OneThread,
+    ThreadsFill,
+    ThreadsLookUp,
 }
 
 impl Bar {
     /// Whether both bars come out of one duel.
     fn shares_duel(&self, other: &Self) -> bool {
-        (self.ours, self.peer, self.keys, self.items, self.is_threaded())
-            == (other.ours, other.peer, other.keys, other.items, other.is_threaded())
+        let terms = |bar: &Self| (bar.ours, bar.peer, bar.keys, bar.items, bar.path, bar.place());
+        terms(self) == terms(other) && self.rate == other.rate
     }
 
-    fn is_threaded(&self) -> bool {
-        self.operation == ThreadsInsert
+    fn place(&self) -> Place {
+        match self.operation {
+            ThreadsInsert => Place::ThreadsFill,
+            ThreadsAbsent | ThreadsPresent => Place::ThreadsLookUp,
+            _ => Place::OneThread,
+        }
     }
 
     /// The name of the bar, which `--only` looks into.
     fn name(&self) -> String {
-        let Self { ours, peer, keys, items, operation, .. } = self;
-        format!("{ours} / {peer}, {} {keys}, {operation}", short(*items))
+        let Self { ours, peer, keys, items, rate, operation, .. } = self;
+        let path = self.path.map(|path| format!(", {}", path::name(path))).unwrap_or_default();
+        format!("{ours} / {peer}, {} {keys} at {rate}{path}: {operation}", short(*items))
     }
 
-    /// Measures everything this bar's duel offers.
-    fn measure(&self, rounds: usize) -> Result<Vec<Comparison>, Failure> {
-        if self.is_threaded() {
-            let names = [self.ours, self.peer];
-            return Ok(vec![threads::duel(names, self.items, RATE, rounds, THREADS)?]);
-        }
-        match self.keys {
-            KeyKind::U64 => self.duel::<u64>(rounds),
-            KeyKind::Bytes32 => self.duel::<[u8; 32]>(rounds),
-        }
+    /// Whether the name contains all these parts.
+    fn is_called(&self, parts: &[String]) -> bool {
+        let name = self.name();
+        parts.iter().all(|part| name.contains(part.as_str()))
     }
 
-    fn duel<K: Kind>(&self, rounds: usize) -> Result<Vec<Comparison>, Failure> {
+    /// Measures these operations, or all that come out together, in this bar's duel.
+    fn measure(&self, operations: &[Operation], rounds: usize) -> Result<Vec<Comparison>, Failure> {
+        let Self { ours, peer, items, rate, .. } = *self;
+        let task = Task { items, rate, rounds, threads: THREADS };
+        path::taking(self.path, || match (self.place(), self.keys) {
+            (Place::ThreadsFill, _) => Ok(task.fill([ours, peer])?),
+            (Place::ThreadsLookUp, _) => Ok(task.look_up([ours, peer])?),
+            (Place::OneThread, KeyKind::U64) => self.duel::<u64>(operations, rounds),
+            (Place::OneThread, KeyKind::Bytes32) => self.duel::<[u8; 32]>(operations, rounds),
+        })?
+    }
+
+    fn duel<K: Kind>(
+        &self,
+        operations: &[Operation],
+        rounds: usize,
+    ) -> Result<Vec<Comparison>, Failure> {
         let registry = Registry::all();
         let entries = [registry.find(self.ours)?, registry.find(self.peer)?];
-        let work = Workload::<K>::new(self.items, Queries::USUAL);
-        Ok(versus::duel(entries, &work, RATE, rounds, BATCH).comparisons)
+        let queries = if self.items > LARGE { Queries::FEW } else { Queries::USUAL };
+        let work = Workload::<K>::new(self.items, queries);
+        let wanted = |operation| operations.contains(&operation);
+        let duel = versus::duel(entries, &work, self.rate, rounds, BATCH, wanted);
+        let bits = duel.bits();
+        Ok(duel.comparisons.into_iter().chain([bits]).collect())
     }
 }
 
@@ -110,7 +184,6 @@ struct Outcome {
 struct Report<'a> {
     mode: &'static str,
     machine: &'a Machine,
-    rate: f64,
     rounds: usize,
     bars: Vec<Outcome>,
 }
@@ -119,20 +192,20 @@ struct Report<'a> {
 pub(crate) fn run(args: BarsArgs) -> Result<bool, Failure> {
     let machine = &Machine::new(args.output.date);
     let rounds = args.rounds;
-    let wanted = |bar: &&Bar| args.only.iter().all(|part| bar.name().contains(part.as_str()));
-    let bars: Vec<&Bar> = BARS.iter().filter(wanted).collect();
+    let bars: Vec<&Bar> = BARS.iter().filter(|bar| bar.is_called(&args.only)).collect();
     let width = bars.iter().map(|bar| bar.name().len()).max().unwrap_or_default();
     let columns = Columns::new(&["bar", "at most", "reached", "quartiles", "met"])
         .left(1)
         .widths(&[width, 7, 7, 12, 3]);
     if !args.output.json {
         report::line(&machine.summary())?;
-        report::line(&format!("rate {RATE}, {rounds} rounds, ratios ours / peer"))?;
+        report::line(&format!("{rounds} rounds, ratios ours / peer"))?;
         report::line(&columns.header())?;
     }
     let mut outcomes = Vec::new();
     for group in bars.chunk_by(|a, b| a.shares_duel(b)) {
-        let comparisons = group[0].measure(rounds)?;
+        let operations: Vec<Operation> = group.iter().map(|bar| bar.operation).collect();
+        let comparisons = group[0].measure(&operations, rounds)?;
         for bar in group {
             let Some(found) = comparisons.iter().find(|c| c.operation == bar.operation) else {
                 return Err(format!("{}: one side cannot do this", bar.name()).into());
@@ -153,7 +226,7 @@ pub(crate) fn run(args: BarsArgs) -> Result<bool, Failure> {
     }
     let all = outcomes.iter().all(|outcome| outcome.met);
     if args.output.json {
-        report::json(&Report { mode: "bars", machine, rate: RATE, rounds, bars: outcomes })?;
+        report::json(&Report { mode: "bars", machine, rounds, bars: outcomes })?;
     }
     Ok(all)
 }
@@ -166,16 +239,26 @@ mod tests {
     fn every_bar_can_be_measured() {
         for bar in BARS {
             let small = Bar { items: 1_000, ..*bar };
-            let comparisons = small.measure(1).expect("both sides exist");
+            let comparisons = small.measure(&[bar.operation], 1).expect("both sides exist");
             assert!(comparisons.iter().any(|c| c.operation == bar.operation), "{}", bar.name());
         }
     }
 
     #[test]
-    fn names_tell_bars_apart() {
-        let mut names: Vec<String> = BARS.iter().map(Bar::name).collect();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), BARS.len());
+    fn the_name_of_a_bar_selects_that_bar_alone() {
+        for bar in BARS {
+            // As the command line takes `--only` apart.
+            let parts: Vec<String> = bar.name().split(',').map(Into::into).collect();
+            let called = BARS.iter().filter(|other| other.is_called(&parts)).count();
+            assert_eq!(called, 1, "{}", bar.name());
+        }
+    }
+
+    #[test]
+    fn bars_of_one_duel_stand_side_by_side() {
+        let duels: Vec<&Bar> = BARS.chunk_by(Bar::shares_duel).map(|group| &group[0]).collect();
+        for (place, bar) in duels.iter().enumerate() {
+            assert!(duels[..place].iter().all(|other| !other.shares_duel(bar)), "{}", bar.name());
+        }
     }
 }

@@ -224,8 +224,13 @@ fn count_each<K: Key, C: Contender<K>>(filter: &C, keys: &[K]) -> usize {
     hits
 }
 
+/// Looks up `batch` keys at a time; how many were answered with yes.
 #[inline(never)]
-fn count_batches<K: Key, C: Contender<K>>(filter: &C, keys: &[K], batch: usize) -> usize {
+pub(crate) fn count_batches<K: Key, C: Contender<K>>(
+    filter: &C,
+    keys: &[K],
+    batch: usize,
+) -> usize {
     let mut found = vec![false; batch];
     let mut hits = 0;
     for keys in keys.chunks(batch) {

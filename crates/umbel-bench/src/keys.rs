@@ -72,6 +72,9 @@ impl Queries {
     /// At least a million, so that small filters are timed and their rates measured well; at most
     /// twenty million, so that the keys of large ones leave room for the filters.
     pub(crate) const USUAL: Self = Self { least: 1_000_000, most: 20_000_000 };
+
+    /// At most five million: where every look-up is a trip to memory, they take long enough.
+    pub(crate) const FEW: Self = Self { most: 5_000_000, ..Self::USUAL };
 }
 
 /// The keys to insert, and the keys to look up.

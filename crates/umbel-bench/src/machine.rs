@@ -1,6 +1,6 @@
 //! What the numbers were measured on. They mean little elsewhere.
 
-use crate::clock;
+use crate::{clock, path};
 use serde::Serialize;
 use std::{
     fs,
@@ -20,6 +20,8 @@ pub(crate) struct Machine {
     target_features: Vec<&'static str>,
     /// Features of this CPU that filters may find at run time.
     detected_features: Vec<&'static str>,
+    /// The code path that our filters choose.
+    path: String,
     opt_level: &'static str,
     clock: &'static str,
 }
@@ -35,6 +37,7 @@ impl Machine {
             target: env!("UMBEL_BENCH_TARGET"),
             target_features: env!("UMBEL_BENCH_FEATURES").split(',').collect(),
             detected_features: detected_features(),
+            path: path::name(umbel::simd::path()),
             opt_level: env!("UMBEL_BENCH_OPT_LEVEL"),
             clock: clock::CLOCK,
         }
@@ -42,9 +45,9 @@ impl Machine {
 
     /// The facts in two lines.
     pub(crate) fn summary(&self) -> String {
-        let Self { cpu, cores, date, rustc, target, opt_level, clock, .. } = self;
+        let Self { cpu, cores, date, rustc, target, path, opt_level, clock, .. } = self;
         format!(
-            "{cpu}, {cores} cores, {date}\n{rustc}, {target} with {}, opt-level {opt_level}, {clock}",
+            "{cpu}, {cores} cores, our path {path}, {date}\n{rustc}, {target} with {}, opt-level {opt_level}, {clock}",
             self.target_features.join(" "),
         )
     }

@@ -4,10 +4,12 @@ mod args;
 mod bars;
 mod clock;
 mod contender;
+mod floor;
 mod keys;
 mod machine;
 mod number;
 mod ours;
+mod path;
 mod peers;
 mod registry;
 mod report;
@@ -45,6 +47,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Verb::Table(args) => table::run(args)?,
         Verb::Versus(args) => versus::run(args)?,
         Verb::Threads(args) => threads::run(args)?,
+        Verb::Floor(args) => floor::run(args)?,
         Verb::Bars(args) => {
             let strict = args.strict;
             if !bars::run(args)? && strict {

@@ -1,16 +1,33 @@
-//! Our own filters. A new family implements [`Contender`] here and is added to [`register`].
+//! Our own filters. A new family implements [`Contender`] here and is added to [`register`]; a new
+//! layout of Bloom filter has only to be added.
 
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
-use umbel::{AtomicBloomFilter, BloomFilter};
+use umbel::{
+    AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter, Digest, Portable,
+    bloom::Bloom,
+    layout::Layout,
+    storage::{Heap, SharedHeap},
+};
 
 /// Adds our filters.
 pub(crate) fn register(registry: &mut Registry) {
     registry.add::<BloomFilter<u64>, BloomFilter<[u8; 32]>>("bloom", "umbel bloom");
     registry
         .add::<AtomicBloomFilter<u64>, AtomicBloomFilter<[u8; 32]>>("bloom", "umbel atomic bloom");
+    registry
+        .add::<BlockedBloomFilter<u64>, BlockedBloomFilter<[u8; 32]>>("blocked", "umbel blocked");
+    registry.add::<AtomicBlockedBloomFilter<u64>, AtomicBlockedBloomFilter<[u8; 32]>>(
+        "blocked",
+        "umbel atomic blocked",
+    );
 }
 
-impl<K: Key + umbel::Key> Contender<K> for BloomFilter<K> {
+/// Bloom filters of every layout.
+impl<K, L> Contender<K> for Bloom<K, Portable, Heap, L>
+where
+    K: Key + umbel::Key,
+    L: Layout<Digest = Digest> + Default,
+{
     const CLEARS: bool = true;
     const BATCHES: bool = true;
     const BATCHES_INSERTS: bool = true;
@@ -42,8 +59,15 @@ impl<K: Key + umbel::Key> Contender<K> for BloomFilter<K> {
     }
 }
 
-impl<K: Key + umbel::Key> Contender<K> for AtomicBloomFilter<K> {
+/// Their atomic twins, in the hands of one thread.
+impl<K, L> Contender<K> for Bloom<K, Portable, SharedHeap, L>
+where
+    K: Key + umbel::Key,
+    L: Layout<Digest = Digest> + Default,
+{
     const CLEARS: bool = true;
+    const BATCHES: bool = true;
+    const BATCHES_INSERTS: bool = true;
 
     fn empty(items: usize, rate: f64) -> Self {
         Self::new(items as u64, rate)
@@ -59,12 +83,24 @@ impl<K: Key + umbel::Key> Contender<K> for AtomicBloomFilter<K> {
         Self::contains(self, key)
     }
 
+    fn contains_batch(&self, keys: &[K], found: &mut [bool]) {
+        Self::contains_batch(self, keys, found);
+    }
+
+    fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
+        Self::insert_batch(self, keys, fresh);
+    }
+
     fn clear(&mut self) {
         Self::clear(self);
     }
 }
 
-impl Shared for AtomicBloomFilter<u64> {
+/// The same, in the hands of many.
+impl<L> Shared for Bloom<u64, Portable, SharedHeap, L>
+where
+    L: Layout<Digest = Digest, Shape: Sync> + Default + Sync,
+{
     fn empty(items: usize, rate: f64) -> Self {
         Self::new(items as u64, rate)
     }

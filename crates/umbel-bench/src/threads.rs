@@ -1,8 +1,10 @@
-//! Inserting from several threads into one filter, against the wall clock.
+//! Several threads and one filter, against the wall clock: they fill it, or look keys up in it.
 
 use crate::{
     Failure,
     args::ThreadsArgs,
+    contender::{Contender, count_batches},
+    floor,
     keys::{Queries, Workload},
     machine::Machine,
     number::short,
@@ -13,7 +15,10 @@ use crate::{
 };
 use serde::Serialize;
 use std::{hint::black_box, sync::Barrier, thread, time::Instant};
-use umbel::AtomicBloomFilter;
+use umbel::{AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter};
+
+/// Keys of a batch of look-ups.
+const BATCH: usize = 1024;
 
 /// A filter that takes keys through a shared reference.
 pub(crate) trait Shared: Sync + Sized + 'static {
@@ -28,7 +33,7 @@ pub(crate) trait Shared: Sync + Sized + 'static {
 }
 
 /// A shared filter with its type hidden.
-trait Crew {
+trait Fillable {
     /// Clears the filter, then inserts `keys` from `threads` threads, each with its part; the
     /// nanoseconds a key.
     fn refill(&mut self, keys: &[u64], threads: usize) -> f64;
@@ -36,28 +41,11 @@ trait Crew {
     fn count(&self, keys: &[u64]) -> usize;
 }
 
-impl<F: Shared> Crew for F {
+impl<F: Shared> Fillable for F {
     fn refill(&mut self, keys: &[u64], threads: usize) -> f64 {
         self.clear();
         let filter = black_box(&*self);
-        let parts = keys.chunks(keys.len().div_ceil(threads));
-        let together = &Barrier::new(parts.len());
-        // Threads keep their own time: the one that waits for them may be woken late.
-        let times: Vec<[Instant; 2]> = thread::scope(|scope| {
-            let insert = |part: &[u64]| {
-                together.wait();
-                let start = Instant::now();
-                for key in part {
-                    filter.insert(key);
-                }
-                [start, Instant::now()]
-            };
-            let workers: Vec<_> = parts.map(|part| scope.spawn(move || insert(part))).collect();
-            workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
-        });
-        let first = times.iter().map(|[start, _]| *start).min().expect("a thread");
-        let last = times.iter().map(|[_, end]| *end).max().expect("a thread");
-        (last - first).as_nanos() as f64 / keys.len() as f64
+        crew(keys, threads, |part| part.iter().for_each(|key| filter.insert(key)))
     }
 
     fn count(&self, keys: &[u64]) -> usize {
@@ -65,49 +53,149 @@ impl<F: Shared> Crew for F {
     }
 }
 
-/// One filter for the threads, by name.
-struct Entry {
-    name: &'static str,
-    new: fn(usize, f64) -> Box<dyn Crew>,
+/// Something full that many threads may look keys up in, with its type hidden.
+pub(crate) trait Readable: Sync {
+    /// Looks up every key, in one thread; a number that depends on all answers.
+    fn look_up(&self, keys: &[u64]) -> u64;
 }
 
-impl Entry {
-    fn new<F: Shared>(name: &'static str) -> Self {
-        Self { name, new: |items, rate| Box::new(F::empty(items, rate)) }
+/// A filter that is asked in batches. Each thread has answers of its own.
+struct InBatches<F>(F);
+
+impl<F: Contender<u64> + Sync> Readable for InBatches<F> {
+    fn look_up(&self, keys: &[u64]) -> u64 {
+        count_batches(&self.0, keys, BATCH) as u64
     }
 }
 
-fn all() -> Vec<Entry> {
-    vec![
-        Entry::new::<AtomicBloomFilter<u64>>("umbel atomic bloom"),
-        Entry::new::<FoldedAtomicFastbloom>("fastbloom Atomic + foldhash"),
+/// Lets `threads` threads do `work` at the same time, each with its part of `keys`; the nanoseconds
+/// a key, for all of them together.
+pub(crate) fn crew<R>(keys: &[u64], threads: usize, work: impl Fn(&[u64]) -> R + Sync) -> f64 {
+    let parts = keys.chunks(keys.len().div_ceil(threads));
+    let together = Barrier::new(parts.len());
+    // Threads keep their own time: the one that waits for them may be woken late.
+    let timed = |part: &[u64]| {
+        together.wait();
+        let start = Instant::now();
+        black_box(work(part));
+        [start, Instant::now()]
+    };
+    let times: Vec<[Instant; 2]> = thread::scope(|scope| {
+        let workers: Vec<_> = parts.map(|part| scope.spawn(|| timed(part))).collect();
+        workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
+    });
+    let first = times.iter().map(|[start, _]| *start).min().expect("a thread");
+    let last = times.iter().map(|[_, end]| *end).max().expect("a thread");
+    (last - first).as_nanos() as f64 / keys.len() as f64
+}
+
+/// One side for the threads, by name, given the keys and the rate.
+struct Entry<T: ?Sized> {
+    name: &'static str,
+    new: fn(&[u64], f64) -> Box<T>,
+}
+
+impl Entry<dyn Fillable> {
+    fn fill<F: Shared>(name: &'static str) -> Self {
+        Self { name, new: |keys, rate| Box::new(F::empty(keys.len(), rate)) }
+    }
+}
+
+impl Entry<dyn Readable> {
+    fn read<F: Contender<u64> + Sync>(name: &'static str) -> Self {
+        Self { name, new: |keys, rate| Box::new(InBatches(F::build(keys, rate))) }
+    }
+
+    /// What no filter can be faster than.
+    fn floor() -> Self {
+        let new = |keys: &[u64], rate| -> Box<dyn Readable> {
+            let lines = floor::Lines::of_filter(keys.len() as u64, rate);
+            Box::new(lines.expect("there is such a filter"))
+        };
+        Self { name: floor::NAME, new }
+    }
+}
+
+/// Those that threads can fill.
+fn fillable() -> [Entry<dyn Fillable>; 3] {
+    [
+        Entry::fill::<AtomicBloomFilter<u64>>("umbel atomic bloom"),
+        Entry::fill::<AtomicBlockedBloomFilter<u64>>("umbel atomic blocked"),
+        Entry::fill::<FoldedAtomicFastbloom>("fastbloom Atomic + foldhash"),
     ]
 }
 
-/// Runs `rounds` rounds of the filters called `names`, ours first.
-pub(crate) fn duel(
-    names: [&str; 2],
-    items: u64,
-    rate: f64,
-    rounds: usize,
-    threads: usize,
-) -> Result<Comparison, NoSuchContender> {
-    let all = all();
-    let entries = [pick(&all, |e| e.name, names[0])?, pick(&all, |e| e.name, names[1])?];
-    let work = Workload::<u64>::new(items, Queries { least: 1, most: 100_000 });
-    let mut crews = entries.map(|entry| (entry.new)(work.keys.len(), rate));
-    let mut samples = [Vec::new(), Vec::new()];
-    // The first round touches the memory and is not counted.
-    for crew in &mut crews {
-        crew.refill(&work.keys, threads);
-        assert_eq!(crew.count(&work.present), work.present.len(), "a thread lost a key");
-    }
-    for round in 0..rounds {
-        for side in in_turn(round) {
-            samples[side].push(crews[side].refill(&work.keys, threads));
+/// Those that threads can look keys up in.
+fn readable() -> [Entry<dyn Readable>; 3] {
+    [
+        Entry::read::<BloomFilter<u64>>("umbel bloom"),
+        Entry::read::<BlockedBloomFilter<u64>>("umbel blocked"),
+        Entry::floor(),
+    ]
+}
+
+/// What the threads of a duel have to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task {
+    pub(crate) items: u64,
+    pub(crate) rate: f64,
+    pub(crate) rounds: usize,
+    pub(crate) threads: usize,
+}
+
+impl Task {
+    /// Fills the filters called `names`, ours first, in interleaved rounds.
+    pub(crate) fn fill(self, names: [&str; 2]) -> Result<Vec<Comparison>, NoSuchContender> {
+        let queries = Queries { least: 1, most: 100_000 };
+        let (work, mut sides) = self.prepare(&fillable(), names, queries)?;
+        // The first round touches the memory and is not counted.
+        for side in &mut sides {
+            side.refill(&work.keys, self.threads);
+            assert_eq!(side.count(&work.present), work.present.len(), "a thread lost a key");
         }
+        let pass = |side: usize| sides[side].refill(&work.keys, self.threads);
+        Ok(vec![self.compare(Operation::ThreadsInsert, pass)])
     }
-    Ok(Comparison::new(Operation::ThreadsInsert, &samples[0], &samples[1]))
+
+    /// Looks keys up in the filters called `names`, ours first, in interleaved rounds: absent ones,
+    /// then present ones.
+    pub(crate) fn look_up(self, names: [&str; 2]) -> Result<Vec<Comparison>, NoSuchContender> {
+        let (work, sides) = self.prepare(&readable(), names, Queries::USUAL)?;
+        let operations =
+            [(Operation::ThreadsAbsent, &work.absent), (Operation::ThreadsPresent, &work.present)];
+        Ok(operations
+            .map(|(operation, keys)| {
+                self.compare(operation, |side| {
+                    let side = black_box(&*sides[side]);
+                    crew(keys, self.threads, |part| side.look_up(part))
+                })
+            })
+            .into())
+    }
+
+    /// The keys, and both sides.
+    fn prepare<T: ?Sized>(
+        self,
+        all: &[Entry<T>],
+        [ours, peer]: [&str; 2],
+        queries: Queries,
+    ) -> Result<(Workload<u64>, [Box<T>; 2]), NoSuchContender> {
+        let entries = [pick(all, |e| e.name, ours)?, pick(all, |e| e.name, peer)?];
+        let work = Workload::new(self.items, queries);
+        let sides = entries.map(|entry| (entry.new)(&work.keys, self.rate));
+        Ok((work, sides))
+    }
+
+    /// Compares the nanoseconds of passes by either side, ours being side 0.
+    fn compare(self, operation: Operation, mut pass: impl FnMut(usize) -> f64) -> Comparison {
+        let mut samples = [Vec::new(), Vec::new()];
+        for round in 0..self.rounds {
+            for side in in_turn(round) {
+                samples[side].push(pass(side));
+            }
+        }
+        Comparison::new(operation, &samples[0], &samples[1])
+    }
 }
 
 #[derive(Serialize)]
@@ -122,18 +210,27 @@ struct Report<'a> {
     items: u64,
     rate: f64,
     rounds: usize,
-    comparison: Comparison,
+    comparisons: &'a [Comparison],
 }
 
 /// `umbel-bench threads`.
 pub(crate) fn run(args: ThreadsArgs) -> Result<(), Failure> {
-    let ThreadsArgs { ref ours, ref peer, items, rate, rounds, threads, output } = args;
-    let comparison = duel([ours, peer], items, rate, rounds, threads)?;
+    let ThreadsArgs { items, rate, rounds, threads, look_up, output, .. } = args;
+    let task = Task { items, rate, rounds, threads };
+    let (ours, peer) = if look_up {
+        ("umbel blocked", floor::NAME)
+    } else {
+        ("umbel atomic bloom", "fastbloom Atomic + foldhash")
+    };
+    let ours = args.ours.as_deref().unwrap_or(ours);
+    let peer = args.peer.as_deref().unwrap_or(peer);
+    let names = [ours, peer];
+    let comparisons = &if look_up { task.look_up(names) } else { task.fill(names) }?;
     let machine = &Machine::new(output.date);
     if output.json {
         let (mode, clock) = ("threads", "wall time");
         let report =
-            Report { mode, clock, machine, ours, peer, threads, items, rate, rounds, comparison };
+            Report { mode, clock, machine, ours, peer, threads, items, rate, rounds, comparisons };
         return report::json(&report);
     }
     report::line(&machine.summary())?;
@@ -142,24 +239,67 @@ pub(crate) fn run(args: ThreadsArgs) -> Result<(), Failure> {
     report::line(&format!(
         "{items} keys, rate {rate}, {threads} threads, {rounds} rounds, wall time"
     ))?;
-    versus::print(&[comparison])
+    versus::print(comparisons)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn task(items: u64, threads: usize) -> Task {
+        Task { items, rate: 0.01, rounds: 2, threads }
+    }
+
     #[test]
     fn threads_lose_no_keys_however_many_there_are() {
-        for threads in [1, 2, 7] {
-            let comparison = duel(["umbel", "fastbloom"], 1_000, 0.01, 2, threads).unwrap();
-            assert!(comparison.ratio.median > 0.0);
+        for ours in ["umbel atomic bloom", "umbel atomic blocked"] {
+            for threads in [1, 2, 7] {
+                let comparisons = task(1_000, threads).fill([ours, "fastbloom"]).unwrap();
+                assert!(comparisons[0].ratio.median > 0.0);
+            }
+            assert!(task(3, 5).fill([ours, "fastbloom"]).is_ok());
         }
-        assert!(duel(["umbel", "fastbloom"], 3, 0.01, 1, 5).is_ok());
+    }
+
+    #[test]
+    fn every_key_is_given_to_one_thread() {
+        use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+        let keys: Vec<u64> = (1..=1_000).collect();
+        for threads in [1, 2, 7, 2_000] {
+            let sum = AtomicU64::new(0);
+            crew(&keys, threads, |part| sum.fetch_add(part.iter().sum(), Relaxed));
+            assert_eq!(sum.into_inner(), 500_500, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn filters_to_look_into_are_full_and_keep_their_rate() {
+        let work = Workload::<u64>::new(5_000, Queries { least: 5_000, most: 5_000 });
+        for entry in readable().into_iter().filter(|entry| entry.name != floor::NAME) {
+            let side = (entry.new)(&work.keys, 0.01);
+            assert_eq!(side.look_up(&work.present), 5_000, "{}", entry.name);
+            // 1 % of them is 50; five sigma are 35 more.
+            assert!(side.look_up(&work.absent) <= 85, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn look_ups_are_held_against_the_floor_or_another_filter() {
+        for peer in [floor::NAME, "umbel bloom"] {
+            for threads in [1, 2] {
+                let comparisons = task(1_000, threads).look_up(["umbel blocked", peer]).unwrap();
+                let operations: Vec<_> = comparisons.iter().map(|c| c.operation).collect();
+                assert_eq!(operations, [Operation::ThreadsAbsent, Operation::ThreadsPresent]);
+                assert!(comparisons.iter().all(|c| c.ratio.low > 0.0));
+            }
+        }
     }
 
     #[test]
     fn an_unknown_name_is_refused() {
-        assert!(duel(["umbel", "nobody"], 10, 0.01, 1, 1).is_err());
+        assert!(task(10, 1).fill(["umbel atomic bloom", "nobody"]).is_err());
+        // It cannot be filled by threads.
+        assert!(task(10, 1).fill(["umbel blocked", "fastbloom"]).is_err());
+        assert!(task(10, 1).look_up(["umbel blocked", "nobody"]).is_err());
     }
 }

@@ -38,6 +38,12 @@ pub(crate) enum Operation {
     BatchPresent,
     /// Filling a cleared atomic filter from several threads, wall time.
     ThreadsInsert,
+    /// Look-ups of absent keys in batches by several threads, wall time.
+    ThreadsAbsent,
+    /// Look-ups of present keys in batches by several threads, wall time.
+    ThreadsPresent,
+    /// Nothing: how large the filter is, in bits a key.
+    Bits,
 }
 
 impl fmt::Display for Operation {
@@ -51,6 +57,9 @@ impl fmt::Display for Operation {
             Self::BatchAbsent => "batch absent",
             Self::BatchPresent => "batch present",
             Self::ThreadsInsert => "threads insert",
+            Self::ThreadsAbsent => "threads absent",
+            Self::ThreadsPresent => "threads present",
+            Self::Bits => "bits",
         })
     }
 }
@@ -59,16 +68,16 @@ impl fmt::Display for Operation {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Comparison {
     pub(crate) operation: Operation,
-    /// Our nanoseconds a key, median.
+    /// Our nanoseconds a key, median; of [`Operation::Bits`], our bits.
     pub(crate) ours: f64,
-    /// The peer's nanoseconds a key, median.
+    /// The same of the peer.
     pub(crate) peer: f64,
     /// Ours over the peer's, by rounds.
     pub(crate) ratio: Quartiles,
 }
 
 impl Comparison {
-    /// Compares nanoseconds a key measured in the same rounds.
+    /// Compares what was measured in the same rounds.
     pub(crate) fn new(operation: Operation, ours: &[f64], peer: &[f64]) -> Self {
         Self {
             operation,
@@ -93,6 +102,13 @@ pub(crate) struct Duel {
     pub(crate) ours: Side,
     pub(crate) peer: Side,
     pub(crate) comparisons: Vec<Comparison>,
+}
+
+impl Duel {
+    /// The sizes of both.
+    pub(crate) fn bits(&self) -> Comparison {
+        Comparison::new(Operation::Bits, &[self.ours.bits_per_key], &[self.peer.bits_per_key])
+    }
 }
 
 /// One pass of one operation on one side.
@@ -122,20 +138,23 @@ fn steps<K: Kind>(sides: [Abilities; 2]) -> Vec<(Operation, Step<K>)> {
     steps
 }
 
-/// Runs `rounds` rounds of ours against the peer at `rate`, with batches of `batch` keys.
+/// Runs `rounds` rounds of ours against the peer at `rate`, with batches of `batch` keys, in every
+/// operation that is `wanted`.
 pub(crate) fn duel<K: Kind>(
     entries: [&Entry; 2],
     work: &Workload<K>,
     rate: f64,
     rounds: usize,
     batch: usize,
+    wanted: impl Fn(Operation) -> bool,
 ) -> Duel {
     let mut lanes = entries.map(|entry| K::lane(entry, rate));
     // The first build touches the memory and is not counted.
     for lane in &mut lanes {
         lane.build(&work.keys);
     }
-    let steps = steps::<K>([lanes[0].can(), lanes[1].can()]);
+    let mut steps = steps::<K>([lanes[0].can(), lanes[1].can()]);
+    steps.retain(|(operation, _)| wanted(*operation));
     let mut samples = vec![[Vec::new(), Vec::new()]; steps.len()];
     for round in 0..rounds {
         for ((_, step), samples) in steps.iter().zip(&mut samples) {
@@ -192,7 +211,7 @@ fn run_with<K: Kind>(args: VersusArgs) -> Result<(), Failure> {
     let VersusArgs { items, rate, rounds, batch, .. } = args;
     let machine = Machine::new(args.output.date);
     let work = Workload::<K>::new(items, Queries::USUAL);
-    let duel = duel(entries, &work, rate, rounds, batch);
+    let duel = duel(entries, &work, rate, rounds, batch, |_| true);
     if args.output.json {
         let keys = K::NAME;
         let machine = &machine;
@@ -214,7 +233,7 @@ fn run_with<K: Kind>(args: VersusArgs) -> Result<(), Failure> {
 pub(crate) fn print(comparisons: &[Comparison]) -> Result<(), Failure> {
     let columns = Columns::new(&["operation", "ours ns", "peer ns", "ratio", "quartiles"])
         .left(1)
-        .widths(&[14, 8, 8, 6, 12]);
+        .widths(&[15, 8, 8, 6, 12]);
     report::line(&columns.header())?;
     for Comparison { operation, ours, peer, ratio } in comparisons {
         report::line(&columns.row(&[
@@ -239,7 +258,7 @@ mod tests {
         let registry = Registry::all();
         let folded = registry.find("fastbloom + foldhash").unwrap();
         let work = Workload::<u64>::new(1_000, WORK);
-        let duel = duel([folded, folded], &work, 0.01, 3, 100);
+        let duel = duel([folded, folded], &work, 0.01, 3, 100, |_| true);
         let operations: Vec<_> = duel.comparisons.iter().map(|c| c.operation).collect();
         assert_eq!(operations, [Operation::Insert, Operation::Absent, Operation::Present]);
         assert!(duel.comparisons.iter().all(|c| c.ratio.low > 0.0 && c.ours > 0.0));
@@ -252,10 +271,21 @@ mod tests {
         let ours = registry.find("umbel bloom").unwrap();
         let fuse = registry.find("xorf BinaryFuse8").unwrap();
         let work = Workload::<[u8; 32]>::new(1_000, WORK);
-        let duel = duel([ours, fuse], &work, 0.01, 2, 100);
+        let duel = duel([ours, fuse], &work, 0.01, 2, 100, |_| true);
         let operations: Vec<_> = duel.comparisons.iter().map(|c| c.operation).collect();
         use Operation::*;
         assert_eq!(operations, [Build, Absent, Present, BatchAbsent, BatchPresent]);
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_measured() {
+        let registry = Registry::all();
+        let ours = registry.find("umbel blocked").unwrap();
+        let work = Workload::<u64>::new(1_000, WORK);
+        let wanted = |operation| operation == Operation::BatchPresent;
+        let duel = duel([ours, ours], &work, 0.01, 1, 100, wanted);
+        let operations: Vec<_> = duel.comparisons.iter().map(|c| c.operation).collect();
+        assert_eq!(operations, [Operation::BatchPresent]);
     }
 
     #[test]
