@@ -32,7 +32,7 @@
 //! assert!((0..2_000).all(|key| seen.contains(&key)));
 //! ```
 
-use crate::bloom::{Bloom, digest_in_batches};
+use crate::bloom::Bloom;
 use crate::error::{Full, Incompatible};
 use crate::filter::{Insert, Union};
 use crate::hash::{Digest, Digester, Portable};
@@ -192,9 +192,8 @@ where
 {
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
         let Bloom { shape, hasher, layout, storage, .. } = *self;
-        digest_in_batches(hasher, keys, |digests| {
-            layout.extend_batch(shape, storage.words(), digests);
-        });
+        let digests = keys.into_iter().map(|key| hasher.digest(key.borrow()));
+        layout.extend(shape, storage.words(), digests);
     }
 }
 

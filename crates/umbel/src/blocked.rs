@@ -130,7 +130,7 @@ impl<T: ?Sized, const WORDS: usize> ArrayBlockedBloomFilter<T, WORDS> {
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let (hasher, storage) = (Portable::seeded(0), Own(Aligned([0; WORDS])));
         let shape = Shape::for_array::<WORDS>(capacity, err_rate);
-        Self { shape, hasher, layout: Lines, storage, keys: PhantomData }
+        Self { shape, hasher, layout: Lines::open(), storage, keys: PhantomData }
     }
 }
 
@@ -143,7 +143,7 @@ impl<T: ?Sized, const WORDS: usize, H> ArrayBlockedBloomFilter<T, WORDS, H> {
     /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or `WORDS` words are
     /// not enough for it or no whole lines.
     pub fn try_with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Result<Self, InvalidShape> {
-        Self::of_layout(Shape::for_words::<WORDS>(capacity, err_rate)?, hasher, Lines)
+        Self::of_layout(Shape::for_words::<WORDS>(capacity, err_rate)?, hasher, Lines::default())
     }
 }
 
@@ -161,6 +161,12 @@ impl<T: ?Sized, const WORDS: usize> AtomicArrayBlockedBloomFilter<T, WORDS> {
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let storage = Shared(Aligned([const { AtomicU64::new(0) }; WORDS]));
         let shape = Shape::for_array::<WORDS>(capacity, err_rate);
-        Self { shape, hasher: Portable::seeded(0), layout: Lines, storage, keys: PhantomData }
+        Self {
+            shape,
+            hasher: Portable::seeded(0),
+            layout: Lines::open(),
+            storage,
+            keys: PhantomData,
+        }
     }
 }

@@ -41,7 +41,6 @@ mod probe;
 mod shape;
 mod table;
 
-pub(crate) use batch::{BATCH, digest_in_batches};
 pub use shape::{Shape, words_for, words_for_cells};
 
 use crate::error::{Full, Incompatible, InvalidShape};
@@ -443,9 +442,8 @@ where
 {
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
         let Self { shape, hasher, layout, storage, .. } = self;
-        digest_in_batches(hasher, keys, |digests| {
-            layout.extend_batch(shape, storage.words_mut(), digests);
-        });
+        let digests = keys.into_iter().map(|key| hasher.digest(key.borrow()));
+        layout.extend(shape, storage.words_mut(), digests);
     }
 }
 

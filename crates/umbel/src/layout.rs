@@ -62,7 +62,12 @@ pub trait Layout: 'static {
     );
 
     /// As [`insert`](Self::insert) for each digest, without an answer.
-    fn extend_batch<V: SetBit>(&self, shape: &Self::Shape, words: V, digests: &[Self::Digest]);
+    fn extend<V: SetBit>(
+        &self,
+        shape: &Self::Shape,
+        words: V,
+        digests: impl Iterator<Item = Self::Digest>,
+    );
 
     /// The error rate of a filter with these words.
     fn rate<W: Word>(&self, shape: &Self::Shape, words: &[W]) -> f64;

@@ -4,16 +4,17 @@
 //! |---|---|---|
 //! | [`Path::Portable`] | everywhere | probe by probe, in safe code: the definition of all others |
 //! | [`Path::Avx2`] | x86-64 | all probes in one vector |
+//! | [`Path::Avx512`] | x86-64 | as AVX2; a single insert sets the bits of a line at once |
 //! | [`Path::Neon`] | aarch64 | all probes by one table look-up over the line |
 //!
-//! The path is chosen when a filter is used first, by what the processor says it can do, and kept.
-//! [`force`] chooses another, for tests and measurements: no bit and no answer depends on it.
-//! Without `std` nobody asks the processor, and the path is the best one that the program was
-//! compiled for.
+//! A filter takes its path when it is made: the best one that the processor says it has. [`force`]
+//! makes filters take another from then on, for tests and measurements: no bit and no answer depends
+//! on it. Without `std` nobody asks the processor, and the path is the best one that the program
+//! was compiled for. Words that other threads may be changing are always taken one by one.
 //!
 //! An island of `unsafe`: vector instructions must not run on a processor that lacks them. Whoever
-//! has a token of an [`Isa`] other than [`Portable`] has asked the processor. The safe twin is
-//! [`Portable`]; `tests/it/paths.rs` compares them.
+//! has a token of an [`Isa`] other than [`Portable`], or a [`Choice`] of such a path, has asked the
+//! processor. The safe twin is [`Portable`]; `tests/it/paths.rs` compares them.
 
 mod lanes;
 #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
@@ -42,71 +43,85 @@ pub enum Path {
     Portable,
     /// AVX2 and BMI2 of x86-64.
     Avx2,
+    /// The same, with AVX-512 where it is faster: in single inserts.
+    Avx512,
     /// Advanced SIMD of aarch64.
     Neon,
 }
 
 impl Path {
-    /// All paths, the best ones last.
-    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Neon];
+    /// All paths; of those that a processor has, the best one is last.
+    pub const ALL: [Self; 4] = [Self::Portable, Self::Avx2, Self::Avx512, Self::Neon];
 
-    /// Whether this processor can take it.
+    /// Whether this processor, and this build, can take it.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             Self::Avx2 => x86::has_avx2(),
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Self::Avx512 => x86::has_avx2() && x86::has_avx512(),
             #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
             Self::Neon => neon::has_neon(),
-            #[cfg_attr(miri, allow(unreachable_patterns, reason = "depends on the target"))]
+            #[allow(unreachable_patterns, reason = "depends on the target")]
             _ => false,
         }
     }
 
-    const fn number(self) -> u8 {
-        match self {
-            Self::Portable => 1,
-            Self::Avx2 => 2,
-            Self::Neon => 3,
-        }
+    fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|path| *path as u8 == number)
     }
 }
 
-/// The number of the path that was chosen, 0 until then. Never that of one that is not available.
-static CHOSEN: AtomicU8 = AtomicU8::new(0);
+/// The path that was forced, as a number, or [`FREE`].
+static FORCED: AtomicU8 = AtomicU8::new(FREE);
+const FREE: u8 = u8::MAX;
 
-/// The path that filters take.
+/// The path that a filter made now takes.
 #[must_use]
-#[inline(always)]
 pub fn path() -> Path {
-    match CHOSEN.load(Relaxed) {
-        1 => Path::Portable,
-        2 => Path::Avx2,
-        3 => Path::Neon,
-        _ => choose(),
-    }
+    Path::from_number(FORCED.load(Relaxed)).unwrap_or_else(|| {
+        Path::ALL.into_iter().rfind(|path| path.is_available()).unwrap_or(Path::Portable)
+    })
 }
 
-#[cold]
-fn choose() -> Path {
-    let best = Path::ALL.into_iter().rfind(|path| path.is_available()).unwrap_or(Path::Portable);
-    CHOSEN.store(best.number(), Relaxed);
-    best
-}
-
-/// Makes all filters of this process take another path; `None` gives the choice back.
+/// Makes all filters of this process that are made from now on take this path; `None` gives the
+/// choice back.
 ///
 /// # Errors
 ///
 /// [`Unavailable`] if this processor cannot take it. Nothing is changed then.
 pub fn force(path: Option<Path>) -> Result<(), Unavailable> {
     match path {
-        None => CHOSEN.store(0, Relaxed),
-        Some(path) if path.is_available() => CHOSEN.store(path.number(), Relaxed),
+        None => FORCED.store(FREE, Relaxed),
+        Some(path) if path.is_available() => FORCED.store(path as u8, Relaxed),
         Some(path) => return Err(Unavailable { path }),
     }
     Ok(())
+}
+
+/// The path of one filter. A path that is not available cannot be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice(Option<Path>);
+
+impl Choice {
+    /// Not made yet: for filters that the compiler makes, which cannot ask the processor.
+    pub(crate) const OPEN: Self = Self(None);
+
+    /// The choice of a filter that is made now.
+    pub(crate) fn now() -> Self {
+        Self(Some(path()))
+    }
+
+    /// The choice now, if it was open and there is a better path than the portable one.
+    fn made(self) -> Option<Self> {
+        if self.0.is_some() {
+            return None;
+        }
+        let now = Self::now();
+        (now.0 != Some(Path::Portable)).then_some(now)
+    }
 }
 
 /// This processor cannot take the path.
@@ -147,83 +162,161 @@ pub(crate) trait Job {
     fn run<I: Isa>(self, isa: I);
 }
 
-/// Whether the path of this process is this one, without choosing one.
-#[inline(always)]
-#[cfg_attr(miri, allow(dead_code, reason = "no vectors under miri"))]
-fn is(path: Path) -> bool {
-    CHOSEN.load(Relaxed) == path.number()
-}
-
-/// One of these calls, by the path of this process. All but the best path of a processor are out of
-/// line, so that they take no registers from it.
+/// One of these calls, by the path of a filter. All but the best paths of a processor are out of line,
+/// so that they take no registers from it.
 macro_rules! by_path {
-    ($avx2:ident, $neon:ident, $portable:ident, $arguments:tt) => {{
+    (
+        $choice:ident, $avx2:ident, $avx512:ident, $neon:ident, $portable:ident,
+        ($($argument:expr),*)
+    ) => {{
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if is(Path::Avx2) {
+        match $choice.0 {
             // SAFETY: a path that is not available is never chosen.
-            return unsafe { x86::$avx2 $arguments };
+            Some(Path::Avx2) => return unsafe { x86::$avx2($($argument),*) },
+            // SAFETY: a path that is not available is never chosen.
+            Some(Path::Avx512) => return unsafe { x86::$avx512($($argument),*) },
+            _ => {}
         }
         #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
-        if is(Path::Neon) {
+        if $choice.0 == Some(Path::Neon) {
             // SAFETY: a path that is not available is never chosen.
-            return unsafe { neon::$neon $arguments };
+            return unsafe { neon::$neon($($argument),*) };
         }
-        portable::$portable $arguments
+        portable::$portable($choice, $($argument),*)
     }};
 }
 
-/// Does a job on the path of this process.
+/// Does a job on the path of a filter.
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn dispatch(job: impl Job) {
-    by_path!(on_avx2, on_neon, on_any, (job))
+pub(crate) fn dispatch(choice: Choice, job: impl Job) {
+    by_path!(choice, on_avx2, on_avx2, on_neon, on_any, (job))
 }
 
-/// Whether all probes of a digest are set, for keys in one line: line number `digest * lines / 2^64`.
+/// Whether all probes of a key in one line are set, on the path of a filter.
 ///
 /// # Panics
 ///
 /// If there are no lines.
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn one_line_has<W: Word>(lines: &[Line<W>], digest: u64, lanes: &Lanes) -> bool {
+pub(crate) fn one_line_has<W: Word>(
+    choice: Choice,
+    lines: &[Line<W>],
+    digest: u64,
+    lanes: &[Lanes; 2],
+) -> bool {
     assert!(!lines.is_empty());
     let Some(lines) = W::plain(lines) else { return portable::one_line_has(lines, digest, lanes) };
-    by_path!(one_line_has_avx2, one_line_has_neon, one_plain_line_has, (lines, digest, lanes))
-}
-
-/// [`Isa::line_has`] for both lines of a key, on the path of this process.
-#[inline(always)]
-#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn two_lines_have<W: Word>(
-    lines: [&Line<W>; 2],
-    digest: u64,
-    lanes: [&Lanes; 2],
-) -> bool {
-    let (Some(first), Some(second)) = (plain(lines[0]), plain(lines[1])) else {
-        return portable::two_lines_have(lines, digest, lanes);
-    };
     by_path!(
-        two_lines_have_avx2,
-        two_lines_have_neon,
-        two_plain_lines_have,
-        (first, second, digest, lanes)
+        choice,
+        one_line_has_avx2,
+        one_line_has_avx2,
+        one_line_has_neon,
+        one_plain_line_has,
+        (lines, digest, lanes)
     )
 }
 
-/// [`Isa::line_set`] on the path of this process.
+/// Whether all probes of a key in two lines are set, on the path of a filter.
+///
+/// # Panics
+///
+/// If there are no lines.
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn line_set(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
-    by_path!(line_set_avx2, line_set_neon, line_set, (line, x, lanes))
+pub(crate) fn two_lines_have<W: Word>(
+    choice: Choice,
+    lines: &[Line<W>],
+    digest: u64,
+    lanes: &[Lanes; 2],
+) -> bool {
+    assert!(!lines.is_empty());
+    let Some(lines) = W::plain(lines) else {
+        return portable::two_lines_have(lines, digest, lanes);
+    };
+    by_path!(
+        choice,
+        two_lines_have_avx2,
+        two_lines_have_avx2,
+        two_lines_have_neon,
+        two_plain_lines_have,
+        (lines, digest, lanes)
+    )
 }
 
-/// [`Isa::block_has`] on the path of this process.
+/// Sets all probes of a key in one line, on the path of a filter; whether one of them was not set
+/// before.
+///
+/// # Panics
+///
+/// If there are no lines.
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn block_has<W: Word>(block: &Block<W>, x: u32) -> bool {
+pub(crate) fn one_line_set(
+    choice: Choice,
+    lines: &mut [Line<u64>],
+    digest: u64,
+    lanes: &[Lanes; 2],
+) -> bool {
+    assert!(!lines.is_empty());
+    by_path!(
+        choice,
+        one_line_set_avx2,
+        one_line_set_avx512,
+        one_line_set_neon,
+        one_line_set,
+        (lines, digest, lanes)
+    )
+}
+
+/// Sets all probes of a key in two lines, on the path of a filter; whether one of them was not set
+/// before.
+///
+/// # Panics
+///
+/// If there are no lines.
+#[inline(always)]
+#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
+pub(crate) fn two_lines_set(
+    choice: Choice,
+    lines: &mut [Line<u64>],
+    digest: u64,
+    lanes: &[Lanes; 2],
+) -> bool {
+    assert!(!lines.is_empty());
+    by_path!(
+        choice,
+        two_lines_set_avx2,
+        two_lines_set_avx512,
+        two_lines_set_neon,
+        two_lines_set,
+        (lines, digest, lanes)
+    )
+}
+
+/// [`Isa::block_has`] on the path of a filter.
+#[inline(always)]
+#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
+pub(crate) fn block_has<W: Word>(choice: Choice, block: &Block<W>, x: u32) -> bool {
     let Some(block) = plain(block) else { return Portable.block_has(block, x) };
-    by_path!(block_has_avx2, block_has_neon, block_has, (block, x))
+    by_path!(choice, block_has_avx2, block_has_avx2, block_has_neon, block_has, (block, x))
+}
+
+/// Makes the second line of a key: 2^64 divided by the square root of 2, odd.
+const SECOND: u64 = 0xb504_f333_f9de_6485;
+
+/// The number of a key's first (0) or second (1) line: below `count`, since a fraction of it.
+#[inline(always)]
+pub(crate) const fn line_number(digest: u64, line: usize, count: usize) -> usize {
+    let fraction = if line == 0 { digest } else { digest.wrapping_mul(SECOND) };
+    ((fraction as u128 * count as u128) >> 64) as usize
+}
+
+/// What places the bits of a key in its first (0) or second (1) line.
+#[inline(always)]
+pub(crate) const fn half(digest: u64, line: usize) -> u32 {
+    if line == 0 { digest as u32 } else { (digest >> 32) as u32 }
 }
 
 /// The words as they are, if nobody else can be changing them.

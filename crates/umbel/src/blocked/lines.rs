@@ -1,57 +1,55 @@
 //! Where the bits of a key are, and what is done with them: one key, and many.
 
 use super::shape::Shape;
-use crate::bloom::BATCH;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
-use crate::layout::ring::{Touch, one_by_one, ring};
+use crate::layout::ring::{Touch, ring, ring_without_answers};
 use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
 use crate::parts::prefetch::{prefetch, prefetch_to_write};
-use crate::simd::{self, Isa, Job, LANES, Lanes, Line};
+use crate::simd::{self, Choice, Isa, Job, LANES, Lanes, Line, half, line_number};
 
 /// The layout of a blocked Bloom filter: the bits of a key in one cache line or in two.
 ///
 /// With L lines, a key with digest d is in line d · L / 2^64, and in line d · odd · L / 2^64 where
 /// it has two. Where in a line is decided by the lower half of d for the first and by the upper
 /// half for the second: `docs/hashing.md`, kernels 2 and 3.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lines;
-
-/// Makes the second line of a key: 2^64 divided by the square root of 2, odd.
-const SECOND: u64 = 0xb504_f333_f9de_6485;
-
-/// Filters of up to this many bytes are in a core's own cache, where fetching ahead only costs.
-const CACHED: usize = 512 << 10;
-
-/// The lines of a key, by number: below `count`, since a fraction of it. `N` is how many lines a key
-/// has, 1 or 2.
-#[inline(always)]
-fn numbers<const N: usize>(digest: Digest, count: usize) -> [usize; N] {
-    core::array::from_fn(|line| {
-        let fraction = if line == 0 { digest.bits() } else { digest.bits().wrapping_mul(SECOND) };
-        ((u128::from(fraction) * count as u128) >> 64) as usize
-    })
+#[derive(Clone, Copy, Debug)]
+pub struct Lines {
+    choice: Choice,
 }
 
-/// What places the bits of a key in one of its lines.
+impl Lines {
+    /// For filters that the compiler makes.
+    pub(super) const fn open() -> Self {
+        Self { choice: Choice::OPEN }
+    }
+}
+
+impl Default for Lines {
+    /// On the best path that the processor has: see [`simd`](crate::simd).
+    fn default() -> Self {
+        Self { choice: Choice::now() }
+    }
+}
+
+/// The lines of a key, by number. `N` is how many lines a key has, 1 or 2.
 #[inline(always)]
-const fn half(digest: Digest, line: usize) -> u32 {
-    if line == 0 { digest.bits() as u32 } else { (digest.bits() >> 32) as u32 }
+fn numbers<const N: usize>(digest: Digest, count: usize) -> [usize; N] {
+    core::array::from_fn(|line| line_number(digest.bits(), line, count))
 }
 
 /// The lanes of a key's first and second line.
 #[inline(always)]
-fn lanes(shape: &Shape) -> [&'static Lanes; 2] {
-    let probes = shape.probes_per_line() as usize;
-    [&LANES[0][probes], &LANES[1][probes]]
+fn lanes(shape: &Shape) -> &'static [Lanes; 2] {
+    &LANES[shape.probes_per_line() as usize]
 }
 
 /// Looks keys up in `N` lines each.
 struct LookUp<'a, I, W, const N: usize> {
     isa: I,
     lines: &'a [Line<W>],
-    lanes: [&'static Lanes; 2],
+    lanes: &'static [Lanes; 2],
 }
 
 impl<I: Isa, W: Word, const N: usize> Touch for LookUp<'_, I, W, N> {
@@ -66,7 +64,11 @@ impl<I: Isa, W: Word, const N: usize> Touch for LookUp<'_, I, W, N> {
     fn answer(&mut self, digest: Digest) -> bool {
         let mut found = true;
         for (line, number) in numbers::<N>(digest, self.lines.len()).into_iter().enumerate() {
-            found &= self.isa.line_has(&self.lines[number], half(digest, line), self.lanes[line]);
+            found &= self.isa.line_has(
+                &self.lines[number],
+                half(digest.bits(), line),
+                &self.lanes[line],
+            );
         }
         found
     }
@@ -76,7 +78,7 @@ impl<I: Isa, W: Word, const N: usize> Touch for LookUp<'_, I, W, N> {
 struct Insert<'a, I, const N: usize> {
     isa: I,
     lines: &'a mut [Line<u64>],
-    lanes: [&'static Lanes; 2],
+    lanes: &'static [Lanes; 2],
 }
 
 impl<I: Isa, const N: usize> Touch for Insert<'_, I, N> {
@@ -91,7 +93,7 @@ impl<I: Isa, const N: usize> Touch for Insert<'_, I, N> {
     fn answer(&mut self, digest: Digest) -> bool {
         let mut fresh = false;
         for (line, number) in numbers::<N>(digest, self.lines.len()).into_iter().enumerate() {
-            let (x, lanes) = (half(digest, line), self.lanes[line]);
+            let (x, lanes) = (half(digest.bits(), line), &self.lanes[line]);
             fresh |= self.isa.line_set(&mut self.lines[number], x, lanes);
         }
         fresh
@@ -101,7 +103,7 @@ impl<I: Isa, const N: usize> Touch for Insert<'_, I, N> {
 /// Inserts keys into `N` lines each, which other threads may be changing.
 struct InsertShared<V, const N: usize> {
     words: V,
-    lanes: [&'static Lanes; 2],
+    lanes: &'static [Lanes; 2],
 }
 
 impl<V: SetBit, const N: usize> InsertShared<V, N> {
@@ -124,9 +126,9 @@ impl<V: SetBit, const N: usize> Touch for InsertShared<V, N> {
     fn answer(&mut self, digest: Digest) -> bool {
         let mut fresh = false;
         for (line, number) in self.numbers(digest).into_iter().enumerate() {
-            let (x, lanes) = (half(digest, line), self.lanes[line]);
-            let mut set = |word: usize, mask: u64| {
-                let word = number * 8 + word;
+            let (x, lanes) = (half(digest.bits(), line), &self.lanes[line]);
+            let mut set = |word: usize, place: u32| {
+                let (word, mask) = (number * 8 + word, 1_u64.wrapping_shl(place));
                 if self.words.words()[word].load() & mask == 0 {
                     fresh |= self.words.set_in(word, mask) == 0;
                 }
@@ -141,7 +143,7 @@ impl<V: SetBit, const N: usize> Touch for InsertShared<V, N> {
 /// A batch of look-ups.
 struct LookUps<'a, W, A, F, const N: usize> {
     lines: &'a [Line<W>],
-    lanes: [&'static Lanes; 2],
+    lanes: &'static [Lanes; 2],
     keys: &'a [A],
     digest: F,
     found: &'a mut [bool],
@@ -151,19 +153,14 @@ impl<W: Word, A, F: Fn(&A) -> Digest, const N: usize> Job for LookUps<'_, W, A, 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Self { lines, lanes, keys, digest, found } = self;
-        let look_up = LookUp::<I, W, N> { isa, lines, lanes };
-        if size_of_val(lines) <= CACHED {
-            one_by_one(look_up, keys, digest, found);
-        } else {
-            ring(look_up, keys, digest, found);
-        }
+        ring(LookUp::<I, W, N> { isa, lines, lanes }, keys, digest, found);
     }
 }
 
 /// A batch of inserts into lines that nobody else can be changing.
 struct Inserts<'a, A, F, const N: usize> {
     lines: &'a mut [Line<u64>],
-    lanes: [&'static Lanes; 2],
+    lanes: &'static [Lanes; 2],
     keys: &'a [A],
     digest: F,
     fresh: &'a mut [bool],
@@ -173,27 +170,43 @@ impl<A, F: Fn(&A) -> Digest, const N: usize> Job for Inserts<'_, A, F, N> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Self { lines, lanes, keys, digest, fresh } = self;
-        if size_of_val(lines) <= CACHED {
-            one_by_one(Insert::<I, N> { isa, lines, lanes }, keys, digest, fresh);
-        } else {
-            ring(Insert::<I, N> { isa, lines, lanes }, keys, digest, fresh);
-        }
+        ring(Insert::<I, N> { isa, lines, lanes }, keys, digest, fresh);
+    }
+}
+
+/// Inserts into lines that nobody else can be changing, without answers.
+struct Extension<'a, D, const N: usize> {
+    lines: &'a mut [Line<u64>],
+    lanes: &'static [Lanes; 2],
+    digests: D,
+}
+
+impl<D: Iterator<Item = Digest>, const N: usize> Job for Extension<'_, D, N> {
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { lines, lanes, digests } = self;
+        ring_without_answers(Insert::<I, N> { isa, lines, lanes }, digests);
     }
 }
 
 #[inline(always)]
-fn contains<W: Word, const N: usize>(shape: &Shape, words: &[W], digest: Digest) -> bool {
+fn contains<W: Word, const N: usize>(
+    choice: Choice,
+    shape: &Shape,
+    words: &[W],
+    digest: Digest,
+) -> bool {
     let ((lines, _), lanes) = (words.as_chunks(), lanes(shape));
     if N == 1 {
-        simd::one_line_has(lines, digest.bits(), lanes[0])
+        simd::one_line_has(choice, lines, digest.bits(), lanes)
     } else {
-        let [first, second] = numbers::<2>(digest, lines.len());
-        simd::two_lines_have([&lines[first], &lines[second]], digest.bits(), lanes)
+        simd::two_lines_have(choice, lines, digest.bits(), lanes)
     }
 }
 
 #[inline(always)]
 fn contains_batch<W: Word, A, const N: usize>(
+    choice: Choice,
     shape: &Shape,
     words: &[W],
     keys: &[A],
@@ -201,19 +214,24 @@ fn contains_batch<W: Word, A, const N: usize>(
     found: &mut [bool],
 ) {
     let ((lines, _), lanes) = (words.as_chunks(), lanes(shape));
-    simd::dispatch(LookUps::<_, _, _, N> { lines, lanes, keys, digest, found });
+    simd::dispatch(choice, LookUps::<_, _, _, N> { lines, lanes, keys, digest, found });
 }
 
 #[inline(always)]
-fn insert<V: SetBit, const N: usize>(shape: &Shape, mut words: V, digest: Digest) -> bool {
+fn insert<V: SetBit, const N: usize>(
+    choice: Choice,
+    shape: &Shape,
+    mut words: V,
+    digest: Digest,
+) -> bool {
     let lanes = lanes(shape);
     if let Some(plain) = words.plain_mut() {
         let (lines, _) = plain.as_chunks_mut();
-        let mut fresh = false;
-        for (line, number) in numbers::<N>(digest, lines.len()).into_iter().enumerate() {
-            fresh |= simd::line_set(&mut lines[number], half(digest, line), lanes[line]);
-        }
-        return fresh;
+        return if N == 1 {
+            simd::one_line_set(choice, lines, digest.bits(), lanes)
+        } else {
+            simd::two_lines_set(choice, lines, digest.bits(), lanes)
+        };
     }
     let mut shared = InsertShared::<V, N> { words, lanes };
     shared.fetch(digest);
@@ -222,6 +240,7 @@ fn insert<V: SetBit, const N: usize>(shape: &Shape, mut words: V, digest: Digest
 
 #[inline(always)]
 fn insert_batch<V: SetBit, A, const N: usize>(
+    choice: Choice,
     shape: &Shape,
     mut words: V,
     keys: &[A],
@@ -231,9 +250,25 @@ fn insert_batch<V: SetBit, A, const N: usize>(
     let lanes = lanes(shape);
     if let Some(plain) = words.plain_mut() {
         let (lines, _) = plain.as_chunks_mut();
-        simd::dispatch(Inserts::<_, _, N> { lines, lanes, keys, digest, fresh });
+        simd::dispatch(choice, Inserts::<_, _, N> { lines, lanes, keys, digest, fresh });
     } else {
         ring(InsertShared::<V, N> { words, lanes }, keys, digest, fresh);
+    }
+}
+
+#[inline(always)]
+fn extend<V: SetBit, const N: usize>(
+    choice: Choice,
+    shape: &Shape,
+    mut words: V,
+    digests: impl Iterator<Item = Digest>,
+) {
+    let lanes = lanes(shape);
+    if let Some(plain) = words.plain_mut() {
+        let (lines, _) = plain.as_chunks_mut();
+        simd::dispatch(choice, Extension::<_, N> { lines, lanes, digests });
+    } else {
+        ring_without_answers(InsertShared::<V, N> { words, lanes }, digests);
     }
 }
 
@@ -252,9 +287,9 @@ impl Layout for Lines {
     #[inline(always)]
     fn contains<W: Word>(&self, shape: &Shape, words: &[W], digest: Digest) -> bool {
         if shape.lines_per_key() == 1 {
-            contains::<W, 1>(shape, words, digest)
+            contains::<W, 1>(self.choice, shape, words, digest)
         } else {
-            contains::<W, 2>(shape, words, digest)
+            contains::<W, 2>(self.choice, shape, words, digest)
         }
     }
 
@@ -269,18 +304,18 @@ impl Layout for Lines {
     ) {
         assert_eq!(keys.len(), found.len(), "one answer for each key");
         if shape.lines_per_key() == 1 {
-            contains_batch::<W, A, 1>(shape, words, keys, digest, found);
+            contains_batch::<W, A, 1>(self.choice, shape, words, keys, digest, found);
         } else {
-            contains_batch::<W, A, 2>(shape, words, keys, digest, found);
+            contains_batch::<W, A, 2>(self.choice, shape, words, keys, digest, found);
         }
     }
 
     #[inline(always)]
     fn insert<V: SetBit>(&self, shape: &Shape, words: V, digest: Digest) -> bool {
         if shape.lines_per_key() == 1 {
-            insert::<V, 1>(shape, words, digest)
+            insert::<V, 1>(self.choice, shape, words, digest)
         } else {
-            insert::<V, 2>(shape, words, digest)
+            insert::<V, 2>(self.choice, shape, words, digest)
         }
     }
 
@@ -295,16 +330,19 @@ impl Layout for Lines {
     ) {
         assert_eq!(keys.len(), fresh.len(), "one answer for each key");
         if shape.lines_per_key() == 1 {
-            insert_batch::<V, A, 1>(shape, words, keys, digest, fresh);
+            insert_batch::<V, A, 1>(self.choice, shape, words, keys, digest, fresh);
         } else {
-            insert_batch::<V, A, 2>(shape, words, keys, digest, fresh);
+            insert_batch::<V, A, 2>(self.choice, shape, words, keys, digest, fresh);
         }
     }
 
     #[inline]
-    fn extend_batch<V: SetBit>(&self, shape: &Shape, words: V, digests: &[Digest]) {
-        let mut fresh = [false; BATCH];
-        self.insert_batch(shape, words, digests, |digest| *digest, &mut fresh[..digests.len()]);
+    fn extend<V: SetBit>(&self, shape: &Shape, words: V, digests: impl Iterator<Item = Digest>) {
+        if shape.lines_per_key() == 1 {
+            extend::<V, 1>(self.choice, shape, words, digests);
+        } else {
+            extend::<V, 2>(self.choice, shape, words, digests);
+        }
     }
 
     fn rate<W: Word>(&self, shape: &Shape, words: &[W]) -> f64 {

@@ -15,10 +15,8 @@
 
 use super::probe::{FIRST, contains, insert_absent, rest_set, set_all, three_set};
 use super::table::Table;
-use crate::hash::Digester;
 use crate::kernels::Kernels;
 use crate::parts::bits::{SetBit, Word};
-use core::borrow::Borrow;
 
 /// How many keys are in a group: the words of two groups are more than a core can have under way.
 const LANES: usize = 32;
@@ -171,22 +169,32 @@ pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
 
 /// Inserts each digest, without an answer.
 #[inline]
-pub(crate) fn extend_batch<V: SetBit, K: Kernels>(
+pub(crate) fn extend<V: SetBit, K: Kernels>(
     mut table: Table<V>,
     probes: u32,
     kernels: &K,
-    digests: &[K::Digest],
+    mut digests: impl Iterator<Item = K::Digest>,
 ) {
-    fetch_ahead(
-        &mut table,
-        probes,
-        kernels,
-        digests,
-        |digest| *digest,
-        |table, _, digest| {
-            set_all(table, probes, kernels, digest);
-        },
-    );
+    /// How many are worth going through at once.
+    const BATCH: usize = 256;
+    while let Some(first) = digests.next() {
+        let mut batch = [first; BATCH];
+        let mut len = 1;
+        for (slot, digest) in batch[1..].iter_mut().zip(&mut digests) {
+            *slot = digest;
+            len += 1;
+        }
+        fetch_ahead(
+            &mut table,
+            probes,
+            kernels,
+            &batch[..len],
+            |digest| *digest,
+            |table, _, digest| {
+                set_all(table, probes, kernels, digest);
+            },
+        );
+    }
 }
 
 /// Calls `each` with the number and the digest of every key, in their order, some keys after asking
@@ -222,31 +230,5 @@ fn fetch_ahead<V: SetBit, K: Kernels, A>(
             *slot = digest(key);
             table.fetch_to_set(probes, kernels, *slot);
         }
-    }
-}
-
-/// The most digests that are handed on at once.
-pub(crate) const BATCH: usize = 256;
-
-/// Digests keys as they come and hands the digests on in batches of up to [`BATCH`].
-pub(crate) fn digest_in_batches<T, A, H, D>(
-    hasher: &H,
-    keys: impl IntoIterator<Item = A>,
-    mut take: impl FnMut(&[D]),
-) where
-    T: ?Sized,
-    A: Borrow<T>,
-    H: Digester<T, D>,
-    D: Copy,
-{
-    let mut keys = keys.into_iter();
-    while let Some(first) = keys.next() {
-        let mut digests = [hasher.digest(first.borrow()); BATCH];
-        let mut len = 1;
-        for (slot, key) in digests[1..].iter_mut().zip(&mut keys) {
-            *slot = hasher.digest(key.borrow());
-            len += 1;
-        }
-        take(&digests[..len]);
     }
 }

@@ -1,6 +1,6 @@
 //! Bits anywhere: the layout of every kernels.
 
-use super::batch::{contains_batch, extend_batch, insert_batch};
+use super::batch::{contains_batch, extend, insert_batch};
 use super::probe::{contains, insert};
 use super::shape::Shape;
 use super::table::Table;
@@ -58,8 +58,8 @@ impl<K: Kernels> Layout for K {
     }
 
     #[inline(always)]
-    fn extend_batch<V: SetBit>(&self, shape: &Shape, words: V, digests: &[K::Digest]) {
-        extend_batch(Table::to_change(words, shape.bits()), shape.probes(), self, digests);
+    fn extend<V: SetBit>(&self, shape: &Shape, words: V, digests: impl Iterator<Item = K::Digest>) {
+        extend(Table::to_change(words, shape.bits()), shape.probes(), self, digests);
     }
 
     fn rate<W: Word>(&self, shape: &Shape, words: &[W]) -> f64 {

@@ -58,15 +58,31 @@ pub(crate) fn ring<A, T: Touch>(
     }
 }
 
-/// Answers every key, in their order, without fetching: for filters that are in the cache anyway.
+/// Fetches for and answers every digest, in any order; what the answers are is not told.
 #[inline(always)]
-pub(crate) fn one_by_one<A, T: Touch>(
-    mut touch: T,
-    keys: &[A],
-    digest: impl Fn(&A) -> Digest,
-    answers: &mut [bool],
-) {
-    for (key, answer) in keys.iter().zip(answers) {
-        *answer = touch.answer(digest(key));
+pub(crate) fn ring_without_answers<T: Touch>(mut touch: T, digests: impl Iterator<Item = Digest>) {
+    let mut digests = digests.fuse();
+    let mut ring = [Digest::new(0); RING];
+    let mut len = 0;
+    for (slot, digest) in ring.iter_mut().zip(&mut digests) {
+        *slot = digest;
+        touch.fetch(digest);
+        len += 1;
+    }
+    while len == RING {
+        for (slot, digest) in ring.iter_mut().zip(&mut digests) {
+            touch.answer(*slot);
+            *slot = digest;
+            touch.fetch(digest);
+        }
+        match digests.next() {
+            Some(digest) => {
+                touch.answer(digest);
+            }
+            None => break,
+        }
+    }
+    for digest in &ring[..len] {
+        touch.answer(*digest);
     }
 }

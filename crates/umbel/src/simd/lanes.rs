@@ -44,9 +44,8 @@ pub(crate) const SPLIT_SALTS: [u32; 8] = [
 /// The probes of a key in one of its lines.
 ///
 /// A line is two halves of 256 bits. Lanes 0 to 3 probe the first half and lanes 4 to 7 the second,
-/// so that a vector of eight words can be picked from each half and the two be joined at a fixed
-/// place. With y = x · salt (32 bits), lane i probes bit `y >> 27` of word `(y >> 24) % 8`, words of
-/// 32 bits, of its half.
+/// so that vectors of eight words can be picked from each half and be joined at a fixed place. A
+/// lane probes the bit of its half that the top eight bits of x · salt, a product of 32 bits, name.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Lanes {
@@ -55,6 +54,8 @@ pub(crate) struct Lanes {
     pub(super) on: [u32; 8],
     /// 0 for a lane that probes, else more than any place in a line.
     pub(super) off: [u32; 8],
+    /// 31: the bits of a place that name a bit in a word of 32.
+    pub(super) in_word: [u32; 8],
     /// How many lanes probe the first half: lanes 0, 1, ...
     pub(super) first: u32,
     /// How many lanes probe the second half: lanes 4, 5, ...
@@ -63,18 +64,26 @@ pub(crate) struct Lanes {
     pub(super) steps: u32,
 }
 
-/// The lanes of a key's first and second line, by the number of probes in a line.
+/// The lanes of a key's first and second line, for each number of probes in a line.
 ///
 /// An odd probe is in the first half of the first line and in the second half of the second line:
 /// were it in the same half of both, one half of all bits would fill up faster than the other.
-pub(crate) static LANES: [[Lanes; MAX_LANES as usize + 1]; 2] = {
-    let none = Lanes { salts: [0; 8], on: [0; 8], off: [0; 8], first: 0, second: 0, steps: 0 };
-    let mut all = [[none; MAX_LANES as usize + 1]; 2];
-    let mut line = 0;
-    while line < 2 {
-        let mut probes = 0;
-        while probes <= MAX_LANES {
-            let lanes = &mut all[line][probes as usize];
+pub(crate) static LANES: [[Lanes; 2]; MAX_LANES as usize + 1] = {
+    let none = Lanes {
+        salts: [0; 8],
+        on: [0; 8],
+        off: [0; 8],
+        in_word: [31; 8],
+        first: 0,
+        second: 0,
+        steps: 0,
+    };
+    let mut all = [[none; 2]; MAX_LANES as usize + 1];
+    let mut probes = 0;
+    while probes <= MAX_LANES {
+        let mut line = 0;
+        while line < 2 {
+            let lanes = &mut all[probes as usize][line];
             lanes.salts = SALTS[line];
             (lanes.first, lanes.second) = split(line, probes);
             lanes.steps = probes.div_ceil(2);
@@ -85,9 +94,9 @@ pub(crate) static LANES: [[Lanes; MAX_LANES as usize + 1]; 2] = {
                 lanes.off[lane as usize] = if on { 0 } else { 1 << 10 };
                 lane += 1;
             }
-            probes += 1;
+            line += 1;
         }
-        line += 1;
+        probes += 1;
     }
     all
 };

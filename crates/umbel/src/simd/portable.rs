@@ -1,6 +1,6 @@
 //! The path of every processor: safe code, and the definition of what the others do.
 
-use super::{Block, Isa, Job, Lanes, Line, Path, SPLIT_SALTS, dispatch, path};
+use super::{Block, Choice, Isa, Job, Lanes, Line, SPLIT_SALTS, dispatch, half, line_number};
 use crate::parts::bits::Word;
 
 /// The token of the portable path. Everybody may have one.
@@ -8,29 +8,30 @@ use crate::parts::bits::Word;
 pub(crate) struct Portable;
 
 impl Lanes {
-    /// Calls `each` with the word and the mask of every probe of `x` in the first half of a line.
+    /// Calls `each` with the word and the place in it, modulo 64, of every probe of `x` in the first
+    /// half of a line.
     #[inline(always)]
-    pub(crate) fn for_each_in_first(&self, x: u32, each: impl FnMut(usize, u64)) {
+    pub(crate) fn for_each_in_first(&self, x: u32, each: impl FnMut(usize, u32)) {
         let [a, b, c, d, ..] = self.salts;
         deal(self.first, x, [a, b, c, d], each);
     }
 
-    /// Calls `each` with the word and the mask of every probe of `x` in the second half of a line.
+    /// As [`for_each_in_first`](Self::for_each_in_first), for the second half.
     #[inline(always)]
-    pub(crate) fn for_each_in_second(&self, x: u32, mut each: impl FnMut(usize, u64)) {
+    pub(crate) fn for_each_in_second(&self, x: u32, mut each: impl FnMut(usize, u32)) {
         let [.., a, b, c, d] = self.salts;
-        deal(self.second, x, [a, b, c, d], |word, mask| each(4 + word, mask));
+        deal(self.second, x, [a, b, c, d], |word, place| each(4 + word, place));
     }
 }
 
-/// Calls `each` for the first `probes` salts, at most four. How many there are is the same for all
+/// Calls `each` with the word of half a line and the place in it, modulo 64, of the first `probes`
+/// salts, at most four. How many there are is the same for all
 /// keys of a filter, so this branch is predicted, and what follows is a straight line.
 #[inline(always)]
-fn deal(probes: u32, x: u32, salts: [u32; 4], mut each: impl FnMut(usize, u64)) {
+fn deal(probes: u32, x: u32, salts: [u32; 4], mut each: impl FnMut(usize, u32)) {
     let mut probe = |salt: u32| {
-        // Words of 32 bits are halves of words: (bit, word) as eight bits becomes (word, bit).
-        let place = ((x.wrapping_mul(salt) >> 24) as u8).rotate_left(5);
-        each(usize::from(place >> 6), 1 << (place & 63));
+        let product = x.wrapping_mul(salt);
+        each((product >> 30) as usize, product >> 24);
     };
     let [a, b, c, d] = salts;
     match probes {
@@ -67,33 +68,25 @@ impl Isa for Portable {
     #[inline(always)]
     fn line_has<W: Word>(self, line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
         // Of absent keys, most are found out in the first half, by the first branch.
-        let mut missing = 0;
-        lanes.for_each_in_first(x, |word, mask| missing |= !line[word].load() & mask);
-        if missing != 0 {
+        let mut all = 1;
+        lanes.for_each_in_first(x, |word, place| all &= line[word].load().wrapping_shr(place));
+        if all & 1 == 0 {
             return false;
         }
-        lanes.for_each_in_second(x, |word, mask| missing |= !line[word].load() & mask);
-        missing == 0
+        lanes.for_each_in_second(x, |word, place| all &= line[word].load().wrapping_shr(place));
+        all & 1 == 1
     }
 
     #[inline(always)]
     fn line_set(self, line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
-        // Not word by word as they come: two probes in one word, which happens every other time,
-        // would make the second wait for the first.
-        let mut bits = [0; 8];
-        let mut add = |word: usize, mask: u64| {
-            for (number, bits) in bits.iter_mut().enumerate() {
-                *bits |= if number == word { mask } else { 0 };
-            }
+        let mut all = 1;
+        let mut set = |word: usize, place: u32| {
+            all &= line[word].wrapping_shr(place);
+            line[word] |= 1_u64.wrapping_shl(place);
         };
-        lanes.for_each_in_first(x, &mut add);
-        lanes.for_each_in_second(x, add);
-        let mut missing = 0;
-        for (word, bits) in line.iter_mut().zip(bits) {
-            missing |= !*word & bits;
-            *word |= bits;
-        }
-        missing != 0
+        lanes.for_each_in_first(x, &mut set);
+        lanes.for_each_in_second(x, set);
+        all & 1 == 0
     }
 
     #[inline(always)]
@@ -114,54 +107,96 @@ impl Isa for Portable {
     }
 }
 
-// What a process does that has no better path, or has not looked for one yet.
+// What a filter without a better path does, or one that was made by the compiler and has to ask.
 
 #[inline(never)]
-pub(super) fn on_any(job: impl Job) {
-    if path() == Path::Portable { job.run(Portable) } else { dispatch(job) }
+pub(super) fn on_any(choice: Choice, job: impl Job) {
+    match choice.made() {
+        Some(choice) => dispatch(choice, job),
+        None => job.run(Portable),
+    }
+}
+
+/// [`Isa::line_has`] for a key's first (0) or second (1) line.
+#[inline(always)]
+fn key_has<W: Word>(lines: &[Line<W>], line: usize, digest: u64, lanes: &[Lanes; 2]) -> bool {
+    let number = line_number(digest, line, lines.len());
+    Portable.line_has(&lines[number], half(digest, line), &lanes[line])
+}
+
+/// [`Isa::line_set`] for a key's first (0) or second (1) line.
+#[inline(always)]
+fn key_set(lines: &mut [Line<u64>], line: usize, digest: u64, lanes: &[Lanes; 2]) -> bool {
+    let number = line_number(digest, line, lines.len());
+    Portable.line_set(&mut lines[number], half(digest, line), &lanes[line])
 }
 
 #[inline(always)]
-pub(super) fn one_line_has<W: Word>(lines: &[Line<W>], digest: u64, lanes: &Lanes) -> bool {
-    let number = ((u128::from(digest) * lines.len() as u128) >> 64) as usize;
-    Portable.line_has(&lines[number], digest as u32, lanes)
-}
-
-#[inline(never)]
-pub(super) fn one_plain_line_has(lines: &[Line<u64>], digest: u64, lanes: &Lanes) -> bool {
-    path();
-    one_line_has(lines, digest, lanes)
+pub(super) fn one_line_has<W: Word>(lines: &[Line<W>], digest: u64, lanes: &[Lanes; 2]) -> bool {
+    key_has(lines, 0, digest, lanes)
 }
 
 #[inline(always)]
-pub(super) fn two_lines_have<W: Word>(
-    lines: [&Line<W>; 2],
+pub(super) fn two_lines_have<W: Word>(lines: &[Line<W>], digest: u64, lanes: &[Lanes; 2]) -> bool {
+    key_has(lines, 0, digest, lanes) && key_has(lines, 1, digest, lanes)
+}
+
+#[inline(never)]
+pub(super) fn one_plain_line_has(
+    choice: Choice,
+    lines: &[Line<u64>],
     digest: u64,
-    lanes: [&Lanes; 2],
+    lanes: &[Lanes; 2],
 ) -> bool {
-    Portable.line_has(lines[0], digest as u32, lanes[0])
-        && Portable.line_has(lines[1], (digest >> 32) as u32, lanes[1])
+    match choice.made() {
+        Some(choice) => super::one_line_has(choice, lines, digest, lanes),
+        None => one_line_has(lines, digest, lanes),
+    }
 }
 
 #[inline(never)]
 pub(super) fn two_plain_lines_have(
-    first: &Line<u64>,
-    second: &Line<u64>,
+    choice: Choice,
+    lines: &[Line<u64>],
     digest: u64,
-    lanes: [&Lanes; 2],
+    lanes: &[Lanes; 2],
 ) -> bool {
-    path();
-    two_lines_have([first, second], digest, lanes)
+    match choice.made() {
+        Some(choice) => super::two_lines_have(choice, lines, digest, lanes),
+        None => two_lines_have(lines, digest, lanes),
+    }
 }
 
 #[inline(never)]
-pub(super) fn line_set(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
-    path();
-    Portable.line_set(line, x, lanes)
+pub(super) fn one_line_set(
+    choice: Choice,
+    lines: &mut [Line<u64>],
+    digest: u64,
+    lanes: &[Lanes; 2],
+) -> bool {
+    match choice.made() {
+        Some(choice) => super::one_line_set(choice, lines, digest, lanes),
+        None => key_set(lines, 0, digest, lanes),
+    }
 }
 
 #[inline(never)]
-pub(super) fn block_has(block: &Block<u64>, x: u32) -> bool {
-    path();
-    Portable.block_has(block, x)
+pub(super) fn two_lines_set(
+    choice: Choice,
+    lines: &mut [Line<u64>],
+    digest: u64,
+    lanes: &[Lanes; 2],
+) -> bool {
+    match choice.made() {
+        Some(choice) => super::two_lines_set(choice, lines, digest, lanes),
+        None => key_set(lines, 0, digest, lanes) | key_set(lines, 1, digest, lanes),
+    }
+}
+
+#[inline(never)]
+pub(super) fn block_has(choice: Choice, block: &Block<u64>, x: u32) -> bool {
+    match choice.made() {
+        Some(choice) => super::block_has(choice, block, x),
+        None => Portable.block_has(block, x),
+    }
 }

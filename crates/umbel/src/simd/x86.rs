@@ -1,7 +1,7 @@
-//! AVX2 on x86-64.
+//! AVX2 on x86-64, and AVX-512 for setting bits.
 
 use super::portable::Portable;
-use super::{Block, Isa, Job, Lanes, Line, SPLIT_SALTS, plain};
+use super::{Block, Isa, Job, Lanes, Line, SPLIT_SALTS, half, line_number, plain};
 use crate::parts::bits::Word;
 use core::arch::x86_64::*;
 
@@ -15,6 +15,15 @@ pub(super) fn has_avx2() -> bool {
     return cfg!(all(target_feature = "avx2", target_feature = "bmi1", target_feature = "bmi2"));
 }
 
+/// Whether the processor has what [`one_line_set_avx512`] needs beyond that.
+pub(super) fn has_avx512() -> bool {
+    #[cfg(feature = "std")]
+    return std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512vl");
+    #[cfg(not(feature = "std"))]
+    return cfg!(all(target_feature = "avx512f", target_feature = "avx512vl"));
+}
+
 /// The token of a processor with AVX2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
@@ -24,29 +33,66 @@ pub(super) fn on_avx2(job: impl Job) {
     job.run(Avx2(()));
 }
 
-#[target_feature(enable = "avx2,bmi1,bmi2")]
+/// The first (0) or second (1) line of a key. There must be lines.
+#[inline(always)]
 #[allow(unsafe_code, reason = "a line that is there by its arithmetic")]
-pub(super) fn one_line_has_avx2(lines: &[Line<u64>], digest: u64, lanes: &Lanes) -> bool {
-    let number = ((u128::from(digest) * lines.len() as u128) >> 64) as usize;
-    // SAFETY: the upper half of a product with a number below 2^64 is below the other factor, which
-    // is the number of lines; the caller has made sure that there are any.
-    let line = unsafe { lines.get_unchecked(number) };
-    line_has(line, digest as u32, lanes)
+fn line_of(lines: &[Line<u64>], line: usize, digest: u64) -> &Line<u64> {
+    let number = line_number(digest, line, lines.len());
+    debug_assert!(number < lines.len());
+    // SAFETY: the upper half of a product with a number below 2^64 is below the other factor, here
+    // the number of lines; whoever takes this path has made sure that there are any.
+    unsafe { lines.get_unchecked(number) }
+}
+
+/// As [`line_of`], to change.
+#[inline(always)]
+#[allow(unsafe_code, reason = "a line that is there by its arithmetic")]
+fn line_of_mut(lines: &mut [Line<u64>], line: usize, digest: u64) -> &mut Line<u64> {
+    let number = line_number(digest, line, lines.len());
+    debug_assert!(number < lines.len());
+    // SAFETY: as in `line_of`.
+    unsafe { lines.get_unchecked_mut(number) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn two_lines_have_avx2(
-    first: &Line<u64>,
-    second: &Line<u64>,
-    digest: u64,
-    lanes: [&Lanes; 2],
-) -> bool {
-    line_has(first, digest as u32, lanes[0]) & line_has(second, (digest >> 32) as u32, lanes[1])
+pub(super) fn one_line_has_avx2(lines: &[Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
+    line_has(line_of(lines, 0, digest), half(digest, 0), &lanes[0])
 }
 
-#[target_feature(enable = "avx2")]
-pub(super) fn line_set_avx2(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
-    line_set(line, x, lanes)
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn two_lines_have_avx2(lines: &[Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
+    line_has(line_of(lines, 0, digest), half(digest, 0), &lanes[0])
+        & line_has(line_of(lines, 1, digest), half(digest, 1), &lanes[1])
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn one_line_set_avx2(lines: &mut [Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
+    line_set(line_of_mut(lines, 0, digest), half(digest, 0), &lanes[0])
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn two_lines_set_avx2(lines: &mut [Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
+    line_set(line_of_mut(lines, 0, digest), half(digest, 0), &lanes[0])
+        | line_set(line_of_mut(lines, 1, digest), half(digest, 1), &lanes[1])
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512vl")]
+pub(super) fn one_line_set_avx512(
+    lines: &mut [Line<u64>],
+    digest: u64,
+    lanes: &[Lanes; 2],
+) -> bool {
+    line_set_wide(line_of_mut(lines, 0, digest), half(digest, 0), &lanes[0])
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512vl")]
+pub(super) fn two_lines_set_avx512(
+    lines: &mut [Line<u64>],
+    digest: u64,
+    lanes: &[Lanes; 2],
+) -> bool {
+    line_set_wide(line_of_mut(lines, 0, digest), half(digest, 0), &lanes[0])
+        | line_set_wide(line_of_mut(lines, 1, digest), half(digest, 1), &lanes[1])
 }
 
 #[target_feature(enable = "avx2")]
@@ -93,13 +139,21 @@ fn products(x: u32, salts: &[u32; 8]) -> __m256i {
 fn line_has(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
     let (first, second) = load_line(line);
     let products = products(x, &lanes.salts);
-    // Picking looks at the lowest three bits of a lane only.
-    let word = _mm256_srli_epi32::<24>(products);
+    let word = _mm256_srli_epi32::<29>(products);
     let first = _mm256_permutevar8x32_epi32(first, word);
     let second = _mm256_permutevar8x32_epi32(second, word);
     let words = _mm256_blend_epi32::<0b1111_0000>(first, second);
-    let bits = _mm256_sllv_epi32(load_words(&lanes.on), _mm256_srli_epi32::<27>(products));
+    let bit = _mm256_and_si256(_mm256_srli_epi32::<24>(products), load_words(&lanes.in_word));
+    let bits = _mm256_sllv_epi32(load_words(&lanes.on), bit);
     _mm256_testc_si256(words, bits) == 1
+}
+
+/// The place of each lane in its half; out of range where a lane does not probe.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn places(x: u32, lanes: &Lanes) -> __m256i {
+    let places = _mm256_srli_epi32::<24>(products(x, &lanes.salts));
+    _mm256_or_si256(places, load_words(&lanes.off))
 }
 
 /// Builds the bits to set and adds them. Setting them one by one would be slower: a processor that has
@@ -112,20 +166,17 @@ fn line_has(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
 #[target_feature(enable = "avx2")]
 #[allow(unsafe_code, reason = "stores through pointers")]
 fn line_set(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
-    let products = products(x, &lanes.salts);
-    let bit = _mm256_srli_epi32::<27>(products);
-    let word = _mm256_and_si256(_mm256_srli_epi32::<19>(products), _mm256_set1_epi32(0xe0));
-    // Out of range where a lane does not probe.
-    let places = _mm256_or_si256(_mm256_or_si256(word, bit), load_words(&lanes.off));
+    let places = places(x, lanes);
+    let one = _mm256_set1_epi32(1);
+    let starts = _mm256_setr_epi32(0, 32, 64, 96, 0, 32, 64, 96);
     let (mut even, mut odd) = (_mm256_setzero_si256(), _mm256_setzero_si256());
     macro_rules! step {
         ($lane:literal) => {
             let place = _mm256_shuffle_epi32::<{ $lane * 0b01_01_01_01 }>(places);
-            let first = _mm256_setr_epi32(0, 32, 64, 96, 0, 32, 64, 96);
-            let second = _mm256_setr_epi32(128, 160, 192, 224, 128, 160, 192, 224);
-            let one = _mm256_set1_epi32(1);
-            even = _mm256_or_si256(even, _mm256_sllv_epi32(one, _mm256_sub_epi32(place, first)));
-            odd = _mm256_or_si256(odd, _mm256_sllv_epi32(one, _mm256_sub_epi32(place, second)));
+            let shift = _mm256_sub_epi32(place, starts);
+            even = _mm256_or_si256(even, _mm256_sllv_epi32(one, shift));
+            let shift = _mm256_sub_epi32(shift, _mm256_set1_epi32(128));
+            odd = _mm256_or_si256(odd, _mm256_sllv_epi32(one, shift));
         };
     }
     step!(0);
@@ -148,6 +199,38 @@ fn line_set(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
         _mm256_storeu_si256(halves.add(1), _mm256_or_si256(before.1, second));
     }
     _mm256_testc_si256(before.0, first) & _mm256_testc_si256(before.1, second) == 0
+}
+
+/// The truth table of "or" for three.
+const OR: i32 = 0b1111_1110;
+
+/// As [`line_set`], with all words of both halves in one vector: a line that is not in the cache is
+/// waited for once. In a batch, where lines have come before, it is the slower one.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+#[allow(unsafe_code, reason = "loads and stores through pointers")]
+fn line_set_wide(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
+    // The places of the first half four times over two quarters, then those of the second.
+    let places = _mm512_castsi256_si512(places(x, lanes));
+    let places = _mm512_shuffle_i32x4::<0b01_01_00_00>(places, places);
+    let starts =
+        _mm512_setr_epi32(0, 32, 64, 96, 128, 160, 192, 224, 0, 32, 64, 96, 128, 160, 192, 224);
+    macro_rules! bits_of {
+        ($lane:literal) => {{
+            let place = _mm512_shuffle_epi32::<{ $lane * 0b01_01_01_01 }>(places);
+            _mm512_sllv_epi32(_mm512_set1_epi32(1), _mm512_sub_epi32(place, starts))
+        }};
+    }
+    let mut bits = _mm512_ternarylogic_epi32::<OR>(bits_of!(0), bits_of!(1), bits_of!(2));
+    if lanes.steps > 3 {
+        bits = _mm512_or_si512(bits, bits_of!(3));
+    }
+    let words = line.as_mut_ptr().cast::<__m512i>();
+    // SAFETY: a line is a vector of 64 bytes, and loads of this kind need no alignment.
+    let before = unsafe { _mm512_loadu_si512(words) };
+    // SAFETY: as for the load.
+    unsafe { _mm512_storeu_si512(words, _mm512_or_si512(before, bits)) };
+    _mm512_cmpneq_epi32_mask(_mm512_and_si512(before, bits), bits) != 0
 }
 
 #[inline]
@@ -173,7 +256,7 @@ fn block_set(block: &mut Block<u64>, x: u32) -> bool {
     _mm256_testc_si256(before, bits) == 0
 }
 
-#[allow(unsafe_code, reason = "the token is proof that the processor has AVX2")]
+#[allow(unsafe_code, reason = "the token is proof that the processor has the instructions")]
 impl Isa for Avx2 {
     #[inline(always)]
     fn line_has<W: Word>(self, line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
