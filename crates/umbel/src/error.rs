@@ -53,6 +53,18 @@ pub enum InvalidShape {
         /// How many probes.
         probes: u32,
     },
+    /// The bits are not whole blocks of 256, or the probes not 8.
+    PartialBlock {
+        /// How many bits there are.
+        bits: u64,
+        /// How many probes.
+        probes: u32,
+    },
+    /// Blocks cannot be folded in pairs if one is left over.
+    OddBlocks {
+        /// How many there are.
+        blocks: u64,
+    },
     /// The number of bits must be odd for these kernels.
     EvenBits {
         /// What was asked for.
@@ -88,6 +100,12 @@ impl fmt::Display for InvalidShape {
             }
             Self::PartialLine { bits, probes } => {
                 write!(f, "{bits} bits and {probes} probes cannot be dealt out to whole lines")
+            }
+            Self::PartialBlock { bits, probes } => {
+                write!(f, "{bits} bits and {probes} probes cannot be dealt out to whole blocks")
+            }
+            Self::OddBlocks { blocks } => {
+                write!(f, "{blocks} blocks cannot be folded, it takes an even number")
             }
             Self::EvenBits { bits } => {
                 write!(f, "{bits} bits are an even number and these kernels need an odd one")
@@ -199,6 +217,32 @@ pub enum InvalidBytes {
     Payload,
     /// The header is whole, but its fields contradict each other or what a filter may be.
     Inconsistent,
+    /// There should be a header of Parquet's, and up to this byte there is: then it ends too early,
+    /// is nested too deep, or has a type or a number that Thrift does not have.
+    Thrift {
+        /// The number of the byte.
+        at: u64,
+    },
+    /// The header of Parquet's lacks a field, or has it with another type.
+    Field {
+        /// Its name in Parquet's `parquet.thrift`.
+        name: &'static str,
+    },
+    /// The header of Parquet's asks for something that this library does not do: another algorithm,
+    /// another hash, or a compression.
+    Choice {
+        /// The name of the field in Parquet's `parquet.thrift`.
+        name: &'static str,
+        /// What it should say.
+        expected: &'static str,
+        /// The number of what it says instead.
+        got: i16,
+    },
+    /// The header of Parquet's announces bytes that are not one block of 32 or several.
+    BlockBytes {
+        /// How many it announces.
+        got: i32,
+    },
     /// The filter cannot be made.
     Shape(InvalidShape),
 }
@@ -226,6 +270,16 @@ impl fmt::Display for InvalidBytes {
             Self::Header => f.write_str("the header is damaged: its checksum does not match"),
             Self::Payload => f.write_str("the words are damaged: their checksum does not match"),
             Self::Inconsistent => f.write_str("the fields of the header contradict each other"),
+            Self::Thrift { at } => {
+                write!(f, "byte {at} cannot be part of the header of a Parquet filter")
+            }
+            Self::Field { name } => write!(f, "the header of the Parquet filter has no {name}"),
+            Self::Choice { name, expected, got } => {
+                write!(f, "the {name} of the Parquet filter is number {got}, and not {expected}")
+            }
+            Self::BlockBytes { got } => {
+                write!(f, "the Parquet filter has {got} bytes, which are no blocks of 32")
+            }
             Self::Shape(ref shape) => shape.fmt(f),
         }
     }

@@ -72,6 +72,7 @@ macro_rules! stored_by_check {
 stored_by_check!(Murmur3 = 3, Xxh64 = 4, Xxh3 = 5, City64 = 6, Farm64 = 7);
 #[cfg(feature = "crc64")]
 stored_by_check!(crate::hash::Crc64 = 8);
+// 9 is `split::Plain`.
 
 /// The header of a filter.
 #[cfg(feature = "alloc")]

@@ -15,6 +15,7 @@
 //! | a set that only grows, filters that unite | [`BloomFilter`] | 9.6 |
 //! | the same without an allocator, sized by the compiler | [`ArrayBloomFilter`] | 9.6 |
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`] | 9.6 |
+//! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //!
 //! # Reading order
 //!
@@ -22,7 +23,7 @@
 //!
 //! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
-//! 3. [`bloom`], [`atomic`]: the families, each with its own picture, costs and limits.
+//! 3. [`bloom`], [`atomic`], [`split`]: the families, each with its own picture, costs and limits.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`format`]: filters as bytes. [`error`]: every way to fail.
@@ -49,6 +50,7 @@ pub mod atomic;
 pub mod blocked;
 pub mod bloom;
 pub mod kernels;
+pub mod split;
 
 pub mod error;
 pub mod filter;
@@ -71,6 +73,8 @@ pub use atomic::AtomicBloomFilter;
 pub use blocked::{AtomicBlockedBloomFilter, BlockedBloomFilter};
 #[cfg(feature = "alloc")]
 pub use bloom::BloomFilter;
+#[cfg(feature = "alloc")]
+pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
 
 /// The examples of README are tests too.
 #[cfg(doctest)]

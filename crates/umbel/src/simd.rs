@@ -24,7 +24,7 @@ mod portable;
 mod x86;
 
 pub(crate) use lanes::{LANES, Lanes, MAX_LANES, SPLIT_SALTS, split};
-pub(crate) use portable::Portable;
+pub(crate) use portable::{Portable, for_each_of_block};
 
 use crate::parts::bits::Word;
 use core::fmt;

@@ -6,7 +6,7 @@ use twox_hash::{XxHash3_64, XxHash64};
 /// XXH64, the hash of Parquet's Bloom filters.
 ///
 /// It shares its digests with `XXH64` of xxHash and all of its ports. Integers are hashed as their
-/// eight bytes.
+/// eight bytes, which Parquet's are not all: [`split::Plain`](crate::split::Plain) is for those.
 ///
 /// Good for filters, but not against chosen keys: a seed is not a secret.
 ///

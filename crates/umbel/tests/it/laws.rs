@@ -2,9 +2,10 @@
 
 use crate::independent::{Independent, ManyHashes};
 use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
+use crate::subjects::{AtomicSplit, Split};
 use std::hash::BuildHasherDefault;
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
-use umbel::{Keyed, Std};
+use umbel::{Keyed, Portable, Std};
 use umbel_laws::{Pattern, Subject, Trial, Unites};
 
 /// The table of claims: a name, the subject, and the laws it obeys.
@@ -66,6 +67,15 @@ macro_rules! claims {
             assert!(filter.unite(&fewer_probes).is_err());
         }
     };
+    // Of these sizes, another rate is another power of two.
+    (@ $subject:ty, refuses_incompatible_powers_of_two) => {
+        #[test]
+        fn refuses_incompatible() {
+            for items in [300, 1_000] {
+                umbel_laws::refuses_incompatible::<$subject>(items, 0.01);
+            }
+        }
+    };
     (@ $subject:ty, $law:ident) => {
         #[test]
         fn $law() {
@@ -105,4 +115,13 @@ claims! {
         round_trips survives_any_bytes;
     independent_kernels: Plain<ManyHashes, Independent> =>
         no_false_negatives rate_within union_contains_both refuses_incompatible;
+    split: Split =>
+        no_false_negatives rate_within union_contains_both round_trips survives_any_bytes;
+    split_with_a_seed: Split<Portable> =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible_powers_of_two
+        round_trips survives_any_bytes;
+    atomic_split: AtomicSplit =>
+        no_false_negatives rate_within union_contains_both round_trips survives_any_bytes;
+    atomic_split_with_a_seed: AtomicSplit<Portable> =>
+        union_contains_both refuses_incompatible_powers_of_two;
 }

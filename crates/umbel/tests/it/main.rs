@@ -10,6 +10,8 @@ mod laws;
 mod model;
 /// The promised rate for every size, rate and pattern of keys.
 mod rates;
+/// The split-block filter against Parquet's definition of it and the bytes of others.
+mod split;
 /// Many threads, one filter.
 mod threads;
 /// Filters through serde.

@@ -3,10 +3,13 @@
 use crate::independent::ManyHashes;
 use std::hash::{BuildHasherDefault, Hasher};
 use umbel::bloom::{Bloom, Shape};
+use umbel::format::Restored;
 use umbel::hash::{City64, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::{Digits, Kernels};
+use umbel::split;
 use umbel::storage::Heap;
 use umbel::{ArrayBloomFilter, AtomicBloomFilter, BloomFilter, Keyed, Portable, Std, words_for};
+use umbel::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
 use umbel_laws::{Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
@@ -59,6 +62,24 @@ impl Atomic {
     }
 }
 
+/// A split-block filter of integers.
+pub(crate) struct Split<H = split::Plain>(SplitBlockBloomFilter<u64, H>);
+
+impl<H: Seeded> Split<H> {
+    fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        Self(SplitBlockBloomFilter::with_hasher(capacity, err_rate, H::seeded(seed)))
+    }
+}
+
+/// A split-block filter of integers for many threads.
+pub(crate) struct AtomicSplit<H = split::Plain>(AtomicSplitBlockBloomFilter<u64, H>);
+
+impl<H: Seeded> AtomicSplit<H> {
+    fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        Self(AtomicSplitBlockBloomFilter::with_hasher(capacity, err_rate, H::seeded(seed)))
+    }
+}
+
 /// What all wrappers have in common; `$argument` is what the filter's methods take.
 macro_rules! subject {
     ($subject:ty, [$($generics:tt)*], $key:ident => $argument:expr) => {
@@ -91,6 +112,8 @@ subject!(Plain<H, K>, [H: Seeded + Digester<u64, K::Digest>, K: Kernels + Defaul
 subject!(Strings, [], key => address(key).as_str());
 subject!(Array, [], key => &key);
 subject!(Atomic, [], key => &key);
+subject!(Split<H>, [H: Seeded + Digester<u64>], key => &key);
+subject!(AtomicSplit<H>, [H: Seeded + Digester<u64>], key => &key);
 
 impl Saves for Plain {
     fn save(&self) -> Vec<u8> {
@@ -130,6 +153,24 @@ impl Saves for Atomic {
     }
 }
 
+impl<H: Seeded + Digester<u64> + Restored> Saves for Split<H> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        SplitBlockBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+impl<H: Seeded + Digester<u64> + Restored> Saves for AtomicSplit<H> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        AtomicSplitBlockBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
 /// A hasher that can be made from a number.
 pub(crate) trait Seeded {
     fn seeded(seed: u64) -> Self;
@@ -155,6 +196,7 @@ seeded! {
     Farm64 = |_| Farm64,
     Std<BuildHasherDefault<Identity>> = |_| Std::default(),
     ManyHashes = ManyHashes::seeded,
+    split::Plain = |_| split::Plain,
 }
 
 #[cfg(feature = "crc64")]

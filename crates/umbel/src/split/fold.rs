@@ -1,0 +1,174 @@
+//! Folding: a filter of half the size, made without the keys.
+
+use super::Blocks;
+use super::blocks::mean_rate;
+use crate::bloom::Bloom;
+use crate::error::InvalidShape;
+use crate::simd::Block;
+use crate::sizing::Rate;
+use crate::storage::{Allocate, Heap, Storage, StorageMut};
+
+/// To be made smaller.
+impl<T: ?Sized, H> Bloom<T, H, Heap, Blocks> {
+    /// Makes this the filter of half as many blocks with the same keys: bit for bit the one that
+    /// would have come of inserting them there. Half of the memory is given back.
+    ///
+    /// With half as many blocks a key's block has half the number, rounded down, and the same bits
+    /// in it. So blocks 0 and 1 become one, blocks 2 and 3, and so on. The capacity is halved too:
+    /// for so many keys the rate is what it was.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape::OddBlocks`] if the number of blocks is odd, as 1 is, and
+    /// [`InvalidShape::OutOfMemory`] if there is no room for both sizes at once. Nothing is changed
+    /// then.
+    ///
+    /// ```
+    /// use umbel::SplitBlockBloomFilter;
+    ///
+    /// let mut large = SplitBlockBloomFilter::<str>::new(2_000, 0.01);
+    /// let mut small = SplitBlockBloomFilter::<str>::new(1_000, 0.01);
+    /// large.insert("umbel");
+    /// small.insert("umbel");
+    /// assert!(large != small);
+    /// large.fold()?;
+    /// assert!(large == small);
+    /// # Ok::<(), umbel::InvalidShape>(())
+    /// ```
+    pub fn fold(&mut self) -> Result<(), InvalidShape> {
+        self.fold_times(1)
+    }
+
+    /// Folds as often as its [`expected_rate`](Self::expected_rate) is at most `err_rate`
+    /// afterwards, and tells how often that was: for a filter that was made too large, because
+    /// nobody knew how many keys there would be.
+    ///
+    /// 0 says that nothing was changed: one fold more would be too many, or the number of blocks is
+    /// odd.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or there is no room
+    /// for both sizes at once. Nothing is changed then.
+    ///
+    /// ```
+    /// use umbel::SplitBlockBloomFilter;
+    ///
+    /// let mut column = SplitBlockBloomFilter::<i64>::new(1_000_000, 0.01); // who knows?
+    /// column.extend(0..5_000_i64);
+    /// assert_eq!((column.bytes(), column.fold_to_rate(0.01)?), (2 << 20, 8));
+    /// assert_eq!(column.bytes(), 8 << 10);
+    /// assert!(column.expected_rate() <= 0.01 && (0..5_000).all(|key| column.contains(&key)));
+    /// # Ok::<(), umbel::InvalidShape>(())
+    /// ```
+    pub fn fold_to_rate(&mut self, err_rate: f64) -> Result<u32, InvalidShape> {
+        let rate = Rate::new(err_rate)?.get();
+        let most = self.shape.blocks().trailing_zeros();
+        // A fold only adds bits to a block, so the rate rises with every one.
+        let too_many = |times: &u32| mean_rate(folds(self.storage.words(), *times)) > rate;
+        let times = (1..=most).find(too_many).unwrap_or(most + 1) - 1;
+        if times > 0 {
+            self.fold_times(times)?;
+        }
+        Ok(times)
+    }
+
+    fn fold_times(&mut self, times: u32) -> Result<(), InvalidShape> {
+        let shape = self.shape.folded(times)?;
+        let mut storage = Heap::zeroed(shape.words())?;
+        let (blocks, _) = storage.words_mut().as_chunks_mut();
+        for (block, fold) in blocks.iter_mut().zip(folds(self.storage.words(), times)) {
+            *block = fold;
+        }
+        (self.shape, self.storage) = (shape, storage);
+        Ok(())
+    }
+}
+
+/// The blocks of a filter that was folded so often: every 2^`times` of them laid over each other.
+fn folds(words: &[u64], times: u32) -> impl ExactSizeIterator<Item = Block<u64>> {
+    let (blocks, _) = words.as_chunks::<4>();
+    blocks.chunks_exact(1 << times).map(|neighbours| {
+        let mut fold = [0; 4];
+        for block in neighbours {
+            for (word, other) in fold.iter_mut().zip(block) {
+                *word |= other;
+            }
+        }
+        fold
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::split::{Plain, Shape, SplitBlockBloomFilter};
+    use std::vec::Vec;
+
+    fn filled(blocks: u64, keys: u64) -> SplitBlockBloomFilter<u64> {
+        let shape = Shape::with(keys, blocks).unwrap();
+        let mut filter = SplitBlockBloomFilter::with(shape, Plain).unwrap();
+        filter.extend(0..keys);
+        filter
+    }
+
+    #[test]
+    fn a_fold_is_the_filter_of_half_the_size() {
+        for blocks in [2, 4, 6, 10, 64, 1_000] {
+            for keys in [0, 1, 100, 5_000] {
+                let mut filter = filled(blocks, keys);
+                filter.fold().unwrap();
+                assert!(filter == filled(blocks / 2, keys), "{blocks} {keys}");
+                assert_eq!(filter.words().len() as u64, blocks * 2);
+                assert_eq!(filter.shape().items(), keys / 2);
+            }
+        }
+    }
+
+    #[test]
+    fn odd_numbers_of_blocks_are_refused_and_left_alone() {
+        for blocks in [1, 3, 25, 1_001] {
+            let mut filter = filled(blocks, 100);
+            assert_eq!(filter.fold(), Err(InvalidShape::OddBlocks { blocks }));
+            assert_eq!(filter.fold_to_rate(0.999), Ok(0));
+            assert!(filter == filled(blocks, 100) && filter.shape().items() == 100);
+        }
+    }
+
+    #[test]
+    fn folding_to_a_rate_goes_as_far_as_the_rate_and_no_further() {
+        for blocks in [1_024, 1_536, 12, 2_000] {
+            for keys in [0, 10, 1_000, 30_000] {
+                for rate in [0.5, 0.01, 1e-4] {
+                    let mut filter = filled(blocks, keys);
+                    let before = filter.expected_rate();
+                    let times = filter.fold_to_rate(rate).unwrap();
+                    assert_eq!(filter.shape().blocks(), blocks >> times);
+                    assert!(filter == filled(blocks >> times, keys));
+                    assert!(filter.expected_rate() <= rate.max(before));
+                    assert!((0..keys).all(|key| filter.contains(&key)));
+                    if filter.fold().is_ok() {
+                        assert!(filter.expected_rate() > rate, "{blocks} {keys} {rate} {times}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rates_that_are_none_are_refused() {
+        let mut filter = filled(64, 10);
+        for rate in [0.0, 1.0, -1.0, f64::NAN, 1e-300] {
+            assert!(filter.fold_to_rate(rate).is_err());
+        }
+        assert!(filter == filled(64, 10));
+    }
+
+    #[test]
+    fn a_key_moves_to_the_block_of_half_the_number() {
+        let words: Vec<u64> = (0..16).map(|word| 1 << word).collect();
+        let folded: Vec<[u64; 4]> = folds(&words, 1).collect();
+        assert_eq!(folded, [[0x11, 0x22, 0x44, 0x88], [0x1100, 0x2200, 0x4400, 0x8800]]);
+        assert_eq!(folds(&words, 2).len(), 1);
+    }
+}
