@@ -3,11 +3,11 @@
 use super::shape::Shape;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
-use crate::layout::ring::{Touch, ring, ring_without_answers};
+use crate::layout::ring::{Touch, batch, extend, fetch_and_answer};
 use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
 use crate::parts::prefetch::{prefetch, prefetch_to_write};
-use crate::simd::{self, Choice, Isa, Job, LANES, Lanes, Line, half, line_number};
+use crate::simd::{self, Choice, Isa, LANES, Lanes, Line, half, line_number};
 
 /// The layout of a blocked Bloom filter: the bits of a key in one cache line or in two.
 ///
@@ -33,6 +33,9 @@ impl Default for Lines {
     }
 }
 
+/// The words of a line.
+const LINE: usize = 8;
+
 /// The lines of a key, by number. `N` is how many lines a key has, 1 or 2.
 #[inline(always)]
 fn numbers<const N: usize>(digest: Digest, count: usize) -> [usize; N] {
@@ -46,13 +49,19 @@ fn lanes(shape: &Shape) -> &'static [Lanes; 2] {
 }
 
 /// Looks keys up in `N` lines each.
-struct LookUp<'a, I, W, const N: usize> {
-    isa: I,
+struct LookUp<'a, W, const N: usize> {
     lines: &'a [Line<W>],
     lanes: &'static [Lanes; 2],
 }
 
-impl<I: Isa, W: Word, const N: usize> Touch for LookUp<'_, I, W, N> {
+impl<'a, W: Word, const N: usize> LookUp<'a, W, N> {
+    #[inline(always)]
+    fn new(shape: &Shape, words: &'a [W]) -> Self {
+        Self { lines: words.as_chunks().0, lanes: lanes(shape) }
+    }
+}
+
+impl<W: Word, const N: usize> Touch for LookUp<'_, W, N> {
     #[inline(always)]
     fn fetch(&self, digest: Digest) {
         for number in numbers::<N>(digest, self.lines.len()) {
@@ -61,214 +70,73 @@ impl<I: Isa, W: Word, const N: usize> Touch for LookUp<'_, I, W, N> {
     }
 
     #[inline(always)]
-    fn answer(&mut self, digest: Digest) -> bool {
+    fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
         let mut found = true;
         for (line, number) in numbers::<N>(digest, self.lines.len()).into_iter().enumerate() {
-            found &= self.isa.line_has(
-                &self.lines[number],
-                half(digest.bits(), line),
-                &self.lanes[line],
-            );
+            let (x, lanes) = (half(digest.bits(), line), &self.lanes[line]);
+            found &= isa.line_has(&self.lines[number], x, lanes);
         }
         found
     }
 }
 
-/// Inserts keys into `N` lines each, which nobody else can be changing.
-struct Insert<'a, I, const N: usize> {
-    isa: I,
-    lines: &'a mut [Line<u64>],
-    lanes: &'static [Lanes; 2],
-}
-
-impl<I: Isa, const N: usize> Touch for Insert<'_, I, N> {
-    #[inline(always)]
-    fn fetch(&self, digest: Digest) {
-        for number in numbers::<N>(digest, self.lines.len()) {
-            prefetch(self.lines, number);
-        }
-    }
-
-    #[inline(always)]
-    fn answer(&mut self, digest: Digest) -> bool {
-        let mut fresh = false;
-        for (line, number) in numbers::<N>(digest, self.lines.len()).into_iter().enumerate() {
-            let (x, lanes) = (half(digest.bits(), line), &self.lanes[line]);
-            fresh |= self.isa.line_set(&mut self.lines[number], x, lanes);
-        }
-        fresh
-    }
-}
-
-/// Inserts keys into `N` lines each, which other threads may be changing.
-struct InsertShared<V, const N: usize> {
+/// Inserts keys into `N` lines each.
+struct Insert<V, const N: usize> {
     words: V,
     lanes: &'static [Lanes; 2],
 }
 
-impl<V: SetBit, const N: usize> InsertShared<V, N> {
+impl<V: SetBit, const N: usize> Insert<V, N> {
+    #[inline(always)]
+    fn new(shape: &Shape, words: V) -> Self {
+        Self { words, lanes: lanes(shape) }
+    }
+
+    /// The lines of a key, by number.
     #[inline(always)]
     fn numbers(&self, digest: Digest) -> [usize; N] {
-        numbers(digest, self.words.words().len() / 8)
-    }
-}
-
-impl<V: SetBit, const N: usize> Touch for InsertShared<V, N> {
-    #[inline(always)]
-    fn fetch(&self, digest: Digest) {
-        for number in self.numbers(digest) {
-            prefetch_to_write(self.words.words(), number * 8);
-        }
+        numbers(digest, self.words.words().len() / LINE)
     }
 
     /// Sets the bits that are not set already: a key that is there writes nothing.
     #[inline(always)]
-    fn answer(&mut self, digest: Digest) -> bool {
+    fn set_shared(&mut self, number: usize, x: u32, lanes: &Lanes) -> bool {
         let mut fresh = false;
-        for (line, number) in self.numbers(digest).into_iter().enumerate() {
-            let (x, lanes) = (half(digest.bits(), line), &self.lanes[line]);
-            let mut set = |word: usize, place: u32| {
-                let (word, mask) = (number * 8 + word, 1_u64.wrapping_shl(place));
-                if self.words.words()[word].load() & mask == 0 {
-                    fresh |= self.words.set_in(word, mask) == 0;
-                }
-            };
-            lanes.for_each_in_first(x, &mut set);
-            lanes.for_each_in_second(x, set);
-        }
+        let mut set = |word: usize, place: u32| {
+            let (word, mask) = (number * LINE + word, 1_u64.wrapping_shl(place));
+            if self.words.words()[word].load() & mask == 0 {
+                fresh |= self.words.set_in(word, mask) == 0;
+            }
+        };
+        lanes.for_each_in_first(x, &mut set);
+        lanes.for_each_in_second(x, set);
         fresh
     }
 }
 
-/// A batch of look-ups.
-struct LookUps<'a, W, A, F, const N: usize> {
-    lines: &'a [Line<W>],
-    lanes: &'static [Lanes; 2],
-    keys: &'a [A],
-    digest: F,
-    found: &'a mut [bool],
-}
-
-impl<W: Word, A, F: Fn(&A) -> Digest, const N: usize> Job for LookUps<'_, W, A, F, N> {
+impl<V: SetBit, const N: usize> Touch for Insert<V, N> {
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Self { lines, lanes, keys, digest, found } = self;
-        ring(LookUp::<I, W, N> { isa, lines, lanes }, keys, digest, found);
+    fn fetch(&self, digest: Digest) {
+        for number in self.numbers(digest) {
+            if V::SHARED {
+                prefetch_to_write(self.words.words(), number * LINE);
+            } else {
+                prefetch(self.words.words(), number * LINE);
+            }
+        }
     }
-}
 
-/// A batch of inserts into lines that nobody else can be changing.
-struct Inserts<'a, A, F, const N: usize> {
-    lines: &'a mut [Line<u64>],
-    lanes: &'static [Lanes; 2],
-    keys: &'a [A],
-    digest: F,
-    fresh: &'a mut [bool],
-}
-
-impl<A, F: Fn(&A) -> Digest, const N: usize> Job for Inserts<'_, A, F, N> {
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Self { lines, lanes, keys, digest, fresh } = self;
-        ring(Insert::<I, N> { isa, lines, lanes }, keys, digest, fresh);
-    }
-}
-
-/// Inserts into lines that nobody else can be changing, without answers.
-struct Extension<'a, D, const N: usize> {
-    lines: &'a mut [Line<u64>],
-    lanes: &'static [Lanes; 2],
-    digests: D,
-}
-
-impl<D: Iterator<Item = Digest>, const N: usize> Job for Extension<'_, D, N> {
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Self { lines, lanes, digests } = self;
-        ring_without_answers(Insert::<I, N> { isa, lines, lanes }, digests);
-    }
-}
-
-#[inline(always)]
-fn contains<W: Word, const N: usize>(
-    choice: Choice,
-    shape: &Shape,
-    words: &[W],
-    digest: Digest,
-) -> bool {
-    let ((lines, _), lanes) = (words.as_chunks(), lanes(shape));
-    if N == 1 {
-        simd::one_line_has(choice, lines, digest.bits(), lanes)
-    } else {
-        simd::two_lines_have(choice, lines, digest.bits(), lanes)
-    }
-}
-
-#[inline(always)]
-fn contains_batch<W: Word, A, const N: usize>(
-    choice: Choice,
-    shape: &Shape,
-    words: &[W],
-    keys: &[A],
-    digest: impl Fn(&A) -> Digest,
-    found: &mut [bool],
-) {
-    let ((lines, _), lanes) = (words.as_chunks(), lanes(shape));
-    simd::dispatch(choice, LookUps::<_, _, _, N> { lines, lanes, keys, digest, found });
-}
-
-#[inline(always)]
-fn insert<V: SetBit, const N: usize>(
-    choice: Choice,
-    shape: &Shape,
-    mut words: V,
-    digest: Digest,
-) -> bool {
-    let lanes = lanes(shape);
-    if let Some(plain) = words.plain_mut() {
-        let (lines, _) = plain.as_chunks_mut();
-        return if N == 1 {
-            simd::one_line_set(choice, lines, digest.bits(), lanes)
-        } else {
-            simd::two_lines_set(choice, lines, digest.bits(), lanes)
-        };
-    }
-    let mut shared = InsertShared::<V, N> { words, lanes };
-    shared.fetch(digest);
-    shared.answer(digest)
-}
-
-#[inline(always)]
-fn insert_batch<V: SetBit, A, const N: usize>(
-    choice: Choice,
-    shape: &Shape,
-    mut words: V,
-    keys: &[A],
-    digest: impl Fn(&A) -> Digest,
-    fresh: &mut [bool],
-) {
-    let lanes = lanes(shape);
-    if let Some(plain) = words.plain_mut() {
-        let (lines, _) = plain.as_chunks_mut();
-        simd::dispatch(choice, Inserts::<_, _, N> { lines, lanes, keys, digest, fresh });
-    } else {
-        ring(InsertShared::<V, N> { words, lanes }, keys, digest, fresh);
-    }
-}
-
-#[inline(always)]
-fn extend<V: SetBit, const N: usize>(
-    choice: Choice,
-    shape: &Shape,
-    mut words: V,
-    digests: impl Iterator<Item = Digest>,
-) {
-    let lanes = lanes(shape);
-    if let Some(plain) = words.plain_mut() {
-        let (lines, _) = plain.as_chunks_mut();
-        simd::dispatch(choice, Extension::<_, N> { lines, lanes, digests });
-    } else {
-        ring_without_answers(InsertShared::<V, N> { words, lanes }, digests);
+    fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
+        let mut fresh = false;
+        for (line, number) in self.numbers(digest).into_iter().enumerate() {
+            let (x, lanes) = (half(digest.bits(), line), &self.lanes[line]);
+            fresh |= match self.words.plain_mut() {
+                Some(plain) => isa.line_set(&mut plain.as_chunks_mut().0[number], x, lanes),
+                None => self.set_shared(number, x, lanes),
+            };
+        }
+        fresh
     }
 }
 
@@ -286,10 +154,11 @@ impl Layout for Lines {
 
     #[inline(always)]
     fn contains<W: Word>(&self, shape: &Shape, words: &[W], digest: Digest) -> bool {
+        let ((lines, _), lanes) = (words.as_chunks(), lanes(shape));
         if shape.lines_per_key() == 1 {
-            contains::<W, 1>(self.choice, shape, words, digest)
+            simd::one_line_has(self.choice, lines, digest.bits(), lanes)
         } else {
-            contains::<W, 2>(self.choice, shape, words, digest)
+            simd::two_lines_have(self.choice, lines, digest.bits(), lanes)
         }
     }
 
@@ -302,20 +171,28 @@ impl Layout for Lines {
         digest: impl Fn(&A) -> Digest,
         found: &mut [bool],
     ) {
-        assert_eq!(keys.len(), found.len(), "one answer for each key");
         if shape.lines_per_key() == 1 {
-            contains_batch::<W, A, 1>(self.choice, shape, words, keys, digest, found);
+            batch(self.choice, LookUp::<W, 1>::new(shape, words), keys, digest, found);
         } else {
-            contains_batch::<W, A, 2>(self.choice, shape, words, keys, digest, found);
+            batch(self.choice, LookUp::<W, 2>::new(shape, words), keys, digest, found);
         }
     }
 
     #[inline(always)]
-    fn insert<V: SetBit>(&self, shape: &Shape, words: V, digest: Digest) -> bool {
-        if shape.lines_per_key() == 1 {
-            insert::<V, 1>(self.choice, shape, words, digest)
+    fn insert<V: SetBit>(&self, shape: &Shape, mut words: V, digest: Digest) -> bool {
+        let one = shape.lines_per_key() == 1;
+        if let Some(plain) = words.plain_mut() {
+            let ((lines, _), lanes) = (plain.as_chunks_mut(), lanes(shape));
+            return if one {
+                simd::one_line_set(self.choice, lines, digest.bits(), lanes)
+            } else {
+                simd::two_lines_set(self.choice, lines, digest.bits(), lanes)
+            };
+        }
+        if one {
+            fetch_and_answer(Insert::<V, 1>::new(shape, words), digest)
         } else {
-            insert::<V, 2>(self.choice, shape, words, digest)
+            fetch_and_answer(Insert::<V, 2>::new(shape, words), digest)
         }
     }
 
@@ -328,20 +205,19 @@ impl Layout for Lines {
         digest: impl Fn(&A) -> Digest,
         fresh: &mut [bool],
     ) {
-        assert_eq!(keys.len(), fresh.len(), "one answer for each key");
         if shape.lines_per_key() == 1 {
-            insert_batch::<V, A, 1>(self.choice, shape, words, keys, digest, fresh);
+            batch(self.choice, Insert::<V, 1>::new(shape, words), keys, digest, fresh);
         } else {
-            insert_batch::<V, A, 2>(self.choice, shape, words, keys, digest, fresh);
+            batch(self.choice, Insert::<V, 2>::new(shape, words), keys, digest, fresh);
         }
     }
 
     #[inline]
     fn extend<V: SetBit>(&self, shape: &Shape, words: V, digests: impl Iterator<Item = Digest>) {
         if shape.lines_per_key() == 1 {
-            extend::<V, 1>(self.choice, shape, words, digests);
+            extend(self.choice, Insert::<V, 1>::new(shape, words), digests);
         } else {
-            extend::<V, 2>(self.choice, shape, words, digests);
+            extend(self.choice, Insert::<V, 2>::new(shape, words), digests);
         }
     }
 
@@ -379,7 +255,7 @@ impl StoredLayout for Lines {
             3 => 2,
             _ => return None,
         };
-        if bits % 512 != 0 || probes % lines_per_key != 0 {
+        if !bits.is_multiple_of(512) || !probes.is_multiple_of(lines_per_key) {
             return Some(Err(InvalidShape::PartialLine { bits, probes }));
         }
         Some(Shape::with(items, bits / 512, lines_per_key, probes / lines_per_key))

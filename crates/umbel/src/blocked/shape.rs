@@ -409,7 +409,7 @@ impl Shape {
         items: u64,
         rate: f64,
     ) -> Result<Self, InvalidShape> {
-        const { assert!(WORDS > 0 && WORDS % 8 == 0, "a line has eight words") }
+        const { assert!(WORDS > 0 && WORDS.is_multiple_of(8), "a line has eight words") }
         let bytes = WORDS as u64 * 8;
         match Self::for_rate(items, rate) {
             Ok(shape) if shape.bytes() == bytes => Ok(shape),

@@ -6,8 +6,12 @@
 //!       ...                                      |  ring of 32
 //!     key i        test its lines, or set bits <-'
 //! ```
+//!
+//! The ring holds digests and nothing else: to find the lines of a key a second time is cheaper than
+//! to keep them. Filters that are in the cache go the same way, which costs look-ups there 4 %.
 
 use crate::hash::Digest;
+use crate::simd::{Choice, Isa, Job, Portable, dispatch};
 
 /// How many keys are under way: more lines than a core can be waiting for.
 const RING: usize = 32;
@@ -19,70 +23,99 @@ pub(crate) trait Touch {
     fn fetch(&self, digest: Digest);
 
     /// Does the work.
-    fn answer(&mut self, digest: Digest) -> bool;
+    fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool;
 }
 
-/// Fetches for and answers every key, in their order.
-///
-/// The ring holds digests and nothing else. To find the lines of a key a second time is cheaper than
-/// to keep them.
+/// Answers for one key, for which it pays to ask for all its lines first.
 #[inline(always)]
-pub(crate) fn ring<A, T: Touch>(
-    mut touch: T,
+pub(crate) fn fetch_and_answer(mut touch: impl Touch, digest: Digest) -> bool {
+    touch.fetch(digest);
+    touch.answer(Portable, digest)
+}
+
+/// Fetches for and answers every key, in their order: `answers[i]` is for `keys[i]`.
+#[inline(always)]
+pub(crate) fn batch<A, T: Touch>(
+    choice: Choice,
+    touch: T,
     keys: &[A],
     digest: impl Fn(&A) -> Digest,
     answers: &mut [bool],
 ) {
-    let mut ring = [Digest::new(0); RING];
-    for (slot, key) in ring.iter_mut().zip(keys) {
-        *slot = digest(key);
-        touch.fetch(*slot);
-    }
-    let (chunks, rest) = keys.get(RING..).unwrap_or_default().as_chunks::<RING>();
-    let (answer_chunks, answers) = answers.split_at_mut(chunks.len() * RING);
-    for (keys, answers) in chunks.iter().zip(answer_chunks.as_chunks_mut::<RING>().0) {
-        for number in 0..RING {
-            answers[number] = touch.answer(ring[number]);
-            ring[number] = digest(&keys[number]);
-            touch.fetch(ring[number]);
-        }
-    }
-    let mut rest = rest.iter();
-    for (number, answer) in answers.iter_mut().enumerate() {
-        let slot = &mut ring[number % RING];
-        *answer = touch.answer(*slot);
-        if let Some(key) = rest.next() {
+    assert_eq!(keys.len(), answers.len(), "one answer for each key");
+    dispatch(choice, Batch { touch, keys, digest, answers });
+}
+
+struct Batch<'a, T, A, F> {
+    touch: T,
+    keys: &'a [A],
+    digest: F,
+    answers: &'a mut [bool],
+}
+
+impl<T: Touch, A, F: Fn(&A) -> Digest> Job for Batch<'_, T, A, F> {
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { mut touch, keys, digest, answers } = self;
+        let mut ring = [Digest::new(0); RING];
+        for (slot, key) in ring.iter_mut().zip(keys) {
             *slot = digest(key);
             touch.fetch(*slot);
+        }
+        let (chunks, rest) = keys.get(RING..).unwrap_or_default().as_chunks::<RING>();
+        let (answer_chunks, answers) = answers.split_at_mut(chunks.len() * RING);
+        for (keys, answers) in chunks.iter().zip(answer_chunks.as_chunks_mut::<RING>().0) {
+            for number in 0..RING {
+                answers[number] = touch.answer(isa, ring[number]);
+                ring[number] = digest(&keys[number]);
+                touch.fetch(ring[number]);
+            }
+        }
+        let mut rest = rest.iter();
+        for (number, answer) in answers.iter_mut().enumerate() {
+            let slot = &mut ring[number % RING];
+            *answer = touch.answer(isa, *slot);
+            if let Some(key) = rest.next() {
+                *slot = digest(key);
+                touch.fetch(*slot);
+            }
         }
     }
 }
 
 /// Fetches for and answers every digest, in any order; what the answers are is not told.
 #[inline(always)]
-pub(crate) fn ring_without_answers<T: Touch>(mut touch: T, digests: impl Iterator<Item = Digest>) {
-    let mut digests = digests.fuse();
-    let mut ring = [Digest::new(0); RING];
-    let mut len = 0;
-    for (slot, digest) in ring.iter_mut().zip(&mut digests) {
-        *slot = digest;
-        touch.fetch(digest);
-        len += 1;
-    }
-    while len == RING {
+pub(crate) fn extend<T: Touch>(choice: Choice, touch: T, digests: impl Iterator<Item = Digest>) {
+    dispatch(choice, Extension { touch, digests });
+}
+
+struct Extension<T, D> {
+    touch: T,
+    digests: D,
+}
+
+impl<T: Touch, D: Iterator<Item = Digest>> Job for Extension<T, D> {
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { mut touch, digests } = self;
+        let mut digests = digests.fuse();
+        let (mut ring, mut len) = ([Digest::new(0); RING], 0);
         for (slot, digest) in ring.iter_mut().zip(&mut digests) {
-            touch.answer(*slot);
             *slot = digest;
             touch.fetch(digest);
+            len += 1;
         }
-        match digests.next() {
-            Some(digest) => {
-                touch.answer(digest);
+        while len == RING {
+            for (slot, digest) in ring.iter_mut().zip(&mut digests) {
+                touch.answer(isa, *slot);
+                *slot = digest;
+                touch.fetch(digest);
             }
-            None => break,
+            let Some(digest) = digests.next() else { break };
+            touch.answer(isa, digest);
         }
-    }
-    for digest in &ring[..len] {
-        touch.answer(*digest);
+        for &digest in &ring[..len] {
+            touch.answer(isa, digest);
+        }
     }
 }

@@ -1,123 +1,81 @@
 //! Where the bits of a key are, and what is done with them: one key, and many.
 
 use super::shape::Shape;
-use crate::bloom::BATCH;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
-use crate::layout::ring::{Touch, ring};
+use crate::layout::ring::{Touch, batch, extend, fetch_and_answer};
 use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
 use crate::parts::prefetch::{prefetch, prefetch_to_write};
-use crate::simd::{self, Block, Isa, Job, Portable, block_has, for_each_of_block};
+use crate::simd::{self, Block, Choice, Isa, Portable, for_each_of_block};
 
 /// The layout of a split-block Bloom filter: a bit of a key in each eighth of one block.
 ///
 /// With z blocks, a key with digest d is in block (d >> 32) · z / 2^32. Where in the block is
 /// decided by the lower half of d: `docs/hashing.md`, kernels 4.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Blocks;
-
-/// The block of one key, by number, and what tells its bits there.
-#[derive(Clone, Copy)]
-struct Place {
-    block: usize,
-    x: u32,
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks {
+    choice: Choice,
 }
 
+impl Default for Blocks {
+    /// On the best path that the processor has: see [`simd`](crate::simd).
+    fn default() -> Self {
+        Self { choice: Choice::now() }
+    }
+}
+
+/// The words of a block.
+const BLOCK: usize = 4;
+
+/// The block of a key, by number.
 #[inline(always)]
-fn place(digest: Digest, count: u64) -> Place {
+fn number(digest: Digest, count: usize) -> usize {
     // No overflow: there are fewer than 2^26 blocks.
-    let block = ((digest.bits() >> 32) * count) >> 32;
-    Place { block: block as usize, x: digest.bits() as u32 }
+    (((digest.bits() >> 32) * count as u64) >> 32) as usize
+}
+
+/// What places the bits of a key in its block.
+#[inline(always)]
+const fn half(digest: Digest) -> u32 {
+    digest.bits() as u32
 }
 
 /// Looks keys up.
-#[derive(Clone, Copy)]
-struct LookUp<'a, I, W> {
-    isa: I,
+struct LookUp<'a, W> {
     blocks: &'a [Block<W>],
-    /// How many blocks there are; `blocks` has as many.
-    count: u64,
 }
 
-impl<'a, I: Isa, W: Word> Touch for LookUp<'a, I, W> {
-    type Staged = (u32, &'a Block<W>);
-
+impl<W: Word> Touch for LookUp<'_, W> {
     #[inline(always)]
-    fn stage(&self, digest: Digest) -> Self::Staged {
-        let Place { block, x } = place(digest, self.count);
-        prefetch(self.blocks, block);
-        (x, &self.blocks[block])
+    fn fetch(&self, digest: Digest) {
+        prefetch(self.blocks, number(digest, self.blocks.len()));
     }
 
     #[inline(always)]
-    fn answer(&mut self, (x, block): Self::Staged) -> bool {
-        self.isa.block_has(block, x)
+    fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
+        isa.block_has(&self.blocks[number(digest, self.blocks.len())], half(digest))
     }
 }
 
-/// A batch of look-ups.
-struct LookUps<'a, W, A, F> {
-    blocks: &'a [Block<W>],
-    count: u64,
-    keys: &'a [A],
-    digest: F,
-    found: &'a mut [bool],
-}
-
-impl<W: Word, A, F: Fn(&A) -> Digest> Job for LookUps<'_, W, A, F> {
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Self { blocks, count, keys, digest, found } = self;
-        ring(LookUp { isa, blocks, count }, keys, digest, found);
-    }
-}
-
-/// Inserts keys into blocks that nobody else can be changing.
-struct InsertPlain<'a, I> {
-    isa: I,
-    blocks: &'a mut [Block<u64>],
-    count: u64,
-}
-
-impl<I: Isa> Touch for InsertPlain<'_, I> {
-    type Staged = Place;
-
-    #[inline(always)]
-    fn stage(&self, digest: Digest) -> Place {
-        let place = place(digest, self.count);
-        prefetch(self.blocks, place.block);
-        place
-    }
-
-    #[inline(always)]
-    fn answer(&mut self, Place { block, x }: Place) -> bool {
-        self.isa.block_set(&mut self.blocks[block], x)
-    }
-}
-
-/// Inserts keys into words that other threads may be changing.
-struct InsertShared<V> {
+/// Inserts keys.
+struct Insert<V> {
     words: V,
-    count: u64,
 }
 
-impl<V: SetBit> Touch for InsertShared<V> {
-    type Staged = Place;
-
+impl<V: SetBit> Insert<V> {
+    /// The block of a key, by number.
     #[inline(always)]
-    fn stage(&self, digest: Digest) -> Place {
-        let place = place(digest, self.count);
-        prefetch_to_write(self.words.words(), place.block * 4);
-        place
+    fn number(&self, digest: Digest) -> usize {
+        number(digest, self.words.words().len() / BLOCK)
     }
 
-    /// Sets the bits that are not set already: those who meet only set bits write nothing.
+    /// Sets the bits that are not set already: a key that is there writes nothing.
     #[inline(always)]
-    fn answer(&mut self, Place { block, x }: Place) -> bool {
+    fn set_shared(&mut self, number: usize, x: u32) -> bool {
         let mut fresh = false;
         for_each_of_block(x, |word, mask| {
-            let word = block * 4 + word;
+            let word = number * BLOCK + word;
             if self.words.words()[word].load() & mask != mask {
                 fresh |= self.words.set_in(word, mask) != mask;
             }
@@ -126,20 +84,23 @@ impl<V: SetBit> Touch for InsertShared<V> {
     }
 }
 
-/// A batch of inserts into blocks that nobody else can be changing.
-struct Inserts<'a, A, F> {
-    blocks: &'a mut [Block<u64>],
-    count: u64,
-    keys: &'a [A],
-    digest: F,
-    fresh: &'a mut [bool],
-}
-
-impl<A, F: Fn(&A) -> Digest> Job for Inserts<'_, A, F> {
+impl<V: SetBit> Touch for Insert<V> {
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Self { blocks, count, keys, digest, fresh } = self;
-        ring(InsertPlain { isa, blocks, count }, keys, digest, fresh);
+    fn fetch(&self, digest: Digest) {
+        if V::SHARED {
+            prefetch_to_write(self.words.words(), self.number(digest) * BLOCK);
+        } else {
+            prefetch(self.words.words(), self.number(digest) * BLOCK);
+        }
+    }
+
+    #[inline(always)]
+    fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
+        let (number, x) = (self.number(digest), half(digest));
+        match self.words.plain_mut() {
+            Some(plain) => isa.block_set(&mut plain.as_chunks_mut().0[number], x),
+            None => self.set_shared(number, x),
+        }
     }
 }
 
@@ -166,60 +127,47 @@ impl Layout for Blocks {
     }
 
     #[inline(always)]
-    fn contains<W: Word>(&self, shape: &Shape, words: &[W], digest: Digest) -> bool {
-        let Place { block, x } = place(digest, shape.blocks());
-        block_has(&words.as_chunks().0[block], x)
+    fn contains<W: Word>(&self, _: &Shape, words: &[W], digest: Digest) -> bool {
+        let (blocks, _) = words.as_chunks();
+        simd::block_has(self.choice, &blocks[number(digest, blocks.len())], half(digest))
     }
 
     #[inline]
     fn contains_batch<W: Word, A>(
         &self,
-        shape: &Shape,
+        _: &Shape,
         words: &[W],
         keys: &[A],
         digest: impl Fn(&A) -> Digest,
         found: &mut [bool],
     ) {
-        assert_eq!(keys.len(), found.len(), "one answer for each key");
-        let (blocks, count) = (words.as_chunks().0, shape.blocks());
-        simd::dispatch(LookUps { blocks, count, keys, digest, found });
+        batch(self.choice, LookUp { blocks: words.as_chunks().0 }, keys, digest, found);
     }
 
     #[inline(always)]
-    fn insert<V: SetBit>(&self, shape: &Shape, mut words: V, digest: Digest) -> bool {
-        let count = shape.blocks();
-        if let Some(plain) = words.plain_mut() {
-            let (blocks, _) = plain.as_chunks_mut();
-            return InsertPlain { isa: Portable, blocks, count }.answer(place(digest, count));
+    fn insert<V: SetBit>(&self, _: &Shape, words: V, digest: Digest) -> bool {
+        if V::SHARED {
+            fetch_and_answer(Insert { words }, digest)
+        } else {
+            Insert { words }.answer(Portable, digest)
         }
-        let mut shared = InsertShared { words, count };
-        let place = shared.stage(digest);
-        shared.answer(place)
     }
 
     #[inline]
     fn insert_batch<V: SetBit, A>(
         &self,
-        shape: &Shape,
-        mut words: V,
+        _: &Shape,
+        words: V,
         keys: &[A],
         digest: impl Fn(&A) -> Digest,
         fresh: &mut [bool],
     ) {
-        assert_eq!(keys.len(), fresh.len(), "one answer for each key");
-        let count = shape.blocks();
-        if let Some(plain) = words.plain_mut() {
-            let (blocks, _) = plain.as_chunks_mut();
-            simd::dispatch(Inserts { blocks, count, keys, digest, fresh });
-        } else {
-            ring(InsertShared { words, count }, keys, digest, fresh);
-        }
+        batch(self.choice, Insert { words }, keys, digest, fresh);
     }
 
     #[inline]
-    fn extend_batch<V: SetBit>(&self, shape: &Shape, words: V, digests: &[Digest]) {
-        let mut fresh = [false; BATCH];
-        self.insert_batch(shape, words, digests, |digest| *digest, &mut fresh[..digests.len()]);
+    fn extend<V: SetBit>(&self, _: &Shape, words: V, digests: impl Iterator<Item = Digest>) {
+        extend(self.choice, Insert { words }, digests);
     }
 
     fn rate<W: Word>(&self, _: &Shape, words: &[W]) -> f64 {
@@ -257,7 +205,7 @@ mod tests {
     #[test]
     fn blocks_are_in_the_order_of_digests_and_the_last_one_is_reached() {
         for count in [1_u64, 2, 3, 1_000, (1 << 26) - 1] {
-            let block = |digest: u64| place(Digest::new(digest), count).block as u64;
+            let block = |digest: u64| number(Digest::new(digest), count as usize) as u64;
             assert_eq!((block(0), block(u64::MAX)), (0, count - 1));
             // The first digest of the last block, and the one before.
             let first = ((u128::from(count - 1) << 32).div_ceil(u128::from(count)) as u64) << 32;
@@ -270,12 +218,12 @@ mod tests {
     fn the_rate_is_the_mean_over_blocks_of_the_shares_of_eighths() {
         let shape = Shape::with(1, 2).unwrap();
         let mut words = vec![u64::MAX; 8];
-        assert_eq!(Blocks.rate(&shape, &words), 1.0);
+        assert_eq!(Blocks::default().rate(&shape, &words), 1.0);
         words[7] = u64::MAX >> 16;
-        assert_eq!(Blocks.rate(&shape, &words), 0.75);
+        assert_eq!(Blocks::default().rate(&shape, &words), 0.75);
         words[4] >>= 1;
         words[0] = u64::from(u32::MAX);
-        assert_eq!(Blocks.rate(&shape, &words), 0.5 * 0.5 * 31.0 / 32.0);
+        assert_eq!(Blocks::default().rate(&shape, &words), 0.5 * 0.5 * 31.0 / 32.0);
     }
 
     #[test]
@@ -286,10 +234,10 @@ mod tests {
         let shared: vec::Vec<AtomicU64> = (0..12).map(|_| AtomicU64::new(0)).collect();
         for key in 0..100 {
             let digest = Digest::mixed(key % 60);
-            let fresh = Blocks.insert(&shape, &mut plain[..], digest);
-            assert_eq!(Blocks.insert(&shape, &shared[..], digest), fresh);
-            assert!(Blocks.contains(&shape, &plain, digest));
-            assert!(!Blocks.insert(&shape, &mut plain[..], digest));
+            let fresh = Blocks::default().insert(&shape, &mut plain[..], digest);
+            assert_eq!(Blocks::default().insert(&shape, &shared[..], digest), fresh);
+            assert!(Blocks::default().contains(&shape, &plain, digest));
+            assert!(!Blocks::default().insert(&shape, &mut plain[..], digest));
         }
         assert!(shared.iter().map(Word::load).eq(plain));
     }

@@ -120,7 +120,7 @@ impl<T: ?Sized, S: Allocate> Bloom<T, Plain, S, Blocks> {
             return Err(InvalidBytes::Length { expected, got: bytes.len() as u64 });
         }
         let shape = Shape::with(0, announced as u64 / BLOCK_BYTES)?;
-        let mut filter = Self::of_layout(shape, Plain, Blocks)?;
+        let mut filter = Self::of_layout(shape, Plain, Blocks::default())?;
         for (word, chunk) in filter.storage.words_mut().iter_mut().zip(payload.as_chunks().0) {
             word.store(u64::from_le_bytes(*chunk));
         }
