@@ -13,8 +13,8 @@
 //! was compiled for. Words that other threads may be changing are always taken one by one.
 //!
 //! An island of `unsafe`: vector instructions must not run on a processor that lacks them. Whoever
-//! has a token of an [`Isa`] other than [`Portable`], or a [`Choice`] of such a path, has asked the
-//! processor. The safe twin is [`Portable`]; `tests/it/paths.rs` compares them.
+//! has the token of a path has asked the processor. The safe twin is the portable path;
+//! `tests/it/paths.rs` compares them all.
 
 mod lanes;
 #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
@@ -101,26 +101,32 @@ pub fn force(path: Option<Path>) -> Result<(), Unavailable> {
     Ok(())
 }
 
-/// The path of one filter. A path that is not available cannot be chosen.
+/// The path of one filter: what is asked at every look-up, asked in the cheapest way. A path that is
+/// not available cannot be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice(Option<Path>);
+pub(crate) struct Choice {
+    /// There are vectors: of AVX2 or of Advanced SIMD.
+    vectors: bool,
+    /// There are those of AVX-512 as well.
+    wide: bool,
+    /// Not made yet: for filters that the compiler makes, which cannot ask the processor.
+    open: bool,
+}
 
 impl Choice {
-    /// Not made yet: for filters that the compiler makes, which cannot ask the processor.
-    pub(crate) const OPEN: Self = Self(None);
+    /// The choice of a filter that the compiler makes: ask every time.
+    pub(crate) const OPEN: Self = Self { vectors: false, wide: false, open: true };
 
     /// The choice of a filter that is made now.
     pub(crate) fn now() -> Self {
-        Self(Some(path()))
+        let path = path();
+        Self { vectors: path != Path::Portable, wide: path == Path::Avx512, open: false }
     }
 
     /// The choice now, if it was open and there is a better path than the portable one.
     fn made(self) -> Option<Self> {
-        if self.0.is_some() {
-            return None;
-        }
-        let now = Self::now();
-        (now.0 != Some(Path::Portable)).then_some(now)
+        let now = if self.open { Self::now() } else { self };
+        now.vectors.then_some(now)
     }
 }
 
@@ -166,23 +172,19 @@ pub(crate) trait Job {
 /// so that they take no registers from it.
 macro_rules! by_path {
     (
-        $choice:ident, $avx2:ident, $avx512:ident, $neon:ident, $portable:ident,
-        ($($argument:expr),*)
+        $choice:ident, $avx2:ident, $neon:ident, $portable:ident, ($($argument:expr),*)
     ) => {{
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        match $choice.0 {
+        if $choice.vectors {
             // SAFETY: a path that is not available is never chosen.
-            Some(Path::Avx2) => return unsafe { x86::$avx2($($argument),*) },
-            // SAFETY: a path that is not available is never chosen.
-            Some(Path::Avx512) => return unsafe { x86::$avx512($($argument),*) },
-            _ => {}
+            return unsafe { x86::$avx2($($argument),*) };
         }
         #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
-        if $choice.0 == Some(Path::Neon) {
+        if $choice.vectors {
             // SAFETY: a path that is not available is never chosen.
             return unsafe { neon::$neon($($argument),*) };
         }
-        portable::$portable($choice, $($argument),*)
+        portable::$portable($($argument,)* $choice)
     }};
 }
 
@@ -190,7 +192,7 @@ macro_rules! by_path {
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
 pub(crate) fn dispatch(choice: Choice, job: impl Job) {
-    by_path!(choice, on_avx2, on_avx2, on_neon, on_any, (job))
+    by_path!(choice, on_avx2, on_neon, on_any, (job))
 }
 
 /// Whether all probes of a key in one line are set, on the path of a filter.
@@ -210,7 +212,6 @@ pub(crate) fn one_line_has<W: Word>(
     let Some(lines) = W::plain(lines) else { return portable::one_line_has(lines, digest, lanes) };
     by_path!(
         choice,
-        one_line_has_avx2,
         one_line_has_avx2,
         one_line_has_neon,
         one_plain_line_has,
@@ -238,7 +239,6 @@ pub(crate) fn two_lines_have<W: Word>(
     by_path!(
         choice,
         two_lines_have_avx2,
-        two_lines_have_avx2,
         two_lines_have_neon,
         two_plain_lines_have,
         (lines, digest, lanes)
@@ -260,14 +260,12 @@ pub(crate) fn one_line_set(
     lanes: &[Lanes; 2],
 ) -> bool {
     assert!(!lines.is_empty());
-    by_path!(
-        choice,
-        one_line_set_avx2,
-        one_line_set_avx512,
-        one_line_set_neon,
-        one_line_set,
-        (lines, digest, lanes)
-    )
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if choice.wide {
+        // SAFETY: a path that is not available is never chosen.
+        return unsafe { x86::one_line_set_avx512(lines, digest, lanes) };
+    }
+    by_path!(choice, one_line_set_avx2, one_line_set_neon, one_line_set, (lines, digest, lanes))
 }
 
 /// Sets all probes of a key in two lines, on the path of a filter; whether one of them was not set
@@ -285,14 +283,12 @@ pub(crate) fn two_lines_set(
     lanes: &[Lanes; 2],
 ) -> bool {
     assert!(!lines.is_empty());
-    by_path!(
-        choice,
-        two_lines_set_avx2,
-        two_lines_set_avx512,
-        two_lines_set_neon,
-        two_lines_set,
-        (lines, digest, lanes)
-    )
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if choice.wide {
+        // SAFETY: a path that is not available is never chosen.
+        return unsafe { x86::two_lines_set_avx512(lines, digest, lanes) };
+    }
+    by_path!(choice, two_lines_set_avx2, two_lines_set_neon, two_lines_set, (lines, digest, lanes))
 }
 
 /// [`Isa::block_has`] on the path of a filter.
@@ -300,7 +296,7 @@ pub(crate) fn two_lines_set(
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
 pub(crate) fn block_has<W: Word>(choice: Choice, block: &Block<W>, x: u32) -> bool {
     let Some(block) = plain(block) else { return Portable.block_has(block, x) };
-    by_path!(choice, block_has_avx2, block_has_avx2, block_has_neon, block_has, (block, x))
+    by_path!(choice, block_has_avx2, block_has_neon, block_has, (block, x))
 }
 
 /// Makes the second line of a key: 2^64 divided by the square root of 2, odd.

@@ -105,14 +105,14 @@ impl<T: Touch, D: Iterator<Item = Digest>> Job for Extension<T, D> {
             touch.fetch(digest);
             len += 1;
         }
-        while len == RING {
+        while let Some(digest) = digests.next() {
+            // Whoever comes here has a full ring.
+            touch.answer(isa, digest);
             for (slot, digest) in ring.iter_mut().zip(&mut digests) {
                 touch.answer(isa, *slot);
                 *slot = digest;
                 touch.fetch(digest);
             }
-            let Some(digest) = digests.next() else { break };
-            touch.answer(isa, digest);
         }
         for &digest in &ring[..len] {
             touch.answer(isa, digest);

@@ -110,7 +110,7 @@ impl Isa for Portable {
 // What a filter without a better path does, or one that was made by the compiler and has to ask.
 
 #[inline(never)]
-pub(super) fn on_any(choice: Choice, job: impl Job) {
+pub(super) fn on_any(job: impl Job, choice: Choice) {
     match choice.made() {
         Some(choice) => dispatch(choice, job),
         None => job.run(Portable),
@@ -143,10 +143,10 @@ pub(super) fn two_lines_have<W: Word>(lines: &[Line<W>], digest: u64, lanes: &[L
 
 #[inline(never)]
 pub(super) fn one_plain_line_has(
-    choice: Choice,
     lines: &[Line<u64>],
     digest: u64,
     lanes: &[Lanes; 2],
+    choice: Choice,
 ) -> bool {
     match choice.made() {
         Some(choice) => super::one_line_has(choice, lines, digest, lanes),
@@ -156,10 +156,10 @@ pub(super) fn one_plain_line_has(
 
 #[inline(never)]
 pub(super) fn two_plain_lines_have(
-    choice: Choice,
     lines: &[Line<u64>],
     digest: u64,
     lanes: &[Lanes; 2],
+    choice: Choice,
 ) -> bool {
     match choice.made() {
         Some(choice) => super::two_lines_have(choice, lines, digest, lanes),
@@ -169,10 +169,10 @@ pub(super) fn two_plain_lines_have(
 
 #[inline(never)]
 pub(super) fn one_line_set(
-    choice: Choice,
     lines: &mut [Line<u64>],
     digest: u64,
     lanes: &[Lanes; 2],
+    choice: Choice,
 ) -> bool {
     match choice.made() {
         Some(choice) => super::one_line_set(choice, lines, digest, lanes),
@@ -182,10 +182,10 @@ pub(super) fn one_line_set(
 
 #[inline(never)]
 pub(super) fn two_lines_set(
-    choice: Choice,
     lines: &mut [Line<u64>],
     digest: u64,
     lanes: &[Lanes; 2],
+    choice: Choice,
 ) -> bool {
     match choice.made() {
         Some(choice) => super::two_lines_set(choice, lines, digest, lanes),
@@ -194,7 +194,7 @@ pub(super) fn two_lines_set(
 }
 
 #[inline(never)]
-pub(super) fn block_has(choice: Choice, block: &Block<u64>, x: u32) -> bool {
+pub(super) fn block_has(block: &Block<u64>, x: u32, choice: Choice) -> bool {
     match choice.made() {
         Some(choice) => super::block_has(choice, block, x),
         None => Portable.block_has(block, x),
