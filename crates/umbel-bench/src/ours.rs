@@ -4,6 +4,7 @@
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
     AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter, Digest, Portable,
+    SplitBlockBloomFilter, blocked,
     bloom::Bloom,
     layout::Layout,
     storage::{Heap, SharedHeap},
@@ -20,6 +21,50 @@ pub(crate) fn register(registry: &mut Registry) {
         "blocked",
         "umbel atomic blocked",
     );
+    registry.add::<InLines<u64, 1>, InLines<[u8; 32], 1>>("blocked", "umbel blocked, one line");
+    registry.add::<InLines<u64, 2>, InLines<[u8; 32], 2>>("blocked", "umbel blocked, two lines");
+    registry
+        .add::<SplitBlockBloomFilter<u64, Portable>, SplitBlockBloomFilter<[u8; 32], Portable>>(
+            "blocked",
+            "umbel split-block",
+        );
+}
+
+/// The blocked filter with a number of lines a key that it might not have chosen itself.
+struct InLines<K, const LINES: u32>(BlockedBloomFilter<K>);
+
+impl<K: Key + umbel::Key, const LINES: u32> Contender<K> for InLines<K, LINES> {
+    const CLEARS: bool = true;
+    const BATCHES: bool = true;
+    const BATCHES_INSERTS: bool = true;
+
+    fn empty(items: usize, rate: f64) -> Self {
+        let shape = blocked::Shape::for_rate_in_lines(items as u64, rate, LINES);
+        let filter = shape.and_then(|shape| BlockedBloomFilter::with(shape, Portable::default()));
+        Self(filter.expect("a valid rate"))
+    }
+
+    #[inline]
+    fn insert(&mut self, key: &K) {
+        self.0.insert(key);
+    }
+
+    #[inline]
+    fn contains(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    fn contains_batch(&self, keys: &[K], found: &mut [bool]) {
+        self.0.contains_batch(keys, found);
+    }
+
+    fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
+        self.0.insert_batch(keys, fresh);
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 /// Bloom filters of every layout.

@@ -130,7 +130,7 @@ impl<T: ?Sized, const WORDS: usize> ArrayBlockedBloomFilter<T, WORDS> {
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let (hasher, storage) = (Portable::seeded(0), Own(Aligned([0; WORDS])));
         let shape = Shape::for_array::<WORDS>(capacity, err_rate);
-        Self { shape, hasher, layout: Lines::open(), storage, keys: PhantomData }
+        Self { shape, hasher, layout: Lines::open(&shape), storage, keys: PhantomData }
     }
 }
 
@@ -164,7 +164,7 @@ impl<T: ?Sized, const WORDS: usize> AtomicArrayBlockedBloomFilter<T, WORDS> {
         Self {
             shape,
             hasher: Portable::seeded(0),
-            layout: Lines::open(),
+            layout: Lines::open(&shape),
             storage,
             keys: PhantomData,
         }

@@ -190,7 +190,11 @@ impl<T: ?Sized, H, S: Allocate, K: Kernels> Bloom<T, H, S, K> {
 
 impl<T: ?Sized, H, S: Allocate, L: Layout> Bloom<T, H, S, L> {
     /// The one place where filters are made.
-    pub(crate) fn of_layout(shape: L::Shape, hasher: H, layout: L) -> Result<Self, InvalidShape> {
+    pub(crate) fn of_layout(
+        shape: L::Shape,
+        hasher: H,
+        mut layout: L,
+    ) -> Result<Self, InvalidShape> {
         layout.admit(&shape)?;
         let storage = S::zeroed(shape.words())?;
         Ok(Self { shape, hasher, layout, storage, keys: PhantomData })

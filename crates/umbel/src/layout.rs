@@ -25,12 +25,12 @@ pub trait Layout: 'static {
     /// The plan of such a filter.
     type Shape: Plan;
 
-    /// Whether filters of this shape can be made.
+    /// Gets ready for a filter of this shape, if one can be made.
     ///
     /// # Errors
     ///
     /// What is wrong with the shape.
-    fn admit(&self, shape: &Self::Shape) -> Result<(), InvalidShape>;
+    fn admit(&mut self, shape: &Self::Shape) -> Result<(), InvalidShape>;
 
     /// A value that tells layouts apart: if two have the same one, keys have the same bits.
     fn tag(&self) -> u64;

@@ -23,7 +23,7 @@ mod portable;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86;
 
-pub(crate) use lanes::{LANES, Lanes, MAX_LANES, SPLIT_SALTS, split};
+pub(crate) use lanes::{Lanes, MAX_LANES, Places, SPLIT_SALTS, split};
 pub(crate) use portable::{Portable, for_each_of_block};
 
 use crate::parts::bits::Word;
@@ -107,20 +107,17 @@ pub fn force(path: Option<Path>) -> Result<(), Unavailable> {
 pub(crate) struct Choice {
     /// There are vectors: of AVX2 or of Advanced SIMD.
     vectors: bool,
-    /// There are those of AVX-512 as well.
-    wide: bool,
     /// Not made yet: for filters that the compiler makes, which cannot ask the processor.
     open: bool,
 }
 
 impl Choice {
     /// The choice of a filter that the compiler makes: ask every time.
-    pub(crate) const OPEN: Self = Self { vectors: false, wide: false, open: true };
+    pub(crate) const OPEN: Self = Self { vectors: false, open: true };
 
     /// The choice of a filter that is made now.
     pub(crate) fn now() -> Self {
-        let path = path();
-        Self { vectors: path != Path::Portable, wide: path == Path::Avx512, open: false }
+        Self { vectors: path() != Path::Portable, open: false }
     }
 
     /// The choice now, if it was open and there is a better path than the portable one.
@@ -195,100 +192,68 @@ pub(crate) fn dispatch(choice: Choice, job: impl Job) {
     by_path!(choice, on_avx2, on_neon, on_any, (job))
 }
 
-/// Whether all probes of a key in one line are set, on the path of a filter.
-///
-/// # Panics
-///
-/// If there are no lines.
-#[inline(always)]
-#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn one_line_has<W: Word>(
-    choice: Choice,
-    lines: &[Line<W>],
-    digest: u64,
-    lanes: &[Lanes; 2],
-) -> bool {
-    assert!(!lines.is_empty());
-    let Some(lines) = W::plain(lines) else { return portable::one_line_has(lines, digest, lanes) };
-    by_path!(
-        choice,
-        one_line_has_avx2,
-        one_line_has_neon,
-        one_plain_line_has,
-        (lines, digest, lanes)
-    )
+/// How a filter looks up one key and inserts one: functions for its path and its number of lines, so
+/// that a call has nothing left to decide.
+#[derive(Clone, Copy)]
+#[allow(unsafe_code, reason = "functions that need what only some processors have")]
+pub(crate) struct Calls {
+    has: unsafe fn(&[Line<u64>], u64, &Places) -> bool,
+    set: unsafe fn(&mut [Line<u64>], u64, &Places) -> bool,
 }
 
-/// Whether all probes of a key in two lines are set, on the path of a filter.
-///
-/// # Panics
-///
-/// If there are no lines.
-#[inline(always)]
-#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn two_lines_have<W: Word>(
-    choice: Choice,
-    lines: &[Line<W>],
-    digest: u64,
-    lanes: &[Lanes; 2],
-) -> bool {
-    assert!(!lines.is_empty());
-    let Some(lines) = W::plain(lines) else {
-        return portable::two_lines_have(lines, digest, lanes);
-    };
-    by_path!(
-        choice,
-        two_lines_have_avx2,
-        two_lines_have_neon,
-        two_plain_lines_have,
-        (lines, digest, lanes)
-    )
-}
+impl Calls {
+    /// For filters that the compiler makes: they ask every time.
+    pub(crate) const OPEN: Self = Self { has: portable::has_key_open, set: portable::set_key_open };
 
-/// Sets all probes of a key in one line, on the path of a filter; whether one of them was not set
-/// before.
-///
-/// # Panics
-///
-/// If there are no lines.
-#[inline(always)]
-#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn one_line_set(
-    choice: Choice,
-    lines: &mut [Line<u64>],
-    digest: u64,
-    lanes: &[Lanes; 2],
-) -> bool {
-    assert!(!lines.is_empty());
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if choice.wide {
-        // SAFETY: a path that is not available is never chosen.
-        return unsafe { x86::one_line_set_avx512(lines, digest, lanes) };
+    /// For keys in two lines, or in one.
+    pub(crate) fn now(two: bool) -> Self {
+        let portable = Self { has: portable::has_key, set: portable::set_key };
+        match path() {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Path::Avx2 => x86::calls(two, false),
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Path::Avx512 => x86::calls(two, true),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
+            Path::Neon => neon::calls(two),
+            _ => portable,
+        }
     }
-    by_path!(choice, one_line_set_avx2, one_line_set_neon, one_line_set, (lines, digest, lanes))
+
+    /// Whether all probes of a key are set in its line or lines.
+    ///
+    /// # Panics
+    ///
+    /// If there are no lines.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "functions that need what only some processors have")]
+    pub(crate) fn has<W: Word>(&self, lines: &[Line<W>], digest: u64, places: &Places) -> bool {
+        assert!(!lines.is_empty());
+        match W::plain(lines) {
+            // SAFETY: there are lines, and functions of a path that is not available are never
+            // chosen.
+            Some(lines) => unsafe { (self.has)(lines, digest, places) },
+            None => has_key(Portable, lines, digest, places),
+        }
+    }
+
+    /// Sets all probes of a key in its line or lines; whether one of them was not set before.
+    ///
+    /// # Panics
+    ///
+    /// If there are no lines.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "functions that need what only some processors have")]
+    pub(crate) fn set(&self, lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
+        assert!(!lines.is_empty());
+        // SAFETY: there are lines, and functions of a path that is not available are never chosen.
+        unsafe { (self.set)(lines, digest, places) }
+    }
 }
 
-/// Sets all probes of a key in two lines, on the path of a filter; whether one of them was not set
-/// before.
-///
-/// # Panics
-///
-/// If there are no lines.
-#[inline(always)]
-#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
-pub(crate) fn two_lines_set(
-    choice: Choice,
-    lines: &mut [Line<u64>],
-    digest: u64,
-    lanes: &[Lanes; 2],
-) -> bool {
-    assert!(!lines.is_empty());
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if choice.wide {
-        // SAFETY: a path that is not available is never chosen.
-        return unsafe { x86::two_lines_set_avx512(lines, digest, lanes) };
+impl fmt::Debug for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Calls")
     }
-    by_path!(choice, two_lines_set_avx2, two_lines_set_neon, two_lines_set, (lines, digest, lanes))
 }
 
 /// [`Isa::block_has`] on the path of a filter.
@@ -313,6 +278,27 @@ pub(crate) const fn line_number(digest: u64, line: usize, count: usize) -> usize
 #[inline(always)]
 pub(crate) const fn half(digest: u64, line: usize) -> u32 {
     if line == 0 { digest as u32 } else { (digest >> 32) as u32 }
+}
+
+/// As [`Calls::has`], on any path.
+#[inline(always)]
+fn has_key<W: Word>(isa: impl Isa, lines: &[Line<W>], digest: u64, places: &Places) -> bool {
+    let has = |line: usize| {
+        let number = line_number(digest, line, lines.len());
+        isa.line_has(&lines[number], half(digest, line), &places.lanes[line])
+    };
+    // Both lines are on their way before the first one is looked at.
+    if places.two { has(0) & has(1) } else { has(0) }
+}
+
+/// As [`Calls::set`], on any path.
+#[inline(always)]
+fn set_key(isa: impl Isa, lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
+    let mut set = |line: usize| {
+        let number = line_number(digest, line, lines.len());
+        isa.line_set(&mut lines[number], half(digest, line), &places.lanes[line])
+    };
+    if places.two { set(0) | set(1) } else { set(0) }
 }
 
 /// The words as they are, if nobody else can be changing them.

@@ -7,7 +7,7 @@ use crate::layout::ring::{Touch, batch, extend, fetch_and_answer};
 use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
 use crate::parts::prefetch::{prefetch, prefetch_to_write};
-use crate::simd::{self, Choice, Isa, LANES, Lanes, Line, half, line_number};
+use crate::simd::{Calls, Choice, Isa, Lanes, Line, Places, Portable, half, line_number};
 
 /// The layout of a blocked Bloom filter: the bits of a key in one cache line or in two.
 ///
@@ -17,19 +17,22 @@ use crate::simd::{self, Choice, Isa, LANES, Lanes, Line, half, line_number};
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
     choice: Choice,
+    calls: Calls,
+    /// Where the probes of a key are.
+    places: &'static Places,
 }
 
 impl Lines {
-    /// For filters that the compiler makes.
-    pub(super) const fn open() -> Self {
-        Self { choice: Choice::OPEN }
+    /// For a filter of this shape that the compiler makes.
+    pub(super) const fn open(shape: &Shape) -> Self {
+        Self { choice: Choice::OPEN, calls: Calls::OPEN, places: places(shape) }
     }
 }
 
 impl Default for Lines {
     /// On the best path that the processor has: see [`simd`](crate::simd).
     fn default() -> Self {
-        Self { choice: Choice::now() }
+        Self { choice: Choice::now(), calls: Calls::OPEN, places: Places::of(false, 0) }
     }
 }
 
@@ -42,22 +45,21 @@ fn numbers<const N: usize>(digest: Digest, count: usize) -> [usize; N] {
     core::array::from_fn(|line| line_number(digest.bits(), line, count))
 }
 
-/// The lanes of a key's first and second line.
-#[inline(always)]
-fn lanes(shape: &Shape) -> &'static [Lanes; 2] {
-    &LANES[shape.probes_per_line() as usize]
+/// Where the probes of a key are.
+const fn places(shape: &Shape) -> &'static Places {
+    Places::of(shape.lines_per_key() == 2, shape.probes_per_line())
 }
 
 /// Looks keys up in `N` lines each.
 struct LookUp<'a, W, const N: usize> {
     lines: &'a [Line<W>],
-    lanes: &'static [Lanes; 2],
+    places: &'static Places,
 }
 
 impl<'a, W: Word, const N: usize> LookUp<'a, W, N> {
     #[inline(always)]
-    fn new(shape: &Shape, words: &'a [W]) -> Self {
-        Self { lines: words.as_chunks().0, lanes: lanes(shape) }
+    fn new(layout: &Lines, words: &'a [W]) -> Self {
+        Self { lines: words.as_chunks().0, places: layout.places }
     }
 }
 
@@ -73,7 +75,7 @@ impl<W: Word, const N: usize> Touch for LookUp<'_, W, N> {
     fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
         let mut found = true;
         for (line, number) in numbers::<N>(digest, self.lines.len()).into_iter().enumerate() {
-            let (x, lanes) = (half(digest.bits(), line), &self.lanes[line]);
+            let (x, lanes) = (half(digest.bits(), line), &self.places.lanes[line]);
             found &= isa.line_has(&self.lines[number], x, lanes);
         }
         found
@@ -83,13 +85,13 @@ impl<W: Word, const N: usize> Touch for LookUp<'_, W, N> {
 /// Inserts keys into `N` lines each.
 struct Insert<V, const N: usize> {
     words: V,
-    lanes: &'static [Lanes; 2],
+    places: &'static Places,
 }
 
 impl<V: SetBit, const N: usize> Insert<V, N> {
     #[inline(always)]
-    fn new(shape: &Shape, words: V) -> Self {
-        Self { words, lanes: lanes(shape) }
+    fn new(layout: &Lines, words: V) -> Self {
+        Self { words, places: layout.places }
     }
 
     /// The lines of a key, by number.
@@ -98,15 +100,18 @@ impl<V: SetBit, const N: usize> Insert<V, N> {
         numbers(digest, self.words.words().len() / LINE)
     }
 
-    /// Sets the bits that are not set already: a key that is there writes nothing.
+    /// Looks first: a line that has all bits of the key is not written. To ask for each bit on the
+    /// way whether it is set would be a branch that nobody can predict.
     #[inline(always)]
     fn set_shared(&mut self, number: usize, x: u32, lanes: &Lanes) -> bool {
+        let (lines, _) = self.words.words().as_chunks();
+        if Portable.line_has(&lines[number], x, lanes) {
+            return false;
+        }
         let mut fresh = false;
         let mut set = |word: usize, place: u32| {
             let (word, mask) = (number * LINE + word, 1_u64.wrapping_shl(place));
-            if self.words.words()[word].load() & mask == 0 {
-                fresh |= self.words.set_in(word, mask) == 0;
-            }
+            fresh |= self.words.set_in(word, mask) == 0;
         };
         lanes.for_each_in_first(x, &mut set);
         lanes.for_each_in_second(x, set);
@@ -130,7 +135,7 @@ impl<V: SetBit, const N: usize> Touch for Insert<V, N> {
     fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
         let mut fresh = false;
         for (line, number) in self.numbers(digest).into_iter().enumerate() {
-            let (x, lanes) = (half(digest.bits(), line), &self.lanes[line]);
+            let (x, lanes) = (half(digest.bits(), line), &self.places.lanes[line]);
             fresh |= match self.words.plain_mut() {
                 Some(plain) => isa.line_set(&mut plain.as_chunks_mut().0[number], x, lanes),
                 None => self.set_shared(number, x, lanes),
@@ -144,7 +149,9 @@ impl Layout for Lines {
     type Digest = Digest;
     type Shape = Shape;
 
-    fn admit(&self, _: &Shape) -> Result<(), InvalidShape> {
+    fn admit(&mut self, shape: &Shape) -> Result<(), InvalidShape> {
+        self.places = places(shape);
+        self.calls = Calls::now(self.places.two);
         Ok(())
     }
 
@@ -153,71 +160,61 @@ impl Layout for Lines {
     }
 
     #[inline(always)]
-    fn contains<W: Word>(&self, shape: &Shape, words: &[W], digest: Digest) -> bool {
-        let ((lines, _), lanes) = (words.as_chunks(), lanes(shape));
-        if shape.lines_per_key() == 1 {
-            simd::one_line_has(self.choice, lines, digest.bits(), lanes)
-        } else {
-            simd::two_lines_have(self.choice, lines, digest.bits(), lanes)
-        }
+    fn contains<W: Word>(&self, _: &Shape, words: &[W], digest: Digest) -> bool {
+        self.calls.has(words.as_chunks().0, digest.bits(), self.places)
     }
 
     #[inline]
     fn contains_batch<W: Word, A>(
         &self,
-        shape: &Shape,
+        _: &Shape,
         words: &[W],
         keys: &[A],
         digest: impl Fn(&A) -> Digest,
         found: &mut [bool],
     ) {
-        if shape.lines_per_key() == 1 {
-            batch(self.choice, LookUp::<W, 1>::new(shape, words), keys, digest, found);
+        if !self.places.two {
+            batch(self.choice, LookUp::<W, 1>::new(self, words), keys, digest, found);
         } else {
-            batch(self.choice, LookUp::<W, 2>::new(shape, words), keys, digest, found);
+            batch(self.choice, LookUp::<W, 2>::new(self, words), keys, digest, found);
         }
     }
 
     #[inline(always)]
-    fn insert<V: SetBit>(&self, shape: &Shape, mut words: V, digest: Digest) -> bool {
-        let one = shape.lines_per_key() == 1;
+    fn insert<V: SetBit>(&self, _: &Shape, mut words: V, digest: Digest) -> bool {
         if let Some(plain) = words.plain_mut() {
-            let ((lines, _), lanes) = (plain.as_chunks_mut(), lanes(shape));
-            return if one {
-                simd::one_line_set(self.choice, lines, digest.bits(), lanes)
-            } else {
-                simd::two_lines_set(self.choice, lines, digest.bits(), lanes)
-            };
+            let (lines, _) = plain.as_chunks_mut();
+            return self.calls.set(lines, digest.bits(), self.places);
         }
-        if one {
-            fetch_and_answer(Insert::<V, 1>::new(shape, words), digest)
+        if !self.places.two {
+            fetch_and_answer(Insert::<V, 1>::new(self, words), digest)
         } else {
-            fetch_and_answer(Insert::<V, 2>::new(shape, words), digest)
+            fetch_and_answer(Insert::<V, 2>::new(self, words), digest)
         }
     }
 
     #[inline]
     fn insert_batch<V: SetBit, A>(
         &self,
-        shape: &Shape,
+        _: &Shape,
         words: V,
         keys: &[A],
         digest: impl Fn(&A) -> Digest,
         fresh: &mut [bool],
     ) {
-        if shape.lines_per_key() == 1 {
-            batch(self.choice, Insert::<V, 1>::new(shape, words), keys, digest, fresh);
+        if !self.places.two {
+            batch(self.choice, Insert::<V, 1>::new(self, words), keys, digest, fresh);
         } else {
-            batch(self.choice, Insert::<V, 2>::new(shape, words), keys, digest, fresh);
+            batch(self.choice, Insert::<V, 2>::new(self, words), keys, digest, fresh);
         }
     }
 
     #[inline]
-    fn extend<V: SetBit>(&self, shape: &Shape, words: V, digests: impl Iterator<Item = Digest>) {
-        if shape.lines_per_key() == 1 {
-            extend(self.choice, Insert::<V, 1>::new(shape, words), digests);
+    fn extend<V: SetBit>(&self, _: &Shape, words: V, digests: impl Iterator<Item = Digest>) {
+        if !self.places.two {
+            extend(self.choice, Insert::<V, 1>::new(self, words), digests);
         } else {
-            extend(self.choice, Insert::<V, 2>::new(shape, words), digests);
+            extend(self.choice, Insert::<V, 2>::new(self, words), digests);
         }
     }
 

@@ -54,10 +54,35 @@ impl Shape {
     /// If `rate` is not one ([`Rate::new`]), is too small for digests of 64 bits, or the filter
     /// would have more than [`MAX_BITS`].
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
+        let one = Self::for_rate_in_lines(items, rate, 1);
+        let two = Self::for_rate_in_lines(items, rate, 2);
+        match (one, two) {
+            (Ok(one), Ok(two)) => {
+                let worth = one.lines as u128 * 100 > two.lines as u128 * (100 + WORTH);
+                Ok(if worth { two } else { one })
+            }
+            (Err(_), Ok(two)) => Ok(two),
+            (one, _) => one,
+        }
+    }
+
+    /// As [`for_rate`](Self::for_rate) with one line a key, or two, whatever the other would take.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_rate`](Self::for_rate), or if `lines_per_key` is neither 1 nor 2.
+    pub const fn for_rate_in_lines(
+        items: u64,
+        rate: f64,
+        lines_per_key: u32,
+    ) -> Result<Self, InvalidShape> {
         let rate = match Rate::new(rate) {
             Ok(rate) => rate.get(),
             Err(error) => return Err(error),
         };
+        if lines_per_key == 0 || lines_per_key > 2 {
+            return Err(InvalidShape::LinesOutOfRange { lines: lines_per_key, max: 2 });
+        }
         let collisions = digest_collisions(items);
         if collisions > rate / 2.0 {
             return Err(InvalidShape::RateTooSmall { rate, min: 2.0 * collisions });
@@ -68,15 +93,9 @@ impl Shape {
             let bits = ceil(least).saturating_mul(LINE);
             return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
         }
-        let one = Self::smallest(items, rate, 1, ceil(least));
-        let two = Self::smallest(items, rate, 2, ceil(least));
-        match (one, two) {
-            (Some(one), Some(two)) => {
-                let worth = one.lines as u128 * 100 > two.lines as u128 * (100 + WORTH);
-                Ok(if worth { two } else { one })
-            }
-            (Some(shape), None) | (None, Some(shape)) => Ok(shape),
-            (None, None) => Err(InvalidShape::TooLarge { bits: u64::MAX, max: MAX_BITS }),
+        match Self::smallest(items, rate, lines_per_key, ceil(least)) {
+            Some(shape) => Ok(shape),
+            None => Err(InvalidShape::TooLarge { bits: u64::MAX, max: MAX_BITS }),
         }
     }
 

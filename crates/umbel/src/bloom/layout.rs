@@ -13,7 +13,7 @@ impl<K: Kernels> Layout for K {
     type Digest = K::Digest;
     type Shape = Shape;
 
-    fn admit(&self, shape: &Shape) -> Result<(), InvalidShape> {
+    fn admit(&mut self, shape: &Shape) -> Result<(), InvalidShape> {
         self.accept(shape)
     }
 

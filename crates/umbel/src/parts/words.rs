@@ -2,7 +2,8 @@
 //!
 //! An allocator asked for that alignment gives up the untouched pages: it writes the zeros itself.
 //! So a few words more are asked for, and the first ones left alone. Nothing but speed depends on
-//! where the words begin.
+//! where the words begin. An island of `unsafe`: the words are inside their memory from the start, and
+//! that is not checked again at every look-up.
 
 use super::alloc_zeroed::{Zeroable, alloc_zeroed_words};
 use super::bits::{AtomicU64, Word};
@@ -52,15 +53,22 @@ impl Words<u64> {
 
 impl<W> AsRef<[W]> for Words<W> {
     #[inline(always)]
+    #[allow(unsafe_code, reason = "a check at every look-up of what never changes")]
     fn as_ref(&self) -> &[W] {
-        &self.memory[self.start..][..self.len]
+        debug_assert!(self.start + self.len <= self.memory.len());
+        // SAFETY: whoever made this value put `len` words from `start` on into the memory, and
+        // nothing changes either number or exchanges the memory.
+        unsafe { self.memory.get_unchecked(self.start..self.start + self.len) }
     }
 }
 
 impl<W> AsMut<[W]> for Words<W> {
     #[inline(always)]
+    #[allow(unsafe_code, reason = "a check at every look-up of what never changes")]
     fn as_mut(&mut self) -> &mut [W] {
-        &mut self.memory[self.start..][..self.len]
+        debug_assert!(self.start + self.len <= self.memory.len());
+        // SAFETY: as in `as_ref`.
+        unsafe { self.memory.get_unchecked_mut(self.start..self.start + self.len) }
     }
 }
 

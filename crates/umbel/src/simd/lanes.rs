@@ -64,11 +64,26 @@ pub(crate) struct Lanes {
     pub(super) steps: u32,
 }
 
-/// The lanes of a key's first and second line, for each number of probes in a line.
-///
+/// Where all probes of a key are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places {
+    /// Whether a key is in two lines.
+    pub(crate) two: bool,
+    /// The lanes of its first and of its second line.
+    pub(crate) lanes: [Lanes; 2],
+}
+
+impl Places {
+    /// For a key in two lines or in one, with so many probes in each, at most eight.
+    #[inline(always)]
+    pub(crate) const fn of(two: bool, probes: u32) -> &'static Self {
+        &PLACES[two as usize][probes as usize % PLACES[0].len()]
+    }
+}
+
 /// An odd probe is in the first half of the first line and in the second half of the second line:
 /// were it in the same half of both, one half of all bits would fill up faster than the other.
-pub(crate) static LANES: [[Lanes; 2]; MAX_LANES as usize + 1] = {
+static PLACES: [[Places; 16]; 2] = {
     let none = Lanes {
         salts: [0; 8],
         on: [0; 8],
@@ -78,25 +93,24 @@ pub(crate) static LANES: [[Lanes; 2]; MAX_LANES as usize + 1] = {
         second: 0,
         steps: 0,
     };
-    let mut all = [[none; 2]; MAX_LANES as usize + 1];
-    let mut probes = 0;
-    while probes <= MAX_LANES {
-        let mut line = 0;
-        while line < 2 {
-            let lanes = &mut all[probes as usize][line];
-            lanes.salts = SALTS[line];
-            (lanes.first, lanes.second) = split(line, probes);
-            lanes.steps = probes.div_ceil(2);
-            let mut lane = 0;
-            while lane < 8 {
-                let on = lane % 4 < if lane < 4 { lanes.first } else { lanes.second };
-                lanes.on[lane as usize] = on as u32;
-                lanes.off[lane as usize] = if on { 0 } else { 1 << 10 };
-                lane += 1;
-            }
-            line += 1;
+    let one = Places { two: false, lanes: [none; 2] };
+    let two = Places { two: true, lanes: [none; 2] };
+    let mut all = [[one; 16], [two; 16]];
+    let mut number = 0;
+    while number < 2 * 2 * (MAX_LANES + 1) {
+        let (two, line, probes) = (number as usize % 2, number as usize / 2 % 2, number / 4);
+        let lanes = &mut all[two][probes as usize].lanes[line];
+        lanes.salts = SALTS[line];
+        (lanes.first, lanes.second) = split(line, probes);
+        lanes.steps = probes.div_ceil(2);
+        let mut lane = 0;
+        while lane < 8 {
+            let on = lane % 4 < if lane < 4 { lanes.first } else { lanes.second };
+            lanes.on[lane as usize] = on as u32;
+            lanes.off[lane as usize] = if on { 0 } else { 1 << 10 };
+            lane += 1;
         }
-        probes += 1;
+        number += 1;
     }
     all
 };

@@ -1,7 +1,7 @@
 //! Advanced SIMD on aarch64, where every processor has it.
 
 use super::portable::Portable;
-use super::{Block, Isa, Job, Lanes, Line, SPLIT_SALTS, half, line_number, plain};
+use super::{Block, Calls, Isa, Job, Lanes, Line, Places, SPLIT_SALTS, half, line_number, plain};
 use crate::parts::bits::Word;
 use core::arch::aarch64::*;
 
@@ -22,28 +22,36 @@ pub(super) fn on_neon(job: impl Job) {
     job.run(Neon(()));
 }
 
-#[target_feature(enable = "neon")]
-pub(super) fn one_line_has_neon(lines: &[Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
-    line_has(&lines[line_number(digest, 0, lines.len())], half(digest, 0), &lanes[0])
+/// What a processor with Advanced SIMD calls for keys in two lines or in one.
+pub(super) fn calls(two: bool) -> Calls {
+    if two {
+        Calls { has: has_key_twice, set: set_key_twice }
+    } else {
+        Calls { has: has_key, set: set_key }
+    }
 }
 
 #[target_feature(enable = "neon")]
-pub(super) fn two_lines_have_neon(lines: &[Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
-    one_line_has_neon(lines, digest, lanes)
-        & line_has(&lines[line_number(digest, 1, lines.len())], half(digest, 1), &lanes[1])
+fn has_key(lines: &[Line<u64>], digest: u64, places: &Places) -> bool {
+    line_has(&lines[line_number(digest, 0, lines.len())], half(digest, 0), &places.lanes[0])
 }
 
 #[target_feature(enable = "neon")]
-pub(super) fn one_line_set_neon(lines: &mut [Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
+fn has_key_twice(lines: &[Line<u64>], digest: u64, places: &Places) -> bool {
+    has_key(lines, digest, places)
+        & line_has(&lines[line_number(digest, 1, lines.len())], half(digest, 1), &places.lanes[1])
+}
+
+#[target_feature(enable = "neon")]
+fn set_key(lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
     let number = line_number(digest, 0, lines.len());
-    line_set(&mut lines[number], half(digest, 0), &lanes[0])
+    line_set(&mut lines[number], half(digest, 0), &places.lanes[0])
 }
 
 #[target_feature(enable = "neon")]
-pub(super) fn two_lines_set_neon(lines: &mut [Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
+fn set_key_twice(lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
     let number = line_number(digest, 1, lines.len());
-    one_line_set_neon(lines, digest, lanes)
-        | line_set(&mut lines[number], half(digest, 1), &lanes[1])
+    set_key(lines, digest, places) | line_set(&mut lines[number], half(digest, 1), &places.lanes[1])
 }
 
 #[target_feature(enable = "neon")]

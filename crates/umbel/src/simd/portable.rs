@@ -1,6 +1,6 @@
 //! The path of every processor: safe code, and the definition of what the others do.
 
-use super::{Block, Choice, Isa, Job, Lanes, Line, SPLIT_SALTS, dispatch, half, line_number};
+use super::{Block, Calls, Choice, Isa, Job, Lanes, Line, Places, SPLIT_SALTS, dispatch};
 use crate::parts::bits::Word;
 
 /// The token of the portable path. Everybody may have one.
@@ -117,80 +117,20 @@ pub(super) fn on_any(job: impl Job, choice: Choice) {
     }
 }
 
-/// [`Isa::line_has`] for a key's first (0) or second (1) line.
-#[inline(always)]
-fn key_has<W: Word>(lines: &[Line<W>], line: usize, digest: u64, lanes: &[Lanes; 2]) -> bool {
-    let number = line_number(digest, line, lines.len());
-    Portable.line_has(&lines[number], half(digest, line), &lanes[line])
+pub(super) fn has_key(lines: &[Line<u64>], digest: u64, places: &Places) -> bool {
+    super::has_key(Portable, lines, digest, places)
 }
 
-/// [`Isa::line_set`] for a key's first (0) or second (1) line.
-#[inline(always)]
-fn key_set(lines: &mut [Line<u64>], line: usize, digest: u64, lanes: &[Lanes; 2]) -> bool {
-    let number = line_number(digest, line, lines.len());
-    Portable.line_set(&mut lines[number], half(digest, line), &lanes[line])
+pub(super) fn set_key(lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
+    super::set_key(Portable, lines, digest, places)
 }
 
-#[inline(always)]
-pub(super) fn one_line_has<W: Word>(lines: &[Line<W>], digest: u64, lanes: &[Lanes; 2]) -> bool {
-    key_has(lines, 0, digest, lanes)
+pub(super) fn has_key_open(lines: &[Line<u64>], digest: u64, places: &Places) -> bool {
+    Calls::now(places.two).has(lines, digest, places)
 }
 
-#[inline(always)]
-pub(super) fn two_lines_have<W: Word>(lines: &[Line<W>], digest: u64, lanes: &[Lanes; 2]) -> bool {
-    key_has(lines, 0, digest, lanes) && key_has(lines, 1, digest, lanes)
-}
-
-#[inline(never)]
-pub(super) fn one_plain_line_has(
-    lines: &[Line<u64>],
-    digest: u64,
-    lanes: &[Lanes; 2],
-    choice: Choice,
-) -> bool {
-    match choice.made() {
-        Some(choice) => super::one_line_has(choice, lines, digest, lanes),
-        None => one_line_has(lines, digest, lanes),
-    }
-}
-
-#[inline(never)]
-pub(super) fn two_plain_lines_have(
-    lines: &[Line<u64>],
-    digest: u64,
-    lanes: &[Lanes; 2],
-    choice: Choice,
-) -> bool {
-    match choice.made() {
-        Some(choice) => super::two_lines_have(choice, lines, digest, lanes),
-        None => two_lines_have(lines, digest, lanes),
-    }
-}
-
-#[inline(never)]
-pub(super) fn one_line_set(
-    lines: &mut [Line<u64>],
-    digest: u64,
-    lanes: &[Lanes; 2],
-    choice: Choice,
-) -> bool {
-    match choice.made() {
-        Some(choice) => super::one_line_set(choice, lines, digest, lanes),
-        None => key_set(lines, 0, digest, lanes),
-    }
-}
-
-#[inline(never)]
-pub(super) fn two_lines_set(
-    lines: &mut [Line<u64>],
-    digest: u64,
-    lanes: &[Lanes; 2],
-    choice: Choice,
-) -> bool {
-    match choice.made() {
-        Some(choice) => super::two_lines_set(choice, lines, digest, lanes),
-        None => key_set(lines, 0, digest, lanes) | key_set(lines, 1, digest, lanes),
-    }
+pub(super) fn set_key_open(lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
+    Calls::now(places.two).set(lines, digest, places)
 }
 
 #[inline(never)]

@@ -1,7 +1,7 @@
 //! AVX2 on x86-64, and AVX-512 for setting bits.
 
 use super::portable::Portable;
-use super::{Block, Isa, Job, Lanes, Line, SPLIT_SALTS, half, line_number, plain};
+use super::{Block, Calls, Isa, Job, Lanes, Line, Places, SPLIT_SALTS, half, line_number, plain};
 use crate::parts::bits::Word;
 use core::arch::x86_64::*;
 
@@ -15,7 +15,7 @@ pub(super) fn has_avx2() -> bool {
     return cfg!(all(target_feature = "avx2", target_feature = "bmi1", target_feature = "bmi2"));
 }
 
-/// Whether the processor has what [`one_line_set_avx512`] needs beyond that.
+/// Whether the processor has what [`set_key_wide`] needs beyond that.
 pub(super) fn has_avx512() -> bool {
     #[cfg(feature = "std")]
     return std::arch::is_x86_feature_detected!("avx512f")
@@ -33,14 +33,14 @@ pub(super) fn on_avx2(job: impl Job) {
     job.run(Avx2(()));
 }
 
-/// The first (0) or second (1) line of a key. There must be lines.
+/// The number of a key's first (0) or second (1) line is that of a line, as long as there are any.
 #[inline(always)]
 #[allow(unsafe_code, reason = "a line that is there by its arithmetic")]
 fn line_of(lines: &[Line<u64>], line: usize, digest: u64) -> &Line<u64> {
     let number = line_number(digest, line, lines.len());
     debug_assert!(number < lines.len());
     // SAFETY: the upper half of a product with a number below 2^64 is below the other factor, here
-    // the number of lines; whoever takes this path has made sure that there are any.
+    // the number of lines; whoever comes here has made sure that there are any.
     unsafe { lines.get_unchecked(number) }
 }
 
@@ -54,45 +54,48 @@ fn line_of_mut(lines: &mut [Line<u64>], line: usize, digest: u64) -> &mut Line<u
     unsafe { lines.get_unchecked_mut(number) }
 }
 
-#[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn one_line_has_avx2(lines: &[Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
-    line_has(line_of(lines, 0, digest), half(digest, 0), &lanes[0])
+/// What a processor with AVX2 calls for keys in two lines or in one; if it has AVX-512, too, for
+/// inserts.
+pub(super) fn calls(two: bool, wide: bool) -> Calls {
+    match (two, wide) {
+        (false, false) => Calls { has: has_key, set: set_key },
+        (false, true) => Calls { has: has_key, set: set_key_wide },
+        (true, false) => Calls { has: has_key_twice, set: set_key_twice },
+        (true, true) => Calls { has: has_key_twice, set: set_key_twice_wide },
+    }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn two_lines_have_avx2(lines: &[Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
-    line_has(line_of(lines, 0, digest), half(digest, 0), &lanes[0])
-        & line_has(line_of(lines, 1, digest), half(digest, 1), &lanes[1])
+fn has_key(lines: &[Line<u64>], digest: u64, places: &Places) -> bool {
+    line_has(line_of(lines, 0, digest), half(digest, 0), &places.lanes[0])
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn one_line_set_avx2(lines: &mut [Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
-    line_set(line_of_mut(lines, 0, digest), half(digest, 0), &lanes[0])
+fn has_key_twice(lines: &[Line<u64>], digest: u64, places: &Places) -> bool {
+    line_has(line_of(lines, 0, digest), half(digest, 0), &places.lanes[0])
+        & line_has(line_of(lines, 1, digest), half(digest, 1), &places.lanes[1])
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn two_lines_set_avx2(lines: &mut [Line<u64>], digest: u64, lanes: &[Lanes; 2]) -> bool {
-    line_set(line_of_mut(lines, 0, digest), half(digest, 0), &lanes[0])
-        | line_set(line_of_mut(lines, 1, digest), half(digest, 1), &lanes[1])
+fn set_key(lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
+    line_set(line_of_mut(lines, 0, digest), half(digest, 0), &places.lanes[0])
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn set_key_twice(lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
+    line_set(line_of_mut(lines, 0, digest), half(digest, 0), &places.lanes[0])
+        | line_set(line_of_mut(lines, 1, digest), half(digest, 1), &places.lanes[1])
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512vl")]
-pub(super) fn one_line_set_avx512(
-    lines: &mut [Line<u64>],
-    digest: u64,
-    lanes: &[Lanes; 2],
-) -> bool {
-    line_set_wide(line_of_mut(lines, 0, digest), half(digest, 0), &lanes[0])
+fn set_key_wide(lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
+    line_set_wide(line_of_mut(lines, 0, digest), half(digest, 0), &places.lanes[0])
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512vl")]
-pub(super) fn two_lines_set_avx512(
-    lines: &mut [Line<u64>],
-    digest: u64,
-    lanes: &[Lanes; 2],
-) -> bool {
-    line_set_wide(line_of_mut(lines, 0, digest), half(digest, 0), &lanes[0])
-        | line_set_wide(line_of_mut(lines, 1, digest), half(digest, 1), &lanes[1])
+fn set_key_twice_wide(lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
+    line_set_wide(line_of_mut(lines, 0, digest), half(digest, 0), &places.lanes[0])
+        | line_set_wide(line_of_mut(lines, 1, digest), half(digest, 1), &places.lanes[1])
 }
 
 #[target_feature(enable = "avx2")]

@@ -70,15 +70,16 @@ impl<V: SetBit> Insert<V> {
         number(digest, self.words.words().len() / BLOCK)
     }
 
-    /// Sets the bits that are not set already: a key that is there writes nothing.
+    /// Looks first: a block that has all bits of the key is not written.
     #[inline(always)]
     fn set_shared(&mut self, number: usize, x: u32) -> bool {
+        let (blocks, _) = self.words.words().as_chunks();
+        if Portable.block_has(&blocks[number], x) {
+            return false;
+        }
         let mut fresh = false;
         for_each_of_block(x, |word, mask| {
-            let word = number * BLOCK + word;
-            if self.words.words()[word].load() & mask != mask {
-                fresh |= self.words.set_in(word, mask) != mask;
-            }
+            fresh |= self.words.set_in(number * BLOCK + word, mask) != mask;
         });
         fresh
     }
@@ -118,7 +119,7 @@ impl Layout for Blocks {
     type Digest = Digest;
     type Shape = Shape;
 
-    fn admit(&self, _: &Shape) -> Result<(), InvalidShape> {
+    fn admit(&mut self, _: &Shape) -> Result<(), InvalidShape> {
         Ok(())
     }
 
