@@ -13,8 +13,9 @@
 //! | you need | type | bits per key at 1 % |
 //! |---|---|---|
 //! | a set that only grows, filters that unite | [`BloomFilter`] | 9.6 |
+//! | the same, as fast as memory allows | [`BlockedBloomFilter`] | 9.9 |
 //! | the same without an allocator, sized by the compiler | [`ArrayBloomFilter`] | 9.6 |
-//! | the same, filled by many threads at once | [`AtomicBloomFilter`] | 9.6 |
+//! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //!
 //! # Reading order
@@ -23,10 +24,12 @@
 //!
 //! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
-//! 3. [`bloom`], [`atomic`], [`split`]: the families, each with its own picture, costs and limits.
+//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`]: the families, each with its own picture, costs
+//!    and limits; [`layout`] is what they differ in.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
-//! 6. [`storage`]: where the words live. [`format`]: filters as bytes. [`error`]: every way to fail.
+//! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
+//!    bytes. [`error`]: every way to fail.
 //!
 //! # Features
 //!

@@ -1,5 +1,7 @@
 //! All integration tests, in one binary.
 
+/// What the guide to choosing says of space.
+mod choosing;
 /// Bytes that must never change: digests, positions, whole filters.
 mod golden;
 /// Parameters and keys meant to break a filter.
