@@ -126,6 +126,42 @@ pub trait Plan: Copy + fmt::Debug + 'static {
     }
 }
 
+/// Makes a plan of a shape: every one has these as methods of its own, which work at compile time.
+macro_rules! plan {
+    ($shape:ty, $name:literal $(, $more:item)?) => {
+        impl $crate::layout::Plan for $shape {
+            const NAME: &'static str = $name;
+
+            fn for_rate(items: u64, rate: f64) -> Result<Self, $crate::InvalidShape> {
+                Self::for_rate(items, rate)
+            }
+
+            fn items(&self) -> u64 {
+                self.items()
+            }
+
+            fn bits(&self) -> u64 {
+                self.bits()
+            }
+
+            fn probes(&self) -> u32 {
+                self.probes()
+            }
+
+            fn words(&self) -> u64 {
+                self.words()
+            }
+
+            fn estimate_items(&self, set: u64) -> u64 {
+                self.estimate_items(set)
+            }
+
+            $($more)?
+        }
+    };
+}
+pub(crate) use plan;
+
 /// A layout whose filters have a form in bytes.
 pub trait StoredLayout: Layout + Default {
     /// The number of the family in a header.

@@ -146,17 +146,35 @@ impl core::error::Error for Unavailable {}
 ///
 /// Words that other threads may be changing are always taken one by one, whatever the path.
 pub(crate) trait Isa: Copy {
-    /// Whether all probes of `x` are set in a line.
-    fn line_has<W: Word>(self, line: &Line<W>, x: u32, lanes: &Lanes) -> bool;
+    /// As [`line_has`](Self::line_has), for words that nobody else can be changing.
+    fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool;
+
+    /// As [`block_has`](Self::block_has), for words that nobody else can be changing.
+    fn plain_block_has(self, block: &Block<u64>, x: u32) -> bool;
 
     /// Sets all probes of `x` in a line; whether one of them was not set before.
     fn line_set(self, line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool;
 
-    /// Whether all eight probes of `x` are set in a block.
-    fn block_has<W: Word>(self, block: &Block<W>, x: u32) -> bool;
-
     /// Sets all eight probes of `x` in a block; whether one of them was not set before.
     fn block_set(self, block: &mut Block<u64>, x: u32) -> bool;
+
+    /// Whether all probes of `x` are set in a line.
+    #[inline(always)]
+    fn line_has<W: Word>(self, line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
+        match plain(line) {
+            Some(line) => self.plain_line_has(line, x, lanes),
+            None => portable::line_has(line, x, lanes),
+        }
+    }
+
+    /// Whether all eight probes of `x` are set in a block.
+    #[inline(always)]
+    fn block_has<W: Word>(self, block: &Block<W>, x: u32) -> bool {
+        match plain(block) {
+            Some(block) => self.plain_block_has(block, x),
+            None => portable::block_has(block, x),
+        }
+    }
 }
 
 /// Work for many keys, written once for all paths.
@@ -260,8 +278,8 @@ impl fmt::Debug for Calls {
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
 pub(crate) fn block_has<W: Word>(choice: Choice, block: &Block<W>, x: u32) -> bool {
-    let Some(block) = plain(block) else { return Portable.block_has(block, x) };
-    by_path!(choice, block_has_avx2, block_has_neon, block_has, (block, x))
+    let Some(block) = plain(block) else { return portable::block_has(block, x) };
+    by_path!(choice, block_has_avx2, block_has_neon, plain_block_has, (block, x))
 }
 
 /// Makes the second line of a key: 2^64 divided by the square root of 2, odd.

@@ -1,7 +1,7 @@
 //! The plan of a blocked Bloom filter: how many lines, one or two of them a key, how many probes.
 
 use crate::error::{Incompatible, InvalidShape};
-use crate::layout::Plan;
+use crate::layout::plan;
 use crate::parts::math::{ceil, exp, ln, ln_1p, powi};
 use crate::parts::occupancy::{all_full, hit_coefficients};
 use crate::simd::{MAX_LANES, split};
@@ -451,37 +451,13 @@ impl Shape {
     }
 }
 
-impl Plan for Shape {
-    const NAME: &'static str = "BlockedBloomFilter";
-
-    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        Self::for_rate(items, rate)
-    }
-
-    fn items(&self) -> u64 {
-        self.items()
-    }
-
-    fn bits(&self) -> u64 {
-        self.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes()
-    }
-
-    fn words(&self) -> u64 {
-        self.words()
-    }
-
-    fn estimate_items(&self, set: u64) -> u64 {
-        self.estimate_items(set)
-    }
-
+plan!(
+    Shape,
+    "BlockedBloomFilter",
     fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
         if self.lines_per_key == other.lines_per_key { Ok(()) } else { Err(Incompatible::Kernels) }
     }
-}
+);
 
 /// The number of words for `items` items at this rate: the `WORDS` of an
 /// [`ArrayBlockedBloomFilter`](super::ArrayBlockedBloomFilter).

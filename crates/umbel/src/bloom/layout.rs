@@ -6,7 +6,7 @@ use super::shape::Shape;
 use super::table::Table;
 use crate::error::InvalidShape;
 use crate::kernels::{Digits, Kernels};
-use crate::layout::{Layout, Plan, StoredLayout};
+use crate::layout::{Layout, StoredLayout, plan};
 use crate::parts::bits::{self, SetBit, Word};
 
 impl<K: Kernels> Layout for K {
@@ -67,33 +67,7 @@ impl<K: Kernels> Layout for K {
     }
 }
 
-impl Plan for Shape {
-    const NAME: &'static str = "BloomFilter";
-
-    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        Self::for_rate(items, rate)
-    }
-
-    fn items(&self) -> u64 {
-        self.items()
-    }
-
-    fn bits(&self) -> u64 {
-        self.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes()
-    }
-
-    fn words(&self) -> u64 {
-        self.words()
-    }
-
-    fn estimate_items(&self, set: u64) -> u64 {
-        self.estimate_items(set)
-    }
-}
+plan!(Shape, "BloomFilter");
 
 /// Only of the native kernels: foreign ones have no number that a header could name.
 impl StoredLayout for Digits {

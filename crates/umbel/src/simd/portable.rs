@@ -64,17 +64,36 @@ pub(crate) fn for_each_of_block(x: u32, mut each: impl FnMut(usize, u64)) {
     }
 }
 
+/// [`Isa::line_has`], probe by probe.
+#[inline(always)]
+pub(super) fn line_has<W: Word>(line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
+    // Of absent keys, most are found out in the first half, by the first branch.
+    let mut all = 1;
+    lanes.for_each_in_first(x, |word, place| all &= line[word].load().wrapping_shr(place));
+    if all & 1 == 0 {
+        return false;
+    }
+    lanes.for_each_in_second(x, |word, place| all &= line[word].load().wrapping_shr(place));
+    all & 1 == 1
+}
+
+/// [`Isa::block_has`], word by word.
+#[inline(always)]
+pub(super) fn block_has<W: Word>(block: &Block<W>, x: u32) -> bool {
+    let mut missing = 0;
+    for_each_of_block(x, |word, mask| missing |= !block[word].load() & mask);
+    missing == 0
+}
+
 impl Isa for Portable {
     #[inline(always)]
-    fn line_has<W: Word>(self, line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
-        // Of absent keys, most are found out in the first half, by the first branch.
-        let mut all = 1;
-        lanes.for_each_in_first(x, |word, place| all &= line[word].load().wrapping_shr(place));
-        if all & 1 == 0 {
-            return false;
-        }
-        lanes.for_each_in_second(x, |word, place| all &= line[word].load().wrapping_shr(place));
-        all & 1 == 1
+    fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
+        line_has(line, x, lanes)
+    }
+
+    #[inline(always)]
+    fn plain_block_has(self, block: &Block<u64>, x: u32) -> bool {
+        block_has(block, x)
     }
 
     #[inline(always)]
@@ -87,13 +106,6 @@ impl Isa for Portable {
         lanes.for_each_in_first(x, &mut set);
         lanes.for_each_in_second(x, set);
         all & 1 == 0
-    }
-
-    #[inline(always)]
-    fn block_has<W: Word>(self, block: &Block<W>, x: u32) -> bool {
-        let mut missing = 0;
-        for_each_of_block(x, |word, mask| missing |= !block[word].load() & mask);
-        missing == 0
     }
 
     #[inline(always)]
@@ -134,9 +146,9 @@ pub(super) fn set_key_open(lines: &mut [Line<u64>], digest: u64, places: &Places
 }
 
 #[inline(never)]
-pub(super) fn block_has(block: &Block<u64>, x: u32, choice: Choice) -> bool {
+pub(super) fn plain_block_has(block: &Block<u64>, x: u32, choice: Choice) -> bool {
     match choice.made() {
         Some(choice) => super::block_has(choice, block, x),
-        None => Portable.block_has(block, x),
+        None => block_has(block, x),
     }
 }

@@ -1,8 +1,6 @@
 //! AVX2 on x86-64, and AVX-512 for setting bits.
 
-use super::portable::Portable;
-use super::{Block, Calls, Isa, Job, Lanes, Line, Places, SPLIT_SALTS, half, line_number, plain};
-use crate::parts::bits::Word;
+use super::{Block, Calls, Isa, Job, Lanes, Line, Places, SPLIT_SALTS, half, line_number};
 use core::arch::x86_64::*;
 
 /// Whether the processor has what [`on_avx2`] needs.
@@ -262,27 +260,21 @@ fn block_set(block: &mut Block<u64>, x: u32) -> bool {
 #[allow(unsafe_code, reason = "the token is proof that the processor has the instructions")]
 impl Isa for Avx2 {
     #[inline(always)]
-    fn line_has<W: Word>(self, line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
-        match plain(line) {
-            // SAFETY: whoever has the token has asked the processor.
-            Some(line) => unsafe { line_has(line, x, lanes) },
-            None => Portable.line_has(line, x, lanes),
-        }
+    fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
+        // SAFETY: whoever has the token has asked the processor.
+        unsafe { line_has(line, x, lanes) }
+    }
+
+    #[inline(always)]
+    fn plain_block_has(self, block: &Block<u64>, x: u32) -> bool {
+        // SAFETY: whoever has the token has asked the processor.
+        unsafe { block_has(block, x) }
     }
 
     #[inline(always)]
     fn line_set(self, line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
         // SAFETY: whoever has the token has asked the processor.
         unsafe { line_set(line, x, lanes) }
-    }
-
-    #[inline(always)]
-    fn block_has<W: Word>(self, block: &Block<W>, x: u32) -> bool {
-        match plain(block) {
-            // SAFETY: whoever has the token has asked the processor.
-            Some(block) => unsafe { block_has(block, x) },
-            None => Portable.block_has(block, x),
-        }
     }
 
     #[inline(always)]

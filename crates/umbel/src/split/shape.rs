@@ -1,7 +1,7 @@
 //! The plan of a split-block Bloom filter: how many blocks.
 
 use crate::error::InvalidShape;
-use crate::layout::Plan;
+use crate::layout::plan;
 use crate::parts::math::{exp, ln, ln_1p, powi};
 use crate::sizing::{MAX_BITS, Rate, digest_collisions};
 
@@ -297,33 +297,7 @@ impl Shape {
     }
 }
 
-impl Plan for Shape {
-    const NAME: &'static str = "SplitBlockBloomFilter";
-
-    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        Self::for_rate(items, rate)
-    }
-
-    fn items(&self) -> u64 {
-        self.items()
-    }
-
-    fn bits(&self) -> u64 {
-        self.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes()
-    }
-
-    fn words(&self) -> u64 {
-        self.words()
-    }
-
-    fn estimate_items(&self, set: u64) -> u64 {
-        self.estimate_items(set)
-    }
-}
+plan!(Shape, "SplitBlockBloomFilter");
 
 /// The share of an eighth of a block that so many items leave empty, on average.
 const fn left_empty(items: u32) -> f64 {
