@@ -3,10 +3,10 @@
 use super::shape::Shape;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
-use crate::layout::ring::{Touch, batch, extend, fetch_and_answer};
+use crate::layout::ring::{Touch, batch, extend, fetch, fetch_and_answer};
 use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
-use crate::parts::prefetch::{prefetch, prefetch_to_write};
+use crate::parts::prefetch::prefetch_to_write;
 use crate::simd::{Calls, Choice, Isa, Lanes, Line, Places, Portable, half, line_number};
 
 /// The layout of a blocked Bloom filter: the bits of a key in one cache line or in two.
@@ -65,9 +65,14 @@ impl<'a, W: Word, const N: usize> LookUp<'a, W, N> {
 
 impl<W: Word, const N: usize> Touch for LookUp<'_, W, N> {
     #[inline(always)]
-    fn fetch(&self, digest: Digest) {
+    fn bytes(&self) -> usize {
+        size_of_val(self.lines)
+    }
+
+    #[inline(always)]
+    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
         for number in numbers::<N>(digest, self.lines.len()) {
-            prefetch(self.lines, number);
+            fetch::<_, AHEAD>(self.lines, number);
         }
     }
 
@@ -121,12 +126,17 @@ impl<V: SetBit, const N: usize> Insert<V, N> {
 
 impl<V: SetBit, const N: usize> Touch for Insert<V, N> {
     #[inline(always)]
-    fn fetch(&self, digest: Digest) {
+    fn bytes(&self) -> usize {
+        size_of_val(self.words.words())
+    }
+
+    #[inline(always)]
+    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
         for number in self.numbers(digest) {
             if V::SHARED {
                 prefetch_to_write(self.words.words(), number * LINE);
             } else {
-                prefetch(self.words.words(), number * LINE);
+                fetch::<_, AHEAD>(self.words.words(), number * LINE);
             }
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!     key i + 32   digest it, fetch its lines  --.
-//!       ...                                      |  ring of 32
+//!       ...                                      |  ring of 32, or 64
 //!     key i        test its lines, or set bits <-'
 //! ```
 //!
@@ -11,25 +11,40 @@
 //! to keep them. Filters that are in the cache go the same way, which costs look-ups there 4 %.
 
 use crate::hash::Digest;
+use crate::parts::prefetch::{prefetch, prefetch_far};
 use crate::simd::{Choice, Isa, Job, Portable, dispatch};
 
-/// How many keys are under way: more lines than a core can be waiting for.
-const RING: usize = 32;
+/// How many keys are under way, and where their lines go: more than a core can be waiting for in its
+/// first cache, or, from memory that is far away, in its second one, which takes more.
+const NEAR: usize = 32;
+const FAR: usize = 64;
 
-/// What is done with one key. Both methods must be `#[inline(always)]`, so that they are compiled
-/// for the path of the loop.
+/// Memory of more than this many bytes is far away.
+const FAR_BYTES: usize = 4 << 20;
+
+/// What is done with one key. The methods must be `#[inline(always)]`, so that they are compiled for
+/// the path of the loop.
 pub(crate) trait Touch {
-    /// Starts to load the lines of a key.
-    fn fetch(&self, digest: Digest);
+    /// The memory in which all lines are, in bytes.
+    fn bytes(&self) -> usize;
+
+    /// Starts to load the lines of a key, [`NEAR`] or [`FAR`] keys before they are needed.
+    fn fetch<const AHEAD: usize>(&self, digest: Digest);
 
     /// Does the work.
     fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool;
 }
 
+/// Starts to load the line of `slice[index]` so many keys before it is needed.
+#[inline(always)]
+pub(crate) fn fetch<W, const AHEAD: usize>(slice: &[W], index: usize) {
+    if AHEAD == FAR { prefetch_far(slice, index) } else { prefetch(slice, index) }
+}
+
 /// Answers for one key, for which it pays to ask for all its lines first.
 #[inline(always)]
 pub(crate) fn fetch_and_answer(mut touch: impl Touch, digest: Digest) -> bool {
-    touch.fetch(digest);
+    touch.fetch::<NEAR>(digest);
     touch.answer(Portable, digest)
 }
 
@@ -56,28 +71,39 @@ struct Batch<'a, T, A, F> {
 impl<T: Touch, A, F: Fn(&A) -> Digest> Job for Batch<'_, T, A, F> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
+        if self.touch.bytes() > FAR_BYTES {
+            self.go::<I, FAR>(isa)
+        } else {
+            self.go::<I, NEAR>(isa)
+        }
+    }
+}
+
+impl<T: Touch, A, F: Fn(&A) -> Digest> Batch<'_, T, A, F> {
+    #[inline(always)]
+    fn go<I: Isa, const AHEAD: usize>(self, isa: I) {
         let Self { mut touch, keys, digest, answers } = self;
-        let mut ring = [Digest::new(0); RING];
+        let mut ring = [Digest::new(0); AHEAD];
         for (slot, key) in ring.iter_mut().zip(keys) {
             *slot = digest(key);
-            touch.fetch(*slot);
+            touch.fetch::<AHEAD>(*slot);
         }
-        let (chunks, rest) = keys.get(RING..).unwrap_or_default().as_chunks::<RING>();
-        let (answer_chunks, answers) = answers.split_at_mut(chunks.len() * RING);
-        for (keys, answers) in chunks.iter().zip(answer_chunks.as_chunks_mut::<RING>().0) {
-            for number in 0..RING {
+        let (chunks, rest) = keys.get(AHEAD..).unwrap_or_default().as_chunks::<AHEAD>();
+        let (answer_chunks, answers) = answers.split_at_mut(chunks.len() * AHEAD);
+        for (keys, answers) in chunks.iter().zip(answer_chunks.as_chunks_mut::<AHEAD>().0) {
+            for number in 0..AHEAD {
                 answers[number] = touch.answer(isa, ring[number]);
                 ring[number] = digest(&keys[number]);
-                touch.fetch(ring[number]);
+                touch.fetch::<AHEAD>(ring[number]);
             }
         }
         let mut rest = rest.iter();
         for (number, answer) in answers.iter_mut().enumerate() {
-            let slot = &mut ring[number % RING];
+            let slot = &mut ring[number % AHEAD];
             *answer = touch.answer(isa, *slot);
             if let Some(key) = rest.next() {
                 *slot = digest(key);
-                touch.fetch(*slot);
+                touch.fetch::<AHEAD>(*slot);
             }
         }
     }
@@ -97,12 +123,23 @@ struct Extension<T, D> {
 impl<T: Touch, D: Iterator<Item = Digest>> Job for Extension<T, D> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
+        if self.touch.bytes() > FAR_BYTES {
+            self.go::<I, FAR>(isa)
+        } else {
+            self.go::<I, NEAR>(isa)
+        }
+    }
+}
+
+impl<T: Touch, D: Iterator<Item = Digest>> Extension<T, D> {
+    #[inline(always)]
+    fn go<I: Isa, const AHEAD: usize>(self, isa: I) {
         let Self { mut touch, digests } = self;
         let mut digests = digests.fuse();
-        let (mut ring, mut len) = ([Digest::new(0); RING], 0);
+        let (mut ring, mut len) = ([Digest::new(0); AHEAD], 0);
         for (slot, digest) in ring.iter_mut().zip(&mut digests) {
             *slot = digest;
-            touch.fetch(digest);
+            touch.fetch::<AHEAD>(digest);
             len += 1;
         }
         while let Some(digest) = digests.next() {
@@ -111,7 +148,7 @@ impl<T: Touch, D: Iterator<Item = Digest>> Job for Extension<T, D> {
             for (slot, digest) in ring.iter_mut().zip(&mut digests) {
                 touch.answer(isa, *slot);
                 *slot = digest;
-                touch.fetch(digest);
+                touch.fetch::<AHEAD>(digest);
             }
         }
         for &digest in &ring[..len] {

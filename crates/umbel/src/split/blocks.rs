@@ -3,10 +3,10 @@
 use super::shape::Shape;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
-use crate::layout::ring::{Touch, batch, extend, fetch_and_answer};
+use crate::layout::ring::{Touch, batch, extend, fetch, fetch_and_answer};
 use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
-use crate::parts::prefetch::{prefetch, prefetch_to_write};
+use crate::parts::prefetch::prefetch_to_write;
 use crate::simd::{self, Block, Choice, Isa, Portable, for_each_of_block};
 
 /// The layout of a split-block Bloom filter: a bit of a key in each eighth of one block.
@@ -48,8 +48,13 @@ struct LookUp<'a, W> {
 
 impl<W: Word> Touch for LookUp<'_, W> {
     #[inline(always)]
-    fn fetch(&self, digest: Digest) {
-        prefetch(self.blocks, number(digest, self.blocks.len()));
+    fn bytes(&self) -> usize {
+        size_of_val(self.blocks)
+    }
+
+    #[inline(always)]
+    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
+        fetch::<_, AHEAD>(self.blocks, number(digest, self.blocks.len()));
     }
 
     #[inline(always)]
@@ -87,11 +92,16 @@ impl<V: SetBit> Insert<V> {
 
 impl<V: SetBit> Touch for Insert<V> {
     #[inline(always)]
-    fn fetch(&self, digest: Digest) {
+    fn bytes(&self) -> usize {
+        size_of_val(self.words.words())
+    }
+
+    #[inline(always)]
+    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
         if V::SHARED {
             prefetch_to_write(self.words.words(), self.number(digest) * BLOCK);
         } else {
-            prefetch(self.words.words(), self.number(digest) * BLOCK);
+            fetch::<_, AHEAD>(self.words.words(), self.number(digest) * BLOCK);
         }
     }
 
