@@ -1,7 +1,7 @@
 //! Bits in a slice of words, plain or shared between threads. An island of `unsafe`: bits that are
 //! known to be there can be reached without a check, and every such way has a twin with one.
 
-use super::prefetch::{prefetch, prefetch_to_write};
+use super::prefetch::{prefetch, prefetch_far, prefetch_to_write};
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::AtomicU64;
@@ -175,7 +175,7 @@ impl SetBit for &mut [u64] {
 
     #[inline(always)]
     fn fetch(&self, bit: u64) {
-        prefetch(self, word_of(bit));
+        fetch(self, bit);
     }
 }
 
@@ -225,10 +225,17 @@ fn add_shared(word: &AtomicU64, mask: u64) -> u64 {
     word.fetch_or(mask, Relaxed) & mask
 }
 
+/// Words of more bytes than this are far away, so that more of them must be on their way.
+const FAR: usize = 32 << 20;
+
 /// Starts to load the word of a bit.
 #[inline(always)]
 pub(crate) fn fetch<W>(words: &[W], bit: u64) {
-    prefetch(words, word_of(bit));
+    if size_of_val(words) > FAR {
+        prefetch_far(words, word_of(bit));
+    } else {
+        prefetch(words, word_of(bit));
+    }
 }
 
 /// How many bits are set.
