@@ -324,3 +324,49 @@ pub(crate) const fn half(digest: u64, line: usize) -> u32 {
 fn plain<W: Word, const N: usize>(words: &[W; N]) -> Option<&[u64; N]> {
     W::plain(core::slice::from_ref(words)).map(|words| &words[0])
 }
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::*;
+    use crate::{AtomicBlockedBloomFilter, BlockedBloomFilter, SplitBlockBloomFilter};
+    use std::format;
+
+    /// The only test of this binary that forces a path.
+    #[test]
+    fn a_filter_keeps_the_path_that_it_was_made_on() {
+        for path in Path::ALL.into_iter().filter(|path| path.is_available()) {
+            force(Some(path)).unwrap();
+            let filter = BlockedBloomFilter::<u64>::new(10, 0.01);
+            let split = SplitBlockBloomFilter::<u64>::new(10, 0.01);
+            let made = format!("{:?}", Choice(Some(path)));
+            for other in Path::ALL.into_iter().filter(|path| path.is_available()) {
+                force(Some(other)).unwrap();
+                let shared = AtomicBlockedBloomFilter::from(filter.clone());
+                assert!(format!("{:?}", filter.layout).contains(&made));
+                assert!(format!("{:?}", split.layout).contains(&made));
+                assert!(format!("{:?}", filter.clone().layout).contains(&made));
+                assert!(format!("{:?}", shared.snapshot().layout).contains(&made));
+                // What is read anew is made anew.
+                let read = BlockedBloomFilter::<u64>::from_bytes(&filter.to_bytes()).unwrap();
+                assert!(format!("{:?}", read.layout).contains(&format!("{other:?}")));
+            }
+        }
+        force(None).unwrap();
+        assert_eq!(Choice::now(), Choice(Some(path())));
+        // A choice that is open is made when it is needed, and then it is the best one.
+        let best = Some(Choice::now()).filter(|_| path() != Path::Portable);
+        assert_eq!(Choice::OPEN.made(), best);
+        assert_eq!(Choice::now().made(), None);
+    }
+
+    #[test]
+    fn lines_are_numbered_from_0_to_one_below_their_number() {
+        for count in [1, 2, 3, 1_000, 1 << 30] {
+            for (digest, number) in [(0, 0), (u64::MAX, count - 1), (1 << 63, count / 2)] {
+                assert_eq!(line_number(digest, 0, count), number);
+                assert!(line_number(digest, 1, count) < count);
+            }
+        }
+        assert_eq!((half(0x1234_5678_9abc_def0, 0), half(1 << 63, 1)), (0x9abc_def0, 1 << 31));
+    }
+}
