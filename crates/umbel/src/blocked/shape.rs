@@ -661,7 +661,7 @@ mod tests {
                         let expected = steps.same_line(items, lines as f64, counted);
                         let found = shape.rate_in_line(items as u64, probes);
                         // Below, every other visit counts as a first one.
-                        if expected > CANCELLATION || shape.probes_per_line % 2 == 0 {
+                        if expected > CANCELLATION || shape.probes_per_line.is_multiple_of(2) {
                             let digits = if expected > 1e-15 { 1e-6 } else { 1e-5 };
                             assert_close(found, expected, digits, (probes.0, lines, items));
                         }
