@@ -1,11 +1,17 @@
 //! Any history of a filter agrees with an exact set: what is in the set is found, `insert` and
 //! batches agree with single look-ups, and the array and the shared filter have the same bits.
+//! Classic filters, and blocked ones of one line a key and of two.
 #![no_main]
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
-use umbel::{ArrayBloomFilter, AtomicBloomFilter, BloomFilter, words_for};
+use umbel::blocked::{self, Lines};
+use umbel::bloom::{self, Bloom};
+use umbel::kernels::Digits;
+use umbel::layout::StoredLayout;
+use umbel::storage::{Array, Heap, LineArray, Own, SharedHeap};
+use umbel::{Digest, Portable, words_for};
 
 const CAPACITY: u64 = 200;
 const RATE: f64 = 0.01;
@@ -21,37 +27,57 @@ enum Step {
 }
 
 fuzz_target!(|history: Vec<Step>| {
+    let shape = bloom::Shape::for_rate(CAPACITY, RATE).unwrap();
+    follow::<Digits, [u64; WORDS]>(shape, &history, |bytes| {
+        Bloom::<u16, Portable, Array<WORDS>>::from_bytes(bytes).unwrap()
+    });
+    for (lines_per_key, probes) in [(1, 6), (2, 3)] {
+        let shape = blocked::Shape::with(CAPACITY, 4, lines_per_key, probes).unwrap();
+        follow::<Lines, _>(shape, &history, |bytes| {
+            Bloom::<u16, Portable, LineArray<32>, Lines>::from_bytes(bytes).unwrap()
+        });
+    }
+});
+
+fn follow<L, B>(
+    shape: L::Shape,
+    history: &[Step],
+    array: impl Fn(&[u8]) -> Bloom<u16, Portable, Own<B>, L>,
+) where
+    L: StoredLayout<Digest = Digest> + Clone,
+    B: AsRef<[u64]> + AsMut<[u64]>,
+{
+    let empty = || Bloom::<u16, Portable, Heap, L>::with(shape, Portable::default()).unwrap();
+    let (mut heap, mut array) = (empty(), array(&empty().to_bytes()));
+    let mut shared: Bloom<u16, Portable, SharedHeap, L> = empty().into();
     let mut keys = HashSet::new();
-    let mut heap = BloomFilter::<u16>::new(CAPACITY, RATE);
-    let mut array = ArrayBloomFilter::<u16, WORDS>::new(CAPACITY, RATE);
-    let mut shared = AtomicBloomFilter::<u16>::new(CAPACITY, RATE);
     for step in history {
         match step {
             Step::Insert(key) => {
-                let absent = !heap.contains(&key);
-                assert_eq!(heap.insert(&key), absent);
-                assert_eq!(array.insert(&key), absent);
-                assert_eq!(shared.insert(&key), absent);
-                assert!(!absent || !keys.contains(&key));
-                keys.insert(key);
+                let absent = !heap.contains(key);
+                assert_eq!(heap.insert(key), absent);
+                assert_eq!(array.insert(key), absent);
+                assert_eq!(shared.insert(key), absent);
+                assert!(!absent || !keys.contains(key));
+                keys.insert(*key);
             }
             Step::Batch(batch) => {
                 let mut fresh = [vec![false; batch.len()], vec![false; batch.len()]];
-                heap.insert_batch(&batch, &mut fresh[0]);
-                shared.insert_batch(&batch, &mut fresh[1]);
-                array.extend(&batch);
+                heap.insert_batch(batch, &mut fresh[0]);
+                shared.insert_batch(batch, &mut fresh[1]);
+                array.extend(batch);
                 assert_eq!(fresh[0], fresh[1]);
                 keys.extend(batch);
             }
             Step::Union(others) => {
-                let mut other = BloomFilter::<u16>::new(CAPACITY, RATE);
-                other.extend(&others);
+                let mut other = empty();
+                other.extend(others);
                 heap.union_with(&other).unwrap();
                 shared.union_with(&other.into()).unwrap();
-                array.extend(&others);
+                array.extend(others);
                 keys.extend(others);
             }
-            Step::Reload => heap = BloomFilter::from_bytes(&heap.to_bytes()).unwrap(),
+            Step::Reload => heap = Bloom::from_bytes(&heap.to_bytes()).unwrap(),
             Step::Clear => {
                 heap.clear();
                 array.clear();
@@ -63,4 +89,4 @@ fuzz_target!(|history: Vec<Step>| {
         assert!(shared.snapshot() == heap);
         assert!(keys.iter().all(|key| heap.contains(key) && shared.contains(key)));
     }
-});
+}

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run --release --example rates -- sizes      every size and rate the tests promise
+//! cargo run --release --example rates -- blocked    the same, of the blocked filter
 //! cargo run --release --example rates -- kernels    native positions against double hashing
 //! cargo run --release --example rates -- hashers    the named hashes, on keys that trip weak ones
 //! ```
@@ -16,7 +17,7 @@ mod subjects;
 
 use independent::{Independent, ManyHashes};
 use std::hash::BuildHasherDefault;
-use subjects::{Identity, Plain};
+use subjects::{Blocked, Identity, Plain};
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::DoubleHashing;
 use umbel::{Keyed, Portable, Std};
@@ -26,17 +27,18 @@ const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1.0 / 65_536.0];
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
-        Some("sizes") => sizes(),
+        Some("sizes") => sizes::<Plain>(),
+        Some("blocked") => sizes::<Blocked>(),
         Some("kernels") => kernels(),
         Some("hashers") => hashers(),
         _ => {
-            eprintln!("usage: rates sizes|kernels|hashers");
+            eprintln!("usage: rates sizes|blocked|kernels|hashers");
             std::process::exit(2);
         }
     }
 }
 
-fn sizes() {
+fn sizes<S: Subject>() {
     for pattern in Pattern::ALL {
         println!(
             "{pattern:?}\n{:>10} {:>18} {:>18} {:>18} {:>18}",
@@ -46,7 +48,7 @@ fn sizes() {
             print!("{items:>10}");
             for rate in RATES {
                 let queries = f64::min(20_000.0 / rate, 2e7) as u64;
-                print_cell(measure::<Plain>(items, rate, pattern, queries));
+                print_cell(measure::<S>(items, rate, pattern, queries));
             }
             println!();
         }

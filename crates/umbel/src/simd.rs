@@ -101,29 +101,33 @@ pub fn force(path: Option<Path>) -> Result<(), Unavailable> {
     Ok(())
 }
 
-/// The path of one filter: what is asked at every look-up, asked in the cheapest way. A path that is
-/// not available cannot be chosen.
+/// The path of one filter. A path that is not available cannot be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// There are vectors: of AVX2 or of Advanced SIMD.
-    vectors: bool,
+    path: Path,
     /// Not made yet: for filters that the compiler makes, which cannot ask the processor.
     open: bool,
 }
 
 impl Choice {
     /// The choice of a filter that the compiler makes: ask every time.
-    pub(crate) const OPEN: Self = Self { vectors: false, open: true };
+    pub(crate) const OPEN: Self = Self { path: Path::Portable, open: true };
 
     /// The choice of a filter that is made now.
     pub(crate) fn now() -> Self {
-        Self { vectors: path() != Path::Portable, open: false }
+        Self { path: path(), open: false }
+    }
+
+    /// Whether there are vectors.
+    #[inline(always)]
+    fn vectors(self) -> bool {
+        self.path != Path::Portable
     }
 
     /// The choice now, if it was open and there is a better path than the portable one.
     fn made(self) -> Option<Self> {
         let now = if self.open { Self::now() } else { self };
-        now.vectors.then_some(now)
+        now.vectors().then_some(now)
     }
 }
 
@@ -190,12 +194,12 @@ macro_rules! by_path {
         $choice:ident, $avx2:ident, $neon:ident, $portable:ident, ($($argument:expr),*)
     ) => {{
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if $choice.vectors {
+        if $choice.vectors() {
             // SAFETY: a path that is not available is never chosen.
             return unsafe { x86::$avx2($($argument),*) };
         }
         #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
-        if $choice.vectors {
+        if $choice.vectors() {
             // SAFETY: a path that is not available is never chosen.
             return unsafe { neon::$neon($($argument),*) };
         }
@@ -323,4 +327,51 @@ fn set_key(isa: impl Isa, lines: &mut [Line<u64>], digest: u64, places: &Places)
 #[inline(always)]
 fn plain<W: Word, const N: usize>(words: &[W; N]) -> Option<&[u64; N]> {
     W::plain(core::slice::from_ref(words)).map(|words| &words[0])
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::*;
+    use crate::{AtomicBlockedBloomFilter, BlockedBloomFilter, SplitBlockBloomFilter};
+    use std::format;
+
+    /// The only test of this binary that forces a path.
+    #[test]
+    fn a_filter_keeps_the_path_that_it_was_made_on() {
+        for path in Path::ALL.into_iter().filter(|path| path.is_available()) {
+            force(Some(path)).unwrap();
+            let filter = BlockedBloomFilter::<u64>::new(10, 0.01);
+            let split = SplitBlockBloomFilter::<u64>::new(10, 0.01);
+            let made = format!("path: {path:?}");
+            for other in Path::ALL.into_iter().filter(|path| path.is_available()) {
+                force(Some(other)).unwrap();
+                let shared = AtomicBlockedBloomFilter::from(filter.clone());
+                assert!(format!("{:?}", filter.layout).contains(&made));
+                assert!(format!("{:?}", split.layout).contains(&made));
+                assert!(format!("{:?}", filter.clone().layout).contains(&made));
+                assert!(format!("{:?}", shared.snapshot().layout).contains(&made));
+                // What is read anew is made anew.
+                let read = BlockedBloomFilter::<u64>::from_bytes(&filter.to_bytes()).unwrap();
+                assert!(format!("{:?}", read.layout).contains(&format!("{other:?}")));
+            }
+        }
+        force(None).unwrap();
+        assert_eq!(Choice::now(), Choice { path: path(), open: false });
+        // A choice that is open is made when it is needed, and then it is the best one.
+        let best = Some(Choice::now()).filter(|_| path() != Path::Portable);
+        assert_eq!(Choice::OPEN.made(), best);
+        let portable = Choice { path: Path::Portable, open: false };
+        assert_eq!(portable.made(), None);
+    }
+
+    #[test]
+    fn lines_are_numbered_from_0_to_one_below_their_number() {
+        for count in [1, 2, 3, 1_000, 1 << 30] {
+            for (digest, number) in [(0, 0), (u64::MAX, count - 1), (1 << 63, count / 2)] {
+                assert_eq!(line_number(digest, 0, count), number);
+                assert!(line_number(digest, 1, count) < count);
+            }
+        }
+        assert_eq!((half(0x1234_5678_9abc_def0, 0), half(1 << 63, 1)), (0x9abc_def0, 1 << 31));
+    }
 }

@@ -187,6 +187,32 @@ mod tests {
     }
 
     #[test]
+    fn the_sum_of_powers_agrees_with_following_ball_by_ball() {
+        for bins in [8, 9, 64, 256] {
+            let coefficients = hit_coefficients(bins);
+            for balls in [0, 1, 2, 5, 20, 50, EXACT_BALLS] {
+                for probes in 0..=8_u32 {
+                    let sum: f64 = (0..=probes as usize)
+                        .map(|i| {
+                            let share = (bins - i as u64) as f64 / bins as f64;
+                            coefficients[probes as usize][i] * share.powi(balls as i32)
+                        })
+                        .sum();
+                    // The terms are up to C(8, 4) = 70 and cancel.
+                    let expected = all_full(bins, balls, probes);
+                    let error = (sum - expected).abs();
+                    assert!(error < 1e-13, "{bins} {balls} {probes}: {sum} {expected}");
+                }
+                // No more than `probes` of them are there.
+                assert!(
+                    (0..8)
+                        .all(|probes| coefficients[probes][probes + 1..] == [0.0; 9][probes + 1..])
+                );
+            }
+        }
+    }
+
+    #[test]
     fn normal_rate_is_within_one_percent_and_never_low() {
         for (bins, balls, probes) in [
             (191, 100, 18),

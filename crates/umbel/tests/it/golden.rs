@@ -2,8 +2,11 @@
 //! keys: change the code back, never the constant. (The layout around the words is a draft until
 //! version 1 of the format; digests, positions and words are not.)
 
+use umbel::bloom::Bloom;
 use umbel::hash::{Digest, Digester, Key, Portable};
-use umbel::{BloomFilter, Keyed};
+use umbel::layout::Layout;
+use umbel::storage::Heap;
+use umbel::{BlockedBloomFilter, BloomFilter, Keyed, blocked};
 
 /// The vectors of `docs/hashing.md`.
 #[test]
@@ -51,19 +54,84 @@ fn keyed_digests_are_siphash_1_3() {
     assert_eq!(fold, 0x7f4d_5086_694f_99aa);
 }
 
+/// The XXH3 of a filter's words.
+#[track_caller]
+fn assert_words<T: ?Sized, L: Layout>(filter: &Bloom<T, Portable, Heap, L>, expected: u64) {
+    let words: Vec<u8> = filter.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+    let digest = Portable::default().digest(&words);
+    assert_eq!(digest, Digest::new(expected), "the words have changed");
+}
+
+/// The first absent keys that are found, of the filter of the keys below `keys`.
+fn mistakes<const N: usize>(keys: u64, contains: impl Fn(u64) -> bool) -> [u64; N] {
+    let mut mistakes = (keys..).filter(|key| contains(*key));
+    std::array::from_fn(|_| mistakes.next().unwrap())
+}
+
 #[test]
 fn a_filter_keeps_its_words_and_its_mistakes() {
     let mut filter = BloomFilter::<u64>::new(1_000, 0.01);
     filter.extend(0..1_000_u64);
-    let words: Vec<u8> = filter.words().iter().flat_map(|word| word.to_le_bytes()).collect();
-    let digest = Portable::default().digest(&words);
-    assert_eq!(digest, Digest::new(0x019c_5c7b_bfec_9662), "the words have changed");
-    let mistakes: Vec<u64> = (1_000..).filter(|key| filter.contains(key)).take(10).collect();
-    assert_eq!(mistakes, [1062, 1074, 1096, 1137, 1284, 1330, 1830, 1935, 2002, 2290]);
+    assert_words(&filter, 0x019c_5c7b_bfec_9662);
+    assert_eq!(
+        mistakes(1_000, |key| filter.contains(&key)),
+        [1062, 1074, 1096, 1137, 1284, 1330, 1830, 1935, 2002, 2290]
+    );
 
     let mut filter = BloomFilter::<str>::new(100, 1e-4);
     filter.extend((0..100).map(|number| format!("key {number}")));
-    let words: Vec<u8> = filter.words().iter().flat_map(|word| word.to_le_bytes()).collect();
-    let digest = Portable::default().digest(&words);
-    assert_eq!(digest, Digest::new(0x9de0_abcc_72a8_236b), "the words have changed");
+    assert_words(&filter, 0x9de0_abcc_72a8_236b);
+}
+
+/// Computed by a second implementation in another language, written from `docs/hashing.md`.
+#[test]
+fn a_blocked_filter_keeps_its_words_and_its_mistakes() {
+    let shape = |lines, per_key, probes| blocked::Shape::with(0, lines, per_key, probes).unwrap();
+    for ((per_key, probes), words, first) in [
+        (
+            (1, 6),
+            0xed30_066e_f7ba_a237,
+            [1070, 1118, 1189, 1319, 1486, 1560, 1581, 1588, 1747, 1797],
+        ),
+        (
+            (2, 5),
+            0x28ef_0f25_3c73_52a8,
+            [1350, 1512, 1588, 1621, 1757, 2017, 2348, 2453, 2688, 2723],
+        ),
+    ] {
+        let shape = shape(20, per_key, probes);
+        let mut filter = BlockedBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+        filter.extend(0..1_000_u64);
+        assert_words(&filter, words);
+        assert_eq!(mistakes(1_000, |key| filter.contains(&key)), first);
+    }
+    for ((per_key, probes), words, first) in [
+        ((1, 6), 0x2052_0d20_de88_5809, [1833, 6225, 11474]),
+        ((2, 5), 0x3f9a_7280_31f6_b19d, [3949, 21474, 25721]),
+    ] {
+        let shape = shape(4, per_key, probes);
+        let mut filter = BlockedBloomFilter::<str>::with(shape, Portable::default()).unwrap();
+        let key = |number: u64| format!("key {number}");
+        filter.extend((0..100).map(key));
+        assert_words(&filter, words);
+        assert_eq!(mistakes(100, |number| filter.contains(key(number).as_str())), first);
+    }
+}
+
+/// The example of `docs/hashing.md`.
+#[test]
+fn a_key_of_a_blocked_filter_has_the_documented_bits() {
+    let lines: [(u64, &[u64]); 2] =
+        [(19, &[66, 148, 42, 374, 502]), (17, &[173, 240, 471, 269, 277])];
+    for per_key in [1, 2] {
+        let shape = blocked::Shape::with(1, 20, per_key as u32, 5).unwrap();
+        let mut filter = BlockedBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+        filter.insert(&42);
+        let mut words = vec![0; 20 * 8];
+        for (line, bits) in &lines[..per_key] {
+            bits.iter()
+                .for_each(|bit| words[(line * 8 + bit / 64) as usize] |= 1_u64 << (bit % 64));
+        }
+        assert_eq!(filter.words(), words);
+    }
 }

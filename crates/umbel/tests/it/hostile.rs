@@ -110,7 +110,7 @@ fn positions_are_spread_evenly_over_filters_of_any_size() {
 
 /// The chi-squared statistic of sixteen equal parts is below the point that a fair spread exceeds
 /// once in a million (44.3 for 15 degrees of freedom).
-fn assert_even_spread(positions: &[u64], bits: u64) {
+pub(crate) fn assert_even_spread(positions: &[u64], bits: u64) {
     let mut parts = [0_u64; 16];
     for &position in positions {
         assert!(position < bits);
@@ -248,7 +248,7 @@ fn stray_bits_and_lengths_that_lie_are_refused_with_checksums_in_order() {
 }
 
 /// Makes the checksums of a filter right, whatever else it says.
-fn seal(bytes: &mut [u8]) {
+pub(crate) fn seal(bytes: &mut [u8]) {
     use twox_hash::XxHash3_64;
     let header = XxHash3_64::oneshot_with_seed(0x756d_6265_6c20_6864, &bytes[..56]);
     bytes[56..64].copy_from_slice(&header.to_le_bytes());

@@ -1,5 +1,7 @@
 //! All integration tests, in one binary.
 
+/// The blocked filter against its definition, and what is meant to break it.
+mod blocked;
 /// What the guide to choosing says of space.
 mod choosing;
 /// Bytes that must never change: digests, positions, whole filters.
@@ -8,8 +10,10 @@ mod golden;
 mod hostile;
 /// The claims of each family, put to the law.
 mod laws;
-/// A filter against sets of positions computed the slow way.
+/// Filters against bits computed the slow way, and against each other.
 mod model;
+/// The same bits and answers by every path a processor has.
+mod paths;
 /// The promised rate for every size, rate and pattern of keys.
 mod rates;
 /// The split-block filter against Parquet's definition of it and the bytes of others.

@@ -1,16 +1,18 @@
-//! A filter against sets of positions computed the slow way.
+//! Filters against bits computed the slow way, and against each other.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
-use umbel::bloom::Shape;
+use umbel::bloom::{Bloom, Shape};
 use umbel::hash::{Digest, Digester};
-use umbel::{ArrayBloomFilter, AtomicBloomFilter, BloomFilter, Keyed, Portable};
+use umbel::kernels::Digits;
+use umbel::layout::{Layout, Plan, StoredLayout};
+use umbel::storage::{Heap, Own, SharedHeap};
+use umbel::{ArrayBloomFilter, Keyed, Portable};
 use umbel_laws::split_mix;
 
 /// What happens to a filter.
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Insert(u64),
     InsertBatch(Vec<u64>),
     Extend(Vec<u64>),
@@ -20,7 +22,7 @@ enum Step {
     Clear,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     // Few different keys, so that they meet again.
     let keys = || vec(0_u64..500, 0..100);
     prop_oneof![
@@ -34,42 +36,200 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The set of positions, straight from the definition in `docs/hashing.md`.
-struct Model {
-    shape: Shape,
-    set: BTreeSet<u64>,
+/// The bits of a filter, by the positions that a digest has.
+pub(crate) struct Model<P> {
+    positions: P,
+    pub(crate) words: Vec<u64>,
 }
 
-impl Model {
-    fn positions(&self, key: u64) -> Vec<u64> {
-        let mut fraction = u128::from(Portable::default().digest(&key).bits() | 1);
-        let bits = u128::from(self.shape.bits());
-        (0..self.shape.probes())
-            .map(|_| {
-                let scaled = fraction * bits;
-                fraction = scaled & u128::from(u64::MAX);
-                (scaled >> 64) as u64
-            })
-            .collect()
+impl<P: Fn(Digest) -> Vec<u64>> Model<P> {
+    pub(crate) fn new(words: u64, positions: P) -> Self {
+        Self { positions, words: vec![0; words as usize] }
     }
 
-    fn contains(&self, key: u64) -> bool {
-        self.positions(key).iter().all(|position| self.set.contains(position))
+    pub(crate) fn contains(&self, digest: Digest) -> bool {
+        let mut positions = (self.positions)(digest).into_iter();
+        positions.all(|position| self.words[position as usize / 64] >> (position % 64) & 1 == 1)
     }
 
-    fn insert(&mut self, key: u64) -> bool {
-        let fresh = !self.contains(key);
-        self.set.extend(self.positions(key));
+    pub(crate) fn insert(&mut self, digest: Digest) -> bool {
+        let fresh = !self.contains(digest);
+        for position in (self.positions)(digest) {
+            self.words[position as usize / 64] |= 1 << (position % 64);
+        }
         fresh
     }
+}
 
-    fn of(shape: Shape, keys: &[u64]) -> Self {
-        let mut model = Self { shape, set: BTreeSet::new() };
-        for &key in keys {
-            model.insert(key);
+type Plain<T, L> = Bloom<T, Portable, Heap, L>;
+
+fn with<S: umbel::storage::AnySize, L: Layout + Default>(
+    shape: L::Shape,
+) -> Bloom<u64, Portable, S, L> {
+    Bloom::with(shape, Portable::default()).unwrap()
+}
+
+fn digest(key: u64) -> Digest {
+    Portable::default().digest(&key)
+}
+
+/// Any history leaves exactly the bits, and gives exactly the answers, of the model.
+pub(crate) fn follow<L: StoredLayout<Digest = Digest>>(
+    shape: L::Shape,
+    positions: impl Fn(Digest) -> Vec<u64>,
+    history: Vec<Step>,
+) -> Result<(), TestCaseError> {
+    let empty = || Model::new(shape.words(), &positions);
+    let other_with = |keys: &[u64]| {
+        let (mut filter, mut model) = (with::<Heap, L>(shape), empty());
+        filter.extend(keys);
+        keys.iter().for_each(|key| _ = model.insert(digest(*key)));
+        (filter, model)
+    };
+    let (mut filter, mut model) = other_with(&[]);
+    for step in history {
+        match step {
+            Step::Insert(key) => {
+                prop_assert_eq!(filter.contains(&key), model.contains(digest(key)));
+                prop_assert_eq!(filter.insert(&key), model.insert(digest(key)));
+            }
+            Step::InsertBatch(keys) => {
+                let mut fresh = vec![false; keys.len()];
+                filter.insert_batch(&keys, &mut fresh);
+                let expected = keys.iter().map(|key| model.insert(digest(*key)));
+                prop_assert_eq!(fresh, expected.collect::<Vec<bool>>());
+            }
+            Step::Extend(keys) => {
+                filter.extend(&keys);
+                keys.iter().for_each(|key| _ = model.insert(digest(*key)));
+            }
+            Step::UnionWith(keys) => {
+                let (other, other_model) = other_with(&keys);
+                filter.union_with(&other).unwrap();
+                model.words.iter_mut().zip(other_model.words).for_each(|(word, w)| *word |= w);
+            }
+            Step::IntersectWith(keys) => {
+                let (other, other_model) = other_with(&keys);
+                filter.intersect_with(&other).unwrap();
+                model.words.iter_mut().zip(other_model.words).for_each(|(word, w)| *word &= w);
+            }
+            Step::Reload => filter = Bloom::from_bytes(&filter.to_bytes()).unwrap(),
+            Step::Clear => {
+                filter.clear();
+                model = empty();
+            }
         }
-        model
     }
+    prop_assert_eq!(filter.words(), &model.words);
+    let ones: u32 = model.words.iter().map(|word| word.count_ones()).sum();
+    prop_assert_eq!(filter.count_ones(), u64::from(ones));
+    prop_assert_eq!(filter.is_empty(), ones == 0);
+    let keys: Vec<u64> = (0..600).collect();
+    let mut found = vec![false; keys.len()];
+    filter.contains_batch(&keys, &mut found);
+    for (key, found) in keys.into_iter().zip(found) {
+        prop_assert_eq!(found, model.contains(digest(key)));
+        prop_assert_eq!(found, filter.contains(&key));
+    }
+    Ok(())
+}
+
+/// All calls of a filter for many threads answer and do what those of a filter for one do, and
+/// batches what single calls do.
+pub(crate) fn share<L: Layout<Digest = Digest> + Default + Clone>(
+    shape: L::Shape,
+    inserted: u64,
+    keys: &[u64],
+) -> Result<(), TestCaseError> {
+    let (mut plain, shared) = (with::<Heap, L>(shape), with::<SharedHeap, L>(shape));
+    for key in 0..inserted {
+        prop_assert_eq!(plain.insert(&key), shared.insert(&key));
+    }
+    let expected: Vec<bool> = keys.iter().map(|key| plain.contains(key)).collect();
+    prop_assert!(keys.iter().map(|key| shared.contains(key)).eq(expected.iter().copied()));
+    let mut found = vec![true; keys.len()];
+    plain.contains_batch(keys, &mut found);
+    prop_assert_eq!(&found, &expected);
+    shared.contains_batch(keys, &mut found);
+    prop_assert_eq!(&found, &expected);
+    let digests: Vec<Digest> = keys.iter().map(|key| digest(*key)).collect();
+    plain.contains_digests(&digests, &mut found);
+    prop_assert_eq!(&found, &expected);
+    shared.contains_digests(&digests, &mut found);
+    prop_assert_eq!(&found, &expected);
+    let (mut singly, extended) = (shared.snapshot(), Bloom::from(shared.snapshot()));
+    let expected: Vec<bool> = keys.iter().map(|key| singly.insert(key)).collect();
+    let mut fresh = vec![false; keys.len()];
+    plain.insert_digests(&digests, &mut fresh);
+    prop_assert_eq!(&fresh, &expected);
+    shared.insert_digests(&digests, &mut fresh);
+    prop_assert_eq!(&fresh, &expected);
+    (&extended).extend(keys);
+    prop_assert!(shared.snapshot() == plain && singly == plain && extended == shared);
+    prop_assert!(keys.iter().all(|key| !shared.insert(key)));
+    shared.insert_batch(keys, &mut fresh);
+    prop_assert!(!fresh.contains(&true));
+    Ok(())
+}
+
+/// An array has the bits and the bytes of a filter in memory of its own.
+pub(crate) fn compare_array<B, L>(
+    mut array: Bloom<u64, Portable, Own<B>, L>,
+    keys: &[u64],
+) -> Result<(), TestCaseError>
+where
+    B: AsRef<[u64]> + AsMut<[u64]>,
+    L: StoredLayout<Digest = Digest>,
+{
+    let mut heap = with::<Heap, L>(*array.shape());
+    let (singly, rest) = keys.split_at(keys.len() / 3);
+    for key in singly {
+        prop_assert_eq!(heap.insert(key), array.insert(key));
+    }
+    let (batched, extended) = rest.split_at(rest.len() / 2);
+    let mut fresh = [vec![false; batched.len()], vec![false; batched.len()]];
+    heap.insert_batch(batched, &mut fresh[0]);
+    array.insert_batch(batched, &mut fresh[1]);
+    prop_assert_eq!(&fresh[0], &fresh[1]);
+    heap.extend(extended);
+    array.extend(extended);
+    prop_assert_eq!(heap.words(), array.words());
+    prop_assert_eq!(heap.to_bytes(), array.to_bytes());
+    prop_assert!((0..500).all(|key| heap.contains(&key) == array.contains(&key)));
+    Ok(())
+}
+
+/// `String` and `str`, `Vec<u8>` and `[u8]` are one key.
+pub(crate) fn own_and_borrow<L: Layout<Digest = Digest> + Default>(
+    text: &String,
+    bytes: &Vec<u8>,
+) -> Result<(), TestCaseError> {
+    for hasher in [Keyed::new([7; 16]), Keyed::new([8; 16])] {
+        let mut filter = Bloom::<String, Keyed, Heap, L>::with_hasher(10, 0.01, hasher);
+        filter.insert(text.as_str());
+        prop_assert!(filter.contains(text));
+    }
+    let mut filter = Plain::<Vec<u8>, L>::new(10, 0.01);
+    filter.insert(bytes);
+    prop_assert!(filter.contains(&bytes[..]));
+    let mut filter = Plain::<str, L>::new(10, 0.01);
+    filter.extend([text.clone()]);
+    filter.extend([text.as_str()]);
+    prop_assert!(filter.contains(text.as_str()));
+    Ok(())
+}
+
+/// Positions straight from the definition in `docs/hashing.md`, kernels 1.
+fn positions(shape: &Shape, digest: Digest) -> Vec<u64> {
+    let mut fraction = u128::from(digest.bits() | 1);
+    let bits = u128::from(shape.bits());
+    (0..shape.probes())
+        .map(|_| {
+            let scaled = fraction * bits;
+            fraction = scaled & u128::from(u64::MAX);
+            (scaled >> 64) as u64
+        })
+        .collect()
 }
 
 proptest! {
@@ -82,159 +242,77 @@ proptest! {
         history in vec(step(), 0..40),
     ) {
         let shape = Shape::for_rate(items, rate).unwrap();
-        let make = || BloomFilter::<u64>::with(shape, Portable::default()).unwrap();
-        let (mut filter, mut model) = (make(), Model::of(shape, &[]));
-        for step in history {
-            match step {
-                Step::Insert(key) => {
-                    prop_assert_eq!(filter.contains(&key), model.contains(key));
-                    prop_assert_eq!(filter.insert(&key), model.insert(key));
-                }
-                Step::InsertBatch(keys) => {
-                    let mut fresh = vec![false; keys.len()];
-                    filter.insert_batch(&keys, &mut fresh);
-                    let expected: Vec<bool> = keys.iter().map(|&key| model.insert(key)).collect();
-                    prop_assert_eq!(fresh, expected);
-                }
-                Step::Extend(keys) => {
-                    filter.extend(&keys);
-                    model.set.append(&mut Model::of(shape, &keys).set);
-                }
-                Step::UnionWith(keys) => {
-                    let mut other = make();
-                    other.extend(&keys);
-                    filter.union_with(&other).unwrap();
-                    model.set.append(&mut Model::of(shape, &keys).set);
-                }
-                Step::IntersectWith(keys) => {
-                    let mut other = make();
-                    other.extend(&keys);
-                    filter.intersect_with(&other).unwrap();
-                    let other = Model::of(shape, &keys).set;
-                    model.set.retain(|position| other.contains(position));
-                }
-                Step::Reload => filter = BloomFilter::from_bytes(&filter.to_bytes()).unwrap(),
-                Step::Clear => {
-                    filter.clear();
-                    model.set.clear();
-                }
-            }
-        }
-        let bits: BTreeSet<u64> = (0..shape.words() * 64)
-            .filter(|&bit| filter.words()[bit as usize / 64] >> (bit % 64) & 1 == 1)
-            .collect();
-        prop_assert_eq!(&bits, &model.set);
-        prop_assert_eq!(filter.count_ones(), model.set.len() as u64);
-        prop_assert_eq!(filter.is_empty(), model.set.is_empty());
-        let keys: Vec<u64> = (0..600).collect();
-        let mut found = vec![false; keys.len()];
-        filter.contains_batch(&keys, &mut found);
-        for (key, found) in keys.into_iter().zip(found) {
-            prop_assert_eq!(found, model.contains(key));
-            prop_assert_eq!(found, filter.contains(&key));
-        }
+        follow::<Digits>(shape, |digest| positions(&shape, digest), history)?;
     }
 
     #[test]
     fn batches_of_any_mixture_answer_as_single_calls_do(
         probes in 1_u32..=64,
         words in 1_u64..200,
-        inserted in 0_usize..2_000,
+        inserted in 0_u64..2_000,
         keys in vec(0_u64..4_000, 0..300),
     ) {
         let shape = Shape::with(1, words * 64 - 1, probes).unwrap();
-        let mut plain = BloomFilter::<u64>::with(shape, Portable::default()).unwrap();
-        let shared = AtomicBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
-        for key in 0..inserted as u64 {
-            prop_assert_eq!(plain.insert(&key), shared.insert(&key));
-        }
-        let expected: Vec<bool> = keys.iter().map(|key| plain.contains(key)).collect();
-        let mut found = vec![true; keys.len()];
-        plain.contains_batch(&keys, &mut found);
-        prop_assert_eq!(&found, &expected);
-        shared.contains_batch(&keys, &mut found);
-        prop_assert_eq!(&found, &expected);
-        let digests: Vec<Digest> = keys.iter().map(|key| plain.hasher().digest(key)).collect();
-        plain.contains_digests(&digests, &mut found);
-        prop_assert_eq!(&found, &expected);
-        shared.contains_digests(&digests, &mut found);
-        prop_assert_eq!(&found, &expected);
-        let mut fresh = [vec![false; keys.len()], vec![false; keys.len()]];
-        plain.insert_digests(&digests, &mut fresh[0]);
-        shared.insert_digests(&digests, &mut fresh[1]);
-        prop_assert_eq!(&fresh[0], &fresh[1]);
-        prop_assert!(shared.snapshot() == plain);
+        share::<Digits>(shape, inserted, &keys)?;
     }
 
     #[test]
     fn an_array_has_the_bits_of_a_filter_in_memory(keys in vec(any::<u64>(), 0..200)) {
         const WORDS: usize = umbel::words_for(100, 0.01);
-        let mut heap = BloomFilter::<u64>::new(100, 0.01);
-        let mut array = ArrayBloomFilter::<u64, WORDS>::new(100, 0.01);
-        for key in &keys {
-            prop_assert_eq!(heap.insert(key), array.insert(key));
-        }
-        prop_assert_eq!(heap.shape(), array.shape());
-        prop_assert_eq!(heap.words(), array.words());
-        prop_assert_eq!(heap.to_bytes(), array.to_bytes());
+        let array = ArrayBloomFilter::<u64, WORDS>::new(100, 0.01);
+        prop_assert_eq!(array.shape(), &Shape::for_rate(100, 0.01).unwrap());
+        compare_array(array, &keys)?;
     }
 
     #[test]
     fn owned_and_borrowed_keys_are_one_key(text in ".*", bytes in vec(any::<u8>(), 0..300)) {
-        for hasher in [Keyed::new([7; 16]), Keyed::new([8; 16])] {
-            let mut filter = BloomFilter::<String, Keyed>::with_hasher(10, 0.01, hasher);
-            filter.insert(text.as_str());
-            prop_assert!(filter.contains(&text));
+        own_and_borrow::<Digits>(&text, &bytes)?;
+    }
+}
+
+/// Batches of all kinds of a filter that is larger than a core's cache, filled to about a half.
+pub(crate) fn answer_beyond_the_cache<L: Layout<Digest = Digest> + Default + Clone>(
+    shape: L::Shape,
+) {
+    let (mut plain, shared) = (with::<Heap, L>(shape), with::<SharedHeap, L>(shape));
+    // About half of the bits, so that absent keys are left at every position.
+    let inserted = shape.bits() * 11 / 16 / u64::from(shape.probes());
+    let keys: Vec<u64> = (0..inserted).collect();
+    let mut fresh = [vec![false; keys.len()], vec![false; keys.len()]];
+    plain.insert_batch(&keys, &mut fresh[0]);
+    shared.insert_batch(&keys, &mut fresh[1]);
+    let mut one_by_one = with::<Heap, L>(shape);
+    let expected: Vec<bool> = keys.iter().map(|key| one_by_one.insert(key)).collect();
+    assert!(fresh[0] == expected && fresh[1] == expected, "{shape:?}");
+    assert!(plain == one_by_one && shared.snapshot() == one_by_one);
+    let mut extended = with::<Heap, L>(shape);
+    extended.extend(&keys);
+    assert!(extended == plain);
+    // Stretches of present keys, of absent ones and of both, of every length up to four groups.
+    for len in (0..=130).chain([1_000, 5_000]) {
+        for pattern in 0..4 {
+            let key = |i: u64| match pattern {
+                0 => split_mix(i) % inserted,
+                1 => inserted + i,
+                2 => split_mix(i) % (2 * inserted),
+                _ if (i / 100).is_multiple_of(2) => i,
+                _ => inserted + i,
+            };
+            let keys: Vec<u64> = (0..len).map(key).collect();
+            let expected: Vec<bool> = keys.iter().map(|key| plain.contains(key)).collect();
+            let mut found = vec![pattern == 1; keys.len()];
+            plain.contains_batch(&keys, &mut found);
+            assert!(found == expected, "{shape:?}, {len} keys, pattern {pattern}");
+            shared.contains_batch(&keys, &mut found);
+            assert!(found == expected, "shared: {shape:?}, {len} keys");
         }
-        let mut filter = BloomFilter::<Vec<u8>>::new(10, 0.01);
-        filter.insert(&bytes);
-        prop_assert!(filter.contains(&bytes[..]));
-        let mut filter = BloomFilter::<str>::new(10, 0.01);
-        filter.extend([text.clone()]);
-        filter.extend([text.as_str()]);
-        prop_assert!(filter.contains(text.as_str()));
     }
 }
 
 /// Filters of more than 2 MiB answer batches by another road than small ones.
 #[test]
 fn large_filters_answer_batches_as_single_calls_do() {
-    let words = (3 << 20) / 8;
     for probes in [1, 2, 3, 4, 7, 11, 12, 64] {
-        let shape = Shape::with(1, words * 64 - 1, probes).unwrap();
-        let mut plain = BloomFilter::<u64>::with(shape, Portable::default()).unwrap();
-        let shared = AtomicBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
-        // About half of the bits, so that absent keys are left at every position.
-        let inserted = words * 44 / u64::from(probes);
-        let keys: Vec<u64> = (0..inserted).collect();
-        let mut fresh = [vec![false; keys.len()], vec![false; keys.len()]];
-        plain.insert_batch(&keys, &mut fresh[0]);
-        shared.insert_batch(&keys, &mut fresh[1]);
-        let mut one_by_one = BloomFilter::<u64>::with(shape, Portable::default()).unwrap();
-        let expected: Vec<bool> = keys.iter().map(|key| one_by_one.insert(key)).collect();
-        assert!(fresh[0] == expected && fresh[1] == expected, "{probes} probes");
-        assert!(plain == one_by_one && shared.snapshot() == one_by_one);
-        let mut extended = BloomFilter::<u64>::with(shape, Portable::default()).unwrap();
-        extended.extend(&keys);
-        assert!(extended == plain);
-        // Stretches of present keys, of absent ones and of both, of every length up to four groups.
-        for len in (0..=130).chain([1_000, 5_000]) {
-            for pattern in 0..4 {
-                let key = |i: u64| match pattern {
-                    0 => split_mix(i) % inserted,
-                    1 => inserted + i,
-                    2 => split_mix(i) % (2 * inserted),
-                    _ if (i / 100).is_multiple_of(2) => i,
-                    _ => inserted + i,
-                };
-                let keys: Vec<u64> = (0..len).map(key).collect();
-                let expected: Vec<bool> = keys.iter().map(|key| plain.contains(key)).collect();
-                let mut found = vec![pattern == 1; keys.len()];
-                plain.contains_batch(&keys, &mut found);
-                assert!(found == expected, "{probes} probes, {len} keys, pattern {pattern}");
-                shared.contains_batch(&keys, &mut found);
-                assert!(found == expected, "shared: {probes} probes, {len} keys");
-            }
-        }
+        answer_beyond_the_cache::<Digits>(Shape::with(1, (3 << 23) - 1, probes).unwrap());
     }
 }

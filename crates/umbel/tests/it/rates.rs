@@ -3,9 +3,10 @@
 //!
 //! `cargo run --release --example rates` measures the same with more keys and prints what it finds.
 
-use crate::subjects::{Identity, Plain, Strings};
+use crate::subjects::{Blocked, Identity, Plain, Strings};
 use std::hash::BuildHasherDefault;
 use umbel::Std;
+use umbel::blocked::Lines;
 use umbel_laws::{Pattern, Subject, Trial, rate_within};
 
 fn every_size_and_rate<S: Subject>(pattern: Pattern) {
@@ -18,58 +19,52 @@ fn every_size_and_rate<S: Subject>(pattern: Pattern) {
     }
 }
 
-#[test]
-fn sequential_keys_keep_the_rate() {
-    every_size_and_rate::<Plain>(Pattern::Sequential);
+/// The same tests for every family: one for each pattern of keys.
+macro_rules! families {
+    ($($family:ident: $subject:ty, $identity:ty, $strings:ty;)*) => {$(
+        mod $family {
+            use super::*;
+
+            families! {@
+                sequential_keys_keep_the_rate: $subject, Sequential;
+                random_keys_keep_the_rate: $subject, Random;
+                keys_with_a_common_prefix_keep_the_rate: $subject, CommonPrefix;
+                keys_one_bit_apart_keep_the_rate: $subject, OneBitApart;
+                keys_like_doubles_keep_the_rate: $subject, FloatLike;
+                keys_that_differ_in_their_upper_half_keep_the_rate: $subject, UpperHalf;
+                keys_of_two_equal_halves_keep_the_rate: $subject, EqualHalves;
+            }
+
+            #[test]
+            fn the_identity_as_hasher_keeps_the_rate() {
+                every_size_and_rate::<$identity>(Pattern::Sequential);
+                let (items, rate, pattern) = (1_000, 0.01, Pattern::FloatLike);
+                let doubles = Trial { items, rate, pattern, seeds: 30, queries: 200_000 };
+                rate_within::<$identity>(doubles);
+            }
+
+            #[test]
+            fn strings_with_a_common_prefix_keep_the_rate() {
+                for (items, rate) in [(1, 0.01), (10, 0.001), (1_000, 0.1), (100_000, 0.01)] {
+                    let pattern = Pattern::Sequential;
+                    let trial = Trial { items, rate, pattern, seeds: 30, queries: 100_000 };
+                    rate_within::<$strings>(trial);
+                }
+            }
+        }
+    )*};
+    (@ $($name:ident: $subject:ty, $pattern:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            every_size_and_rate::<$subject>(Pattern::$pattern);
+        }
+    )*};
 }
 
-#[test]
-fn random_keys_keep_the_rate() {
-    every_size_and_rate::<Plain>(Pattern::Random);
-}
+/// The weakest hasher.
+type Weak = Std<BuildHasherDefault<Identity>>;
 
-#[test]
-fn keys_with_a_common_prefix_keep_the_rate() {
-    every_size_and_rate::<Plain>(Pattern::CommonPrefix);
-}
-
-#[test]
-fn keys_one_bit_apart_keep_the_rate() {
-    every_size_and_rate::<Plain>(Pattern::OneBitApart);
-}
-
-#[test]
-fn keys_like_doubles_keep_the_rate() {
-    every_size_and_rate::<Plain>(Pattern::FloatLike);
-}
-
-#[test]
-fn keys_that_differ_in_their_upper_half_keep_the_rate() {
-    every_size_and_rate::<Plain>(Pattern::UpperHalf);
-}
-
-#[test]
-fn keys_of_two_equal_halves_keep_the_rate() {
-    every_size_and_rate::<Plain>(Pattern::EqualHalves);
-}
-
-#[test]
-fn the_identity_as_hasher_keeps_the_rate() {
-    every_size_and_rate::<Plain<Std<BuildHasherDefault<Identity>>>>(Pattern::Sequential);
-    let doubles = Trial {
-        items: 1_000,
-        rate: 0.01,
-        pattern: Pattern::FloatLike,
-        seeds: 30,
-        queries: 200_000,
-    };
-    rate_within::<Plain<Std<BuildHasherDefault<Identity>>>>(doubles);
-}
-
-#[test]
-fn strings_with_a_common_prefix_keep_the_rate() {
-    for (items, rate) in [(1, 0.01), (10, 0.001), (1_000, 0.1), (100_000, 0.01)] {
-        let pattern = Pattern::Sequential;
-        rate_within::<Strings>(Trial { items, rate, pattern, seeds: 30, queries: 100_000 });
-    }
+families! {
+    classic: Plain, Plain<Weak>, Strings;
+    blocked: Blocked, Blocked<Weak>, Strings<Lines>;
 }

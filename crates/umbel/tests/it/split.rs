@@ -1,10 +1,9 @@
 //! The split-block filter against Parquet's definition of it and the bytes of others.
 
+use crate::paths::on_every_path;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::sync::Mutex;
 use umbel::hash::{Digest, Digester, Portable, Xxh64};
-use umbel::simd::{self, Path};
 use umbel::split::{Plain, Shape};
 use umbel::{AtomicSplitBlockBloomFilter, InvalidBytes, InvalidShape, SplitBlockBloomFilter};
 use umbel_laws::split_mix;
@@ -271,12 +270,8 @@ fn absent_keys_are_found_at_the_rate_of_the_plan() {
     }
 }
 
-/// Serialises the tests that choose a path for the whole process.
-static FORCED: Mutex<()> = Mutex::new(());
-
 #[test]
 fn every_path_gives_the_same_bits_and_answers() {
-    let _alone = FORCED.lock().unwrap();
     // Within the cache and beyond it, a power of two and not.
     for (blocks, inserted) in [(1, 20), (7, 200), (64, 1_000), (100_003, 300_000)] {
         let keys: Vec<u64> = (0..inserted).map(split_mix).collect();
@@ -284,8 +279,7 @@ fn every_path_gives_the_same_bits_and_answers() {
         let mut model = Model::new(blocks);
         let fresh: Vec<bool> = keys.iter().map(|&key| model.insert(key)).collect();
         let found: Vec<bool> = asked.iter().map(|&key| model.contains(key)).collect();
-        for path in Path::ALL.into_iter().filter(|path| path.is_available()) {
-            simd::force(Some(path)).unwrap();
+        on_every_path(|path| {
             let (mut singly, mut batched, mut extended) =
                 (with_blocks(blocks), with_blocks(blocks), with_blocks(blocks));
             assert!(keys.iter().map(|key| singly.insert(key)).eq(fresh.iter().copied()));
@@ -299,8 +293,7 @@ fn every_path_gives_the_same_bits_and_answers() {
             let mut answers = vec![false; asked.len()];
             singly.contains_batch(&asked, &mut answers);
             assert!(answers == found, "{path:?} {blocks}");
-        }
-        simd::force(None).unwrap();
+        });
     }
 }
 

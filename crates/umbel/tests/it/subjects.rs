@@ -1,41 +1,54 @@
 //! Filters as subjects of the law.
 
 use crate::independent::ManyHashes;
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use umbel::bloom::{Bloom, Shape};
+use umbel::blocked::{self, ArrayBlockedBloomFilter, Lines};
+use umbel::bloom::Bloom;
 use umbel::format::Restored;
-use umbel::hash::{City64, Digester, Farm64, Murmur3, Xxh3, Xxh64};
-use umbel::kernels::{Digits, Kernels};
+use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
+use umbel::kernels::Digits;
+use umbel::layout::{Layout, Plan, StoredLayout};
 use umbel::split;
-use umbel::storage::Heap;
-use umbel::{ArrayBloomFilter, AtomicBloomFilter, BloomFilter, Keyed, Portable, Std, words_for};
-use umbel::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
+use umbel::storage::{Heap, SharedHeap};
+use umbel::{ArrayBloomFilter, Keyed, Portable, Std, words_for};
 use umbel_laws::{Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
 pub(crate) const ARRAY_RATE: f64 = 0.01;
 pub(crate) const WORDS: usize = words_for(ARRAY_ITEMS, ARRAY_RATE);
+pub(crate) const BLOCKED_WORDS: usize = blocked::words_for(ARRAY_ITEMS, ARRAY_RATE);
+
+/// The shape for this capacity and rate. Laws make many thousand filters of one shape, so that it is
+/// worth remembering.
+fn planned<P: Plan>(capacity: u64, err_rate: f64) -> P {
+    type Plans = HashMap<(TypeId, u64, u64), Box<dyn Any>>;
+    thread_local!(static PLANS: RefCell<Plans> = RefCell::default());
+    PLANS.with_borrow_mut(|plans| {
+        let plan = plans
+            .entry((TypeId::of::<P>(), capacity, err_rate.to_bits()))
+            .or_insert_with(|| Box::new(P::for_rate(capacity, err_rate).unwrap()));
+        *plan.downcast_ref().unwrap()
+    })
+}
 
 /// A filter of integers in memory of its own.
-pub(crate) struct Plain<H = Portable, K: Kernels = Digits>(Bloom<u64, H, Heap, K>);
+pub(crate) struct Plain<H = Portable, L: Layout = Digits>(Bloom<u64, H, Heap, L>);
 
-impl<H, K> Plain<H, K>
-where
-    H: Seeded + Digester<u64, K::Digest>,
-    K: Kernels + Default,
-{
+impl<H: Seeded, L: Layout + Default> Plain<H, L> {
     fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        let shape = Shape::for_rate(capacity, err_rate).unwrap();
-        Self(Bloom::with_kernels(shape, H::seeded(seed), K::default()).unwrap())
+        Self(Bloom::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
     }
 }
 
 /// A filter of strings with a common prefix.
-pub(crate) struct Strings(BloomFilter<str>);
+pub(crate) struct Strings<L: Layout = Digits>(Bloom<str, Portable, Heap, L>);
 
-impl Strings {
+impl<L: Layout + Default> Strings<L> {
     fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        Self(BloomFilter::with_hasher(capacity, err_rate, Portable::seeded(seed)))
+        Self(Bloom::with(planned(capacity, err_rate), Portable::seeded(seed)).unwrap())
     }
 }
 
@@ -53,32 +66,33 @@ impl Array {
     }
 }
 
-/// A filter of integers for many threads.
-pub(crate) struct Atomic(AtomicBloomFilter<u64>);
+/// A blocked filter of integers in an array.
+pub(crate) struct BlockedArray(ArrayBlockedBloomFilter<u64, BLOCKED_WORDS>);
 
-impl Atomic {
+impl BlockedArray {
     fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        Self(AtomicBloomFilter::with_hasher(capacity, err_rate, Portable::seeded(seed)))
+        let hasher = Portable::seeded(seed);
+        Self(ArrayBlockedBloomFilter::try_with_hasher(capacity, err_rate, hasher).unwrap())
     }
 }
+
+/// A filter of integers for many threads.
+pub(crate) struct Atomic<H = Portable, L: Layout = Digits>(Bloom<u64, H, SharedHeap, L>);
+
+impl<H: Seeded, L: Layout + Default> Atomic<H, L> {
+    fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        Self(Bloom::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
+    }
+}
+
+/// A blocked filter of integers.
+pub(crate) type Blocked<H = Portable> = Plain<H, Lines>;
 
 /// A split-block filter of integers.
-pub(crate) struct Split<H = split::Plain>(SplitBlockBloomFilter<u64, H>);
-
-impl<H: Seeded> Split<H> {
-    fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        Self(SplitBlockBloomFilter::with_hasher(capacity, err_rate, H::seeded(seed)))
-    }
-}
+pub(crate) type Split<H = split::Plain> = Plain<H, split::Blocks>;
 
 /// A split-block filter of integers for many threads.
-pub(crate) struct AtomicSplit<H = split::Plain>(AtomicSplitBlockBloomFilter<u64, H>);
-
-impl<H: Seeded> AtomicSplit<H> {
-    fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        Self(AtomicSplitBlockBloomFilter::with_hasher(capacity, err_rate, H::seeded(seed)))
-    }
-}
+pub(crate) type AtomicSplit<H = split::Plain> = Atomic<H, split::Blocks>;
 
 /// What all wrappers have in common; `$argument` is what the filter's methods take.
 macro_rules! subject {
@@ -108,66 +122,48 @@ macro_rules! subject {
     };
 }
 
-subject!(Plain<H, K>, [H: Seeded + Digester<u64, K::Digest>, K: Kernels + Default], key => &key);
-subject!(Strings, [], key => address(key).as_str());
+subject!(Plain<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);
+subject!(Strings<L>, [L: Layout<Digest = Digest> + Default], key => address(key).as_str());
 subject!(Array, [], key => &key);
-subject!(Atomic, [], key => &key);
-subject!(Split<H>, [H: Seeded + Digester<u64>], key => &key);
-subject!(AtomicSplit<H>, [H: Seeded + Digester<u64>], key => &key);
+subject!(BlockedArray, [], key => &key);
+subject!(Atomic<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);
 
-impl Saves for Plain {
-    fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
-    }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        Bloom::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
-    }
+/// What all wrappers that have a form in bytes have in common.
+macro_rules! saves {
+    ($subject:ty, [$($generics:tt)*]) => {
+        impl<$($generics)*> Saves for $subject {
+            fn save(&self) -> Vec<u8> {
+                self.0.to_bytes()
+            }
+            fn load(bytes: &[u8]) -> Result<Self, String> {
+                Bloom::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+            }
+        }
+    };
 }
 
-impl Saves for Strings {
-    fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
-    }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        BloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
-    }
-}
+saves!(Plain<H, L>, [H: Seeded + Digester<u64, L::Digest> + Restored, L: StoredLayout]);
+saves!(Strings<L>, [L: StoredLayout<Digest = Digest>]);
+saves!(Array, []);
+saves!(BlockedArray, []);
 
-impl Saves for Array {
+/// There and back through filters for one thread.
+impl<H, L> Saves for Atomic<H, L>
+where
+    H: Seeded + Digester<u64, L::Digest> + Restored + Clone,
+    L: StoredLayout + Clone,
+{
     fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
+        let bytes = self.0.to_bytes();
+        assert!(bytes == self.0.snapshot().to_bytes(), "a snapshot has other bytes");
+        bytes
     }
     fn load(bytes: &[u8]) -> Result<Self, String> {
-        ArrayBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
-    }
-}
-
-impl Saves for Atomic {
-    fn save(&self) -> Vec<u8> {
-        self.0.snapshot().to_bytes()
-    }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        BloomFilter::from_bytes(bytes)
-            .map(|plain: BloomFilter<u64>| Self(plain.into()))
-            .map_err(|error| error.to_string())
-    }
-}
-
-impl<H: Seeded + Digester<u64> + Restored> Saves for Split<H> {
-    fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
-    }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        SplitBlockBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
-    }
-}
-
-impl<H: Seeded + Digester<u64> + Restored> Saves for AtomicSplit<H> {
-    fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
-    }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        AtomicSplitBlockBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+        let text = |error: umbel::InvalidBytes| error.to_string();
+        let plain = Bloom::<u64, H, Heap, L>::from_bytes(bytes).map_err(text)?;
+        let shared = Self(Bloom::from_bytes(bytes).map_err(text)?);
+        assert!(shared.0 == plain.into(), "the bytes have two meanings");
+        Ok(shared)
     }
 }
 
