@@ -24,6 +24,10 @@ const LANES: usize = 32;
 /// Filters of up to this many bytes are in a core's own cache, where fetching ahead only costs.
 const CACHED: u64 = 2 << 20;
 
+/// Filters of more bytes than this are far away: their words are fetched into the second cache, where
+/// more of them can be on their way.
+const FAR: u64 = 32 << 20;
+
 /// As [`contains`] for each key.
 #[inline]
 pub(crate) fn contains_batch<W: Word, K: Kernels, A>(
@@ -39,47 +43,18 @@ pub(crate) fn contains_batch<W: Word, K: Kernels, A>(
         for (key, found) in keys.iter().zip(found) {
             *found = contains(table, probes, kernels, digest(key));
         }
-        return;
+    } else if table.bytes() <= FAR {
+        Pipeline::<W, K, false> { table, probes, kernels }.run(keys, digest, found);
+    } else {
+        Pipeline::<W, K, true> { table, probes, kernels }.run(keys, digest, found);
     }
-    let mut groups = keys.chunks(LANES);
-    let Some(first) = groups.next() else { return };
-    let pipeline = Pipeline { table, probes, kernels };
-    let blank = digest(&first[0]);
-    // Two of each, taking turns.
-    let mut coming = [Group { digests: [blank; LANES], all: false }; 2];
-    let mut left = [Left { walks: [(0, kernels.start(blank)); LANES], len: 0 }; 2];
-    for (slot, key) in coming[0].digests.iter_mut().zip(first) {
-        *slot = digest(key);
-        pipeline.fetch(*slot, false);
-    }
-    let mut before: &mut [bool] = &mut [];
-    for (turn, found) in found.chunks_mut(LANES).enumerate() {
-        let [even, odd] = &mut coming;
-        let (this, next) = if turn % 2 == 0 { (even, odd) } else { (odd, even) };
-        let [even, odd] = &mut left;
-        let (left, left_before) = if turn % 2 == 0 { (even, odd) } else { (odd, even) };
-        let mut keys = groups.next().unwrap_or_default().iter();
-        left.len = 0;
-        for (lane, found) in found.iter_mut().enumerate() {
-            if let Some(key) = keys.next() {
-                next.digests[lane] = digest(key);
-                pipeline.fetch(next.digests[lane], next.all);
-            }
-            *found = if this.all {
-                contains(table, probes, kernels, this.digests[lane])
-            } else {
-                pipeline.test(this.digests[lane], lane, left)
-            };
-        }
-        pipeline.fetch_rest(left);
-        pipeline.settle(left_before, before);
-        let present: usize = found.iter().map(|&found| usize::from(found)).sum();
-        this.all = present * 3 > LANES * 2;
-        (left_before.len, before) = (0, found);
-    }
-    for left in &left {
-        pipeline.settle(left, before);
-    }
+}
+
+/// What every stage needs to know, and whether the table is far away.
+struct Pipeline<'a, W, K, const FAR: bool> {
+    table: Table<&'a [W]>,
+    probes: u32,
+    kernels: &'a K,
 }
 
 /// Keys whose words are on their way.
@@ -98,24 +73,61 @@ struct Left<X> {
     len: usize,
 }
 
-/// What every stage needs to know.
-struct Pipeline<'a, W, K> {
-    table: Table<&'a [W]>,
-    probes: u32,
-    kernels: &'a K,
-}
+impl<W: Word, K: Kernels, const FAR: bool> Pipeline<'_, W, K, FAR> {
+    /// Answers for each key.
+    #[inline(always)]
+    fn run<A>(&self, keys: &[A], digest: impl Fn(&A) -> K::Digest, found: &mut [bool]) {
+        let Self { table, probes, kernels } = *self;
+        let mut groups = keys.chunks(LANES);
+        let Some(first) = groups.next() else { return };
+        let blank = digest(&first[0]);
+        // Two of each, taking turns.
+        let mut coming = [Group { digests: [blank; LANES], all: false }; 2];
+        let mut left = [Left { walks: [(0, kernels.start(blank)); LANES], len: 0 }; 2];
+        for (slot, key) in coming[0].digests.iter_mut().zip(first) {
+            *slot = digest(key);
+            self.fetch(*slot, false);
+        }
+        let mut before: &mut [bool] = &mut [];
+        for (turn, found) in found.chunks_mut(LANES).enumerate() {
+            let [even, odd] = &mut coming;
+            let (this, next) = if turn % 2 == 0 { (even, odd) } else { (odd, even) };
+            let [even, odd] = &mut left;
+            let (left, left_before) = if turn % 2 == 0 { (even, odd) } else { (odd, even) };
+            let mut keys = groups.next().unwrap_or_default().iter();
+            left.len = 0;
+            for (lane, found) in found.iter_mut().enumerate() {
+                if let Some(key) = keys.next() {
+                    next.digests[lane] = digest(key);
+                    self.fetch(next.digests[lane], next.all);
+                }
+                *found = if this.all {
+                    contains(table, probes, kernels, this.digests[lane])
+                } else {
+                    self.test(this.digests[lane], lane, left)
+                };
+            }
+            self.fetch_rest(left);
+            self.settle(left_before, before);
+            let present: usize = found.iter().map(|&found| usize::from(found)).sum();
+            this.all = present * 3 > LANES * 2;
+            (left_before.len, before) = (0, found);
+        }
+        for left in &left {
+            self.settle(left, before);
+        }
+    }
 
-impl<W: Word, K: Kernels> Pipeline<'_, W, K> {
     /// Fetches the first words of a key, or all.
     #[inline(always)]
     fn fetch(&self, digest: K::Digest, all: bool) {
         let mut walk = self.kernels.start(digest);
         for _ in 0..FIRST {
-            self.table.fetch(self.kernels, &mut walk);
+            self.table.fetch::<K, FAR>(self.kernels, &mut walk);
         }
         if all {
             for _ in FIRST..self.probes {
-                self.table.fetch(self.kernels, &mut walk);
+                self.table.fetch::<K, FAR>(self.kernels, &mut walk);
             }
         }
     }
@@ -136,7 +148,7 @@ impl<W: Word, K: Kernels> Pipeline<'_, W, K> {
     fn fetch_rest(&self, left: &Left<K::Walk>) {
         for &(_, mut walk) in &left.walks[..left.len] {
             for _ in FIRST..self.probes {
-                self.table.fetch(self.kernels, &mut walk);
+                self.table.fetch::<K, FAR>(self.kernels, &mut walk);
             }
         }
     }
@@ -208,19 +220,37 @@ fn fetch_ahead<V: SetBit, K: Kernels, A>(
     digest: impl Fn(&A) -> K::Digest,
     mut each: impl FnMut(&mut Table<V>, usize, K::Digest),
 ) {
-    /// How many keys that is.
-    const AHEAD: usize = 16;
     if table.bytes() <= CACHED && !V::SHARED {
         for (number, key) in keys.iter().enumerate() {
             each(table, number, digest(key));
         }
-        return;
+    } else if table.bytes() <= FAR {
+        let fetch =
+            |table: &Table<V>, digest| table.fetch_to_set::<K, false>(probes, kernels, digest);
+        ring(table, keys, digest, fetch, each);
+    } else {
+        let fetch =
+            |table: &Table<V>, digest| table.fetch_to_set::<K, true>(probes, kernels, digest);
+        ring(table, keys, digest, fetch, each);
     }
+}
+
+/// As [`fetch_ahead`], with this way of asking.
+#[inline(always)]
+fn ring<V, D: Copy, A>(
+    table: &mut Table<V>,
+    keys: &[A],
+    digest: impl Fn(&A) -> D,
+    fetch: impl Fn(&Table<V>, D),
+    mut each: impl FnMut(&mut Table<V>, usize, D),
+) {
+    /// How many keys that is.
+    const AHEAD: usize = 16;
     let Some(first) = keys.first() else { return };
     let mut ring = [digest(first); AHEAD];
     for (slot, key) in ring.iter_mut().zip(keys) {
         *slot = digest(key);
-        table.fetch_to_set(probes, kernels, *slot);
+        fetch(table, *slot);
     }
     let mut coming = keys.iter().skip(AHEAD);
     for number in 0..keys.len() {
@@ -228,7 +258,7 @@ fn fetch_ahead<V: SetBit, K: Kernels, A>(
         each(table, number, *slot);
         if let Some(key) = coming.next() {
             *slot = digest(key);
-            table.fetch_to_set(probes, kernels, *slot);
+            fetch(table, *slot);
         }
     }
 }

@@ -96,7 +96,7 @@ pub(crate) fn insert<V: SetBit, K: Kernels>(
     digest: K::Digest,
 ) -> bool {
     if V::SHARED {
-        table.fetch_to_set(probes, kernels, digest);
+        table.fetch_to_set::<K, false>(probes, kernels, digest);
     }
     set_all(table, probes, kernels, digest)
 }

@@ -51,10 +51,10 @@ impl<'a, W: Word> Table<&'a [W]> {
         }
     }
 
-    /// Starts to load the word of the next bit of a walk.
+    /// Starts to load the word of the next bit of a walk, from near or from far.
     #[inline(always)]
-    pub(crate) fn fetch<K: Kernels>(&self, kernels: &K, walk: &mut K::Walk) {
-        bits::fetch(self.words, kernels.step(walk, self.bits));
+    pub(crate) fn fetch<K: Kernels, const FAR: bool>(&self, kernels: &K, walk: &mut K::Walk) {
+        bits::fetch::<_, FAR>(self.words, kernels.step(walk, self.bits));
     }
 }
 
@@ -89,10 +89,15 @@ impl<V: SetBit> Table<V> {
 
     /// Starts to load the words of a digest's first `probes` bits, which will be set.
     #[inline(always)]
-    pub(crate) fn fetch_to_set<K: Kernels>(&self, probes: u32, kernels: &K, digest: K::Digest) {
+    pub(crate) fn fetch_to_set<K: Kernels, const FAR: bool>(
+        &self,
+        probes: u32,
+        kernels: &K,
+        digest: K::Digest,
+    ) {
         let mut walk = kernels.start(digest);
         for _ in 0..probes {
-            self.words.fetch(kernels.step(&mut walk, self.bits));
+            self.words.fetch::<FAR>(kernels.step(&mut walk, self.bits));
         }
     }
 }

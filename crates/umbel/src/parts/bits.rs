@@ -143,8 +143,8 @@ pub trait SetBit {
         unsafe { self.set_in_unchecked(word_of(bit), 1 << (bit & 63)) != 0 }
     }
 
-    /// Starts to load the word of a bit that will be set.
-    fn fetch(&self, bit: u64);
+    /// Starts to load the word of a bit that will be set, from near or from far.
+    fn fetch<const FAR: bool>(&self, bit: u64);
 }
 
 impl SetBit for &mut [u64] {
@@ -174,8 +174,8 @@ impl SetBit for &mut [u64] {
     }
 
     #[inline(always)]
-    fn fetch(&self, bit: u64) {
-        fetch(self, bit);
+    fn fetch<const FAR: bool>(&self, bit: u64) {
+        fetch::<_, FAR>(self, bit);
     }
 }
 
@@ -214,7 +214,7 @@ impl SetBit for &[AtomicU64] {
     }
 
     #[inline(always)]
-    fn fetch(&self, bit: u64) {
+    fn fetch<const FAR: bool>(&self, bit: u64) {
         prefetch_to_write(self, word_of(bit));
     }
 }
@@ -225,17 +225,10 @@ fn add_shared(word: &AtomicU64, mask: u64) -> u64 {
     word.fetch_or(mask, Relaxed) & mask
 }
 
-/// Words of more bytes than this are far away, so that more of them must be on their way.
-const FAR: usize = 32 << 20;
-
-/// Starts to load the word of a bit.
+/// Starts to load the word of a bit, from near or from far.
 #[inline(always)]
-pub(crate) fn fetch<W>(words: &[W], bit: u64) {
-    if size_of_val(words) > FAR {
-        prefetch_far(words, word_of(bit));
-    } else {
-        prefetch(words, word_of(bit));
-    }
+pub(crate) fn fetch<W, const FAR: bool>(words: &[W], bit: u64) {
+    if FAR { prefetch_far(words, word_of(bit)) } else { prefetch(words, word_of(bit)) }
 }
 
 /// How many bits are set.

@@ -429,6 +429,7 @@ mod tests {
         assert!(Shape::for_budget(2 << 20, 0.01).unwrap().items() >= 1_500_000);
     }
 
+    #[cfg(feature = "alloc")]
     #[test]
     fn folding_halves_items_and_blocks_and_keeps_the_rate() {
         for (items, blocks) in [(1_000, 64), (100_000, 4_100), (7, 2)] {
