@@ -86,7 +86,7 @@ struct Text(String);
 
 impl AsBytes for Text {
     fn as_bytes(&self) -> &[u8] {
-        self.0.as_str().as_bytes()
+        self.0.as_bytes()
     }
 }
 
