@@ -443,7 +443,7 @@ fn every_rate_is_within_five_sigma() {
         let filter = |at| BloomFilter::with_hasher(RECORDS, 0.03, Portable::seeded(3 * seed + at));
         let joint = BlockedBloomFilter::<u64>::new(RECORDS, 0.03);
         let mut multi = Multi::with_joint([0, 1, 2].map(filter), joint);
-        // Upper bits of a bijection's images: no two attributes of a dimension are the same.
+        // A bijection, so that no two attributes are the same.
         let attribute =
             |index: u64, at: u64| split_mix(split_mix(seed).wrapping_add(3 * index + at));
         let record = |index| [0, 1, 2].map(|at| attribute(index, at));

@@ -134,12 +134,9 @@ subject!(Atomic<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Defaul
 pub(crate) struct Records(MultiBloomFilter<BloomFilter<u64>, 3>);
 
 /// Records of one number in three dimensions of different families and keys, and a joint filter.
-pub(crate) struct JoinedRecords(
-    Multi<
-        (BloomFilter<u64>, BlockedBloomFilter<str>, BloomFilter<[u8; 8]>),
-        BlockedBloomFilter<u64>,
-    >,
-);
+pub(crate) struct JoinedRecords(Multi<Unlike, BlockedBloomFilter<u64>>);
+
+type Unlike = (BloomFilter<u64>, BlockedBloomFilter<str>, BloomFilter<[u8; 8]>);
 
 /// A filter for this share of the digits of the rate; each has other mistakes.
 fn share<T: ?Sized, L: Layout + Default>(
