@@ -4,7 +4,7 @@
 //!     record  ( "ada",     "192.0.2.1",     4711 )  --joint digest--.
 //!                 |             |             |                     v
 //!             [ users ]   [ addresses ]   [ ports ]            [ joint ]
-//!              maybe    and   maybe    and  maybe      and       maybe        (the last if you want)
+//!              maybe    and   maybe    and  maybe      and       maybe   (if you want)
 //! ```
 //!
 //! | bits per record | touches per look-up | remove | union | grow | can building fail |
@@ -27,20 +27,20 @@
 //! it has nothing to say about queries with a `None`.
 //!
 //! A record with one new attribute is found at the rate of that dimension, one of which all
-//! attributes are new at the product of the rates. The other way round, that *some* new attribute of
-//! a record is found happens at almost the sum of the rates: 0.087 for three at 0.03 each.
+//! attributes are new at the product of the rates. The other way round, that *some* new attribute
+//! of a record is found happens at almost the sum of the rates: 0.087 for three at 0.03 each.
 //!
 //! A dimension holds attributes, so plan each for its number of *different* ones. A family that
 //! stores an attribute again every time, to be able to remove it, fills up with common ones.
-//! Removing a record that was never inserted, but whose attributes were, takes away theirs; a joint
-//! filter notices most such records. Dimensions that forget do so each by itself: a record is gone as
-//! soon as one of its attributes is.
+//! Removing a record that was never inserted, but whose attributes were, takes away theirs; a
+//! joint filter notices most such records. Dimensions that forget do so each by itself: a record
+//! is gone as soon as one of its attributes is.
 //!
 //! # Origin
 //!
 //! One filter per attribute is folklore. A number of dimensions that the compiler knows, iteration
-//! over them and code that is generic over it follow a report on a multi-dimensional Bloom filter in
-//! Rust, which gives 0.093 as measured for three dimensions together at 0.03 each.
+//! over them and code that is generic over it follow a report on a multi-dimensional Bloom filter
+//! in Rust, which gives 0.093 as measured for three dimensions together at 0.03 each.
 //!
 //! ```
 //! use umbel::multi::Multi;
@@ -55,7 +55,8 @@
 //! assert!(!seen.matches((Some("eve"), None))); // false is proof
 //! assert!(seen.contains(("ada", &80))); // each was seen, though never together
 //!
-//! let (users, ports) = (BloomFilter::<str>::new(1_000, 1e-6), BloomFilter::<u16>::new(1_000, 1e-6));
+//! let users = BloomFilter::<str>::new(1_000, 1e-6);
+//! let ports = BloomFilter::<u16>::new(1_000, 1e-6);
 //! let mut seen = Multi::with_joint((users, ports), BloomFilter::<u64>::new(1_000, 1e-6));
 //! seen.insert(("ada", &22))?;
 //! seen.insert(("bob", &80))?;
@@ -124,7 +125,8 @@ impl<D: Dimensions, J> Multi<D, J> {
     /// filter.
     ///
     /// The joint filter is planned for the number of different records. It knows them by their
-    /// [joint digests](Digest::joint), so its own type of key means nothing, and its hasher is never asked.
+    /// [joint digests](Digest::joint), so its own type of key means nothing, and its hasher is
+    /// never asked.
     #[must_use]
     pub const fn with_joint(dimensions: D, joint: J) -> Self {
         const { assert!(D::LEN > 0, "a record has at least one attribute") };
@@ -140,8 +142,8 @@ impl<D, J> Multi<D, J> {
         &self.dimensions
     }
 
-    /// The filter of each dimension, to be changed. What is inserted here belongs to no record; what
-    /// is removed or cleared here is lost to all records that have it.
+    /// The filter of each dimension, to be changed. What is inserted here belongs to no record;
+    /// what is removed or cleared here is lost to all records that have it.
     #[must_use]
     pub const fn dimensions_mut(&mut self) -> &mut D {
         &mut self.dimensions
@@ -232,10 +234,10 @@ impl<D: InsertEach, J: Insert> Multi<D, J> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if a filter has no room. No record that was inserted before is lost. The dimensions
-    /// before the full one keep the attributes of this record, which may then be found where nobody
-    /// asks for the rest; the joint filter comes last, so it does not have it. Inserting the record
-    /// again, once there is room, is safe.
+    /// [`Full`] if a filter has no room. No record that was inserted before is lost. The
+    /// dimensions before the full one keep the attributes of this record, which may then be found
+    /// where nobody asks for the rest; the joint filter comes last, so it does not have it.
+    /// Inserting the record again, once there is room, is safe.
     #[inline]
     pub fn insert<'k>(&mut self, record: D::Record<'k>) -> Result<bool, Full>
     where
@@ -286,8 +288,8 @@ impl<D: UnionEach, J: Union> Multi<D, J> {
     ///
     /// # Errors
     ///
-    /// [`Incompatible`] if the filters of one dimension, or the joint filters, do not fit. Nothing is
-    /// changed then.
+    /// [`Incompatible`] if the filters of one dimension, or the joint filters, do not fit. Nothing
+    /// is changed then.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
         self.joint.fits(&other.joint)?;
         self.dimensions.unite_each(&other.dimensions)?;

@@ -54,8 +54,8 @@ pub trait InsertEach: Dimensions {
 
 /// Dimensions that all [`Remove`].
 pub trait RemoveEach: Dimensions {
-    /// Takes back one insertion of a digest from each dimension, of which all contain theirs; whether
-    /// all did so.
+    /// Takes back one insertion of a digest from each dimension, of which all contain theirs;
+    /// whether all did so.
     fn remove_each(&mut self, digests: &Self::Each<Digest>) -> bool;
 }
 
