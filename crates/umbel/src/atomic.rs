@@ -217,6 +217,10 @@ where
     B: AsRef<[AtomicU64]>,
     L: Layout<Digest = Digest>,
 {
+    fn fits(&self, other: &Self) -> Result<(), Incompatible> {
+        self.compatible(other)
+    }
+
     fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
         Self::union_with(self, other)
     }

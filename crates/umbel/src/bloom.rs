@@ -44,7 +44,7 @@ mod table;
 pub use shape::{Shape, words_for, words_for_cells};
 
 use crate::error::{Full, Incompatible, InvalidShape};
-use crate::filter::{Filter, Insert, Union};
+use crate::filter::{Edge, Filter, Insert, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::kernels::{Digits, Kernels};
 use crate::layout::{Layout, Plan};
@@ -410,6 +410,21 @@ impl<T: ?Sized, H, S: Storage, L: Layout<Digest = Digest>> Filter for Bloom<T, H
     }
 }
 
+impl<T, H, S, L> Edge for Bloom<T, H, S, L>
+where
+    T: ?Sized,
+    H: Digester<T>,
+    S: Storage,
+    L: Layout<Digest = Digest>,
+{
+    type Key = T;
+
+    #[inline]
+    fn digest(&self, key: &T) -> Digest {
+        self.hasher.digest(key)
+    }
+}
+
 impl<T, H, B, L> Insert for Bloom<T, H, Own<B>, L>
 where
     T: ?Sized,
@@ -430,6 +445,10 @@ where
     B: AsRef<[u64]> + AsMut<[u64]>,
     L: Layout<Digest = Digest>,
 {
+    fn fits(&self, other: &Self) -> Result<(), Incompatible> {
+        self.compatible(other)
+    }
+
     fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
         self.union_with(other)
     }

@@ -10,6 +10,15 @@ pub trait Filter {
     fn contains_digest(&self, digest: Digest) -> bool;
 }
 
+/// Knows how its keys become digests.
+pub trait Edge: Filter {
+    /// What users insert and ask for.
+    type Key: ?Sized;
+
+    /// The digest that stands for this key here.
+    fn digest(&self, key: &Self::Key) -> Digest;
+}
+
 /// Takes digests one at a time.
 pub trait Insert: Filter {
     /// Inserts a digest. `Ok(true)` is proof that it is new; `Ok(false)` says that the filter
@@ -30,6 +39,13 @@ pub trait Remove: Filter {
 
 /// Can be united with another of its kind.
 pub trait Union: Filter {
+    /// Whether the two can be united.
+    ///
+    /// # Errors
+    ///
+    /// As [`union_with`](Self::union_with).
+    fn fits(&self, other: &Self) -> Result<(), Incompatible>;
+
     /// Makes this filter answer `true` for everything that either of the two did.
     ///
     /// # Errors

@@ -17,6 +17,7 @@
 //! | the same without an allocator, sized by the compiler | [`ArrayBloomFilter`] | 9.6 |
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
+//! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
 //! # Reading order
 //!
@@ -26,6 +27,7 @@
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
 //! 3. [`bloom`], [`atomic`], [`blocked`], [`split`]: the families, each with its own picture, costs
 //!    and limits; [`layout`] is what they differ in.
+//!    [`multi`] is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -53,6 +55,7 @@ pub mod atomic;
 pub mod blocked;
 pub mod bloom;
 pub mod kernels;
+pub mod multi;
 pub mod split;
 
 pub mod error;
@@ -66,9 +69,10 @@ mod parts;
 
 pub use bloom::{ArrayBloomFilter, words_for, words_for_cells};
 pub use error::{Full, Incompatible, InvalidBytes, InvalidShape};
-pub use filter::{Filter, Insert, Remove, Union};
+pub use filter::{Edge, Filter, Insert, Remove, Union};
 pub use hash::Keyed;
 pub use hash::{Digest, Key, Portable, Std};
+pub use multi::MultiBloomFilter;
 
 #[cfg(feature = "alloc")]
 pub use atomic::AtomicBloomFilter;

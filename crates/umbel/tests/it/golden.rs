@@ -42,6 +42,32 @@ fn digests_are_the_documented_ones() {
     assert!(rows >= 20, "only {rows} vectors found");
 }
 
+/// The table of `docs/hashing.md`, computed by a second implementation in another language.
+#[test]
+fn joint_digests_are_the_documented_ones() {
+    let digest = |attribute: &str| match attribute.strip_prefix("the text ").unwrap_or(attribute) {
+        text if text.starts_with('`') => Portable::default().digest(text.trim_matches('`')),
+        number => Portable::default().digest(&number.parse::<u64>().unwrap()),
+    };
+    let document = include_str!("../../../../docs/hashing.md");
+    let (_, table) = document.split_once("| attributes | joint digest |\n|---|---|\n").unwrap();
+    let mut rows = 0;
+    for row in table.lines().take_while(|line| line.starts_with('|')) {
+        let [_, attributes, joint, _] = row.split('|').map(str::trim).collect::<Vec<_>>()[..]
+        else {
+            panic!("not a vector: {row}")
+        };
+        let digests: Vec<Digest> = match attributes.strip_suffix(", eight times") {
+            Some(attribute) => vec![digest(attribute); 8],
+            None => attributes.split(", ").map(digest).collect(),
+        };
+        let expected = u64::from_str_radix(&joint.trim_matches('`')[2..], 16).unwrap();
+        assert_eq!(Digest::joint(&digests), Digest::new(expected), "{attributes}");
+        rows += 1;
+    }
+    assert_eq!(rows, 7);
+}
+
 #[test]
 fn keyed_digests_are_siphash_1_3() {
     // The key 00 01 .. 0f of the SipHash paper, with no bytes and with the byte 00; then all lengths

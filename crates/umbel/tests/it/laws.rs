@@ -2,7 +2,7 @@
 
 use crate::independent::{Independent, ManyHashes};
 use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
-use crate::subjects::{AtomicSplit, Blocked, BlockedArray, Split};
+use crate::subjects::{AtomicSplit, Blocked, BlockedArray, JoinedRecords, Records, Split};
 use std::hash::BuildHasherDefault;
 use umbel::blocked::Lines;
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
@@ -91,6 +91,15 @@ macro_rules! claims {
             }
         }
     };
+    // Where each of several filters has a share of the rate, those of a few keys are all one word.
+    (@ $subject:ty, refuses_incompatible_shares) => {
+        #[test]
+        fn refuses_incompatible() {
+            for items in [100, 300] {
+                umbel_laws::refuses_incompatible::<$subject>(items, ARRAY_RATE);
+            }
+        }
+    };
     (@ $subject:ty, $law:ident) => {
         #[test]
         fn $law() {
@@ -157,6 +166,10 @@ claims! {
         round_trips survives_any_bytes;
     atomic_split: AtomicSplit =>
         no_false_negatives rate_within union_contains_both round_trips survives_any_bytes;
+    multi: Records =>
+        no_false_negatives rate_within union_contains_both refuses_incompatible_shares;
+    multi_with_a_joint_filter: JoinedRecords =>
+        no_false_negatives rate_within_of_lines union_contains_both refuses_incompatible_shares;
     atomic_split_with_a_seed: AtomicSplit<Portable> =>
         union_contains_both refuses_incompatible_powers_of_two;
 }

@@ -12,6 +12,8 @@ mod hostile;
 mod laws;
 /// Filters against bits computed the slow way, and against each other.
 mod model;
+/// Records of several attributes against sets of them.
+mod multi;
 /// The same bits and answers by every path a processor has.
 mod paths;
 /// The promised rate for every size, rate and pattern of keys.

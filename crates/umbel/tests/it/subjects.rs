@@ -11,9 +11,11 @@ use umbel::format::Restored;
 use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::Digits;
 use umbel::layout::{Layout, Plan, StoredLayout};
+use umbel::multi::Multi;
 use umbel::split;
 use umbel::storage::{Heap, SharedHeap};
-use umbel::{ArrayBloomFilter, Keyed, Portable, Std, words_for};
+use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, MultiBloomFilter};
+use umbel::{Keyed, Portable, Std, words_for};
 use umbel_laws::{Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
@@ -127,6 +129,74 @@ subject!(Strings<L>, [L: Layout<Digest = Digest> + Default], key => address(key)
 subject!(Array, [], key => &key);
 subject!(BlockedArray, [], key => &key);
 subject!(Atomic<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);
+
+/// Records of one number in three dimensions, which find an absent one as often as one filter would.
+pub(crate) struct Records(MultiBloomFilter<BloomFilter<u64>, 3>);
+
+/// Records of one number in three dimensions of different families and keys, and a joint filter.
+pub(crate) struct JoinedRecords(Multi<Unlike, BlockedBloomFilter<u64>>);
+
+type Unlike = (BloomFilter<u64>, BlockedBloomFilter<str>, BloomFilter<[u8; 8]>);
+
+/// A filter for this share of the digits of the rate; each has other mistakes.
+fn share<T: ?Sized, L: Layout + Default>(
+    (capacity, err_rate, seed): (u64, f64, u64),
+    (at, of): (u64, u64),
+) -> Bloom<T, Portable, Heap, L> {
+    let shape = planned(capacity, err_rate.powf(1.0 / of as f64));
+    Bloom::with(shape, Portable::seeded(seed * of + at)).unwrap()
+}
+
+impl Subject for Records {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        let plan = (capacity, err_rate, seed);
+        Self(Multi::of([0, 1, 2].map(|at| share(plan, (at, 3)))))
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert([&key; 3]).unwrap()
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains([&key; 3])
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.iter().map(Bloom::expected_rate).product()
+    }
+}
+
+impl Subject for JoinedRecords {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        let plan = (capacity, err_rate, seed);
+        let dimensions = (share(plan, (0, 4)), share(plan, (1, 4)), share(plan, (2, 4)));
+        Self(Multi::with_joint(dimensions, share(plan, (3, 4))))
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert((&key, &address(key), &key.to_be_bytes())).unwrap()
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains((&key, &address(key), &key.to_be_bytes()))
+    }
+    fn rate_now(&self) -> f64 {
+        let (a, b, c) = self.0.dimensions();
+        let dimensions = a.expected_rate() * b.expected_rate() * c.expected_rate();
+        dimensions * self.0.joint().expected_rate()
+    }
+}
+
+/// Uniting is the same for both.
+macro_rules! unites {
+    ($($subject:ty),*) => {$(
+        impl Unites for $subject {
+            fn unite(&mut self, other: &Self) -> Result<(), String> {
+                self.0.union_with(&other.0).map_err(|error| error.to_string())
+            }
+            fn same(&self, other: &Self) -> bool {
+                self.0 == other.0
+            }
+        }
+    )*};
+}
+
+unites!(Records, JoinedRecords);
 
 /// What all wrappers that have a form in bytes have in common.
 macro_rules! saves {

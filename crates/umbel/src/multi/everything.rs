@@ -1,0 +1,44 @@
+//! What stands where there is no joint filter.
+
+use crate::error::{Full, Incompatible};
+use crate::filter::{Filter, Insert, Remove, Union};
+use crate::hash::Digest;
+
+/// The filter that finds everything, in no memory at all: never a false negative, always a false
+/// positive. A joint filter that decides nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Everything;
+
+impl Filter for Everything {
+    /// Always `true`.
+    #[inline]
+    fn contains_digest(&self, _: Digest) -> bool {
+        true
+    }
+}
+
+impl Insert for Everything {
+    /// Nothing is new, and there is always room.
+    #[inline]
+    fn insert_digest(&mut self, _: Digest) -> Result<bool, Full> {
+        Ok(false)
+    }
+}
+
+impl Remove for Everything {
+    /// Always `true`, and without effect.
+    #[inline]
+    fn remove_digest(&mut self, _: Digest) -> bool {
+        true
+    }
+}
+
+impl Union for Everything {
+    fn fits(&self, _: &Self) -> Result<(), Incompatible> {
+        Ok(())
+    }
+
+    fn union_with(&mut self, _: &Self) -> Result<(), Incompatible> {
+        Ok(())
+    }
+}
