@@ -13,7 +13,7 @@ use umbel::kernels::Digits;
 use umbel::layout::{Layout, Plan, StoredLayout};
 use umbel::split;
 use umbel::storage::{Heap, SharedHeap};
-use umbel::{ArrayBloomFilter, Keyed, Portable, Std, words_for};
+use umbel::{ArrayBloomFilter, Keyed, Portable, ScalableBloomFilter, Std, words_for};
 use umbel_laws::{Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
@@ -93,6 +93,31 @@ pub(crate) type Split<H = split::Plain> = Plain<H, split::Blocks>;
 
 /// A split-block filter of integers for many threads.
 pub(crate) type AtomicSplit<H = split::Plain> = Atomic<H, split::Blocks>;
+
+/// A scalable filter of integers that starts with room for one of `FOLD` keys.
+pub(crate) struct Scalable<const FOLD: u64>(ScalableBloomFilter<u64>);
+
+/// One that starts with room for a 64th of the keys.
+pub(crate) type Grown = Scalable<64>;
+
+/// One that starts as small as can be.
+pub(crate) type GrownFromOne = Scalable<{ u64::MAX }>;
+
+impl<const FOLD: u64> Subject for Scalable<FOLD> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        let (first, hasher) = (capacity.div_ceil(FOLD), Portable::seeded(seed));
+        Self(ScalableBloomFilter::with_hasher(first, err_rate, hasher))
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key).unwrap()
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
 
 /// What all wrappers have in common; `$argument` is what the filter's methods take.
 macro_rules! subject {
