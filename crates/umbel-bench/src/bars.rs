@@ -79,8 +79,6 @@ const BARS: &[Bar] = &[
     above_floor(ThreadsPresent, 1.3),
     scalable(Absent, 0.25),
     scalable(Present, 0.25),
-    portable(scalable(Absent, 0.25)),
-    portable(scalable(Present, 0.25)),
 ];
 
 /// The classic filter at 1 %.

@@ -9,10 +9,10 @@
 //!
 //! | bits per key | touches per look-up | remove | union | grow | can building fail |
 //! |---|---|---|---|---|---|
-//! | 15.5 at 1 % when grown 64-fold and full, up to twice that after a new level | 1 or 2 lines a level, fetched together | no | no | yes | an insert may be [`Full`] |
+//! | 16.9 at 1 % when grown 64-fold and full, twice that after a new level | 1 or 2 lines a level, fetched together | no | no | yes | an insert may be [`Full`] |
 //!
 //! Choose it when nobody knows how many keys will come. Prefer [`blocked`](crate::blocked) when
-//! somebody does, or can say what the most is: one level is a third smaller and several times faster.
+//! somebody does, or can say what the most is: 9.9 bits a key, and several times faster.
 //!
 //! # Where it breaks
 //!

@@ -201,11 +201,22 @@ impl Touch for Insert<'_> {
 mod tests {
     use super::*;
 
-    /// The first ones that `docs/hashing.md` gives.
+    /// The example of `docs/hashing.md`.
     #[test]
-    fn levels_have_the_documented_odd_numbers() {
-        assert_eq!(odd(0), 0xe220_a839_7b1d_cdaf);
-        assert_eq!(odd(1), 0x6e78_9e6a_a1b9_65f5);
-        assert_eq!(odd(2), 0x06c4_5d18_8009_454f);
+    fn a_key_has_the_documented_digests_in_the_levels() {
+        let shape = Shape::for_rate(10, 0.01).unwrap();
+        let key = Digest::new(0xfb06_4eaa_cb46_2982);
+        for (number, (multiplier, expected)) in [
+            (0xe220_a839_7b1d_cdaf, 0xe16e_d65e_4ded_79de),
+            (0x6e78_9e6a_a1b9_65f5, 0xc6f2_1d49_f978_036a),
+            (0x06c4_5d18_8009_454f, 0xb2fa_a7e7_1968_d91e),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(odd(number as u32), multiplier);
+            let level = Level::new(&shape, number as u32).unwrap();
+            assert_eq!(level.own(key), Digest::new(expected));
+        }
     }
 }

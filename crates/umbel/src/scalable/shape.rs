@@ -13,6 +13,10 @@ const GROWTH: f64 = 2.0;
 /// The tightening that is taken unless another one is asked for: of the usual ones the smallest
 /// filters, as long as they grow less than a thousandfold.
 const TIGHTENING: f64 = 0.85;
+/// Keys have two lines in a level where one would cost more than this, in percent of space. More than
+/// in a filter of one level: a look-up goes through all of them, and half as many lines are half the
+/// time.
+const WORTH: u128 = 10;
 /// The bytes of a line, which is the smallest level.
 const LINE: u64 = 64;
 
@@ -40,8 +44,9 @@ pub struct Shape {
     rate: f64,
     growth: f64,
     tightening: f64,
-    /// The capacity of the first level.
+    /// The capacity of the first level, and its plan.
     first: u64,
+    first_level: blocked::Shape,
 }
 
 impl Shape {
@@ -95,19 +100,20 @@ impl Shape {
         if !(tightening > 0.0 && tightening < 1.0) {
             return Err(InvalidShape::TighteningOutOfRange { tightening });
         }
-        let mut shape = Self { capacity, rate, growth, tightening, first: capacity };
-        let one_line = match blocked::Shape::for_budget(LINE, shape.level_rate(0)) {
-            Ok(line) => (line.items() as f64 * (1.0 - shape.level_rate(0))) as u64,
+        let first_rate = rate * (1.0 - tightening);
+        let line = match blocked::Shape::for_budget(LINE, first_rate) {
+            Ok(line) => line,
             Err(error) => return Err(error),
         };
-        if shape.first < one_line {
-            shape.first = one_line;
+        let mut first = (line.items() as f64 * (1.0 - first_rate)) as u64;
+        if first < capacity {
+            first = capacity;
         }
-        if shape.first == 0 {
-            shape.first = 1;
+        if first == 0 {
+            first = 1;
         }
-        match shape.level(0) {
-            Ok(_) => Ok(shape),
+        match plan(first, first_rate) {
+            Ok(first_level) => Ok(Self { capacity, rate, growth, tightening, first, first_level }),
             Err(error) => Err(error),
         }
     }
@@ -164,12 +170,15 @@ impl Shape {
         if level >= MAX_LEVELS {
             return Err(InvalidShape::TooManyLevels { max: MAX_LEVELS });
         }
+        if level == 0 {
+            return Ok(self.first_level);
+        }
         let rate = self.level_rate(level);
         // It may have become 0, which is too small and not out of range.
         if rate < Rate::MIN.get() {
             return Err(InvalidShape::RateTooSmall { rate, min: Rate::MIN.get() });
         }
-        blocked::Shape::for_rate(ceil(self.level_capacity(level) as f64 / (1.0 - rate)), rate)
+        plan(self.level_capacity(level), rate)
     }
 
     /// The error rate of so many levels together when all are full:
@@ -186,6 +195,21 @@ impl Shape {
             level += 1;
         }
         rate
+    }
+}
+
+/// The plan of a level that takes so many fresh keys.
+const fn plan(fresh: u64, rate: f64) -> Result<blocked::Shape, InvalidShape> {
+    let items = ceil(fresh as f64 / (1.0 - rate));
+    let one = blocked::Shape::for_rate_in_lines(items, rate, 1);
+    let two = blocked::Shape::for_rate_in_lines(items, rate, 2);
+    match (one, two) {
+        (Ok(one), Ok(two)) => {
+            let worth = one.lines() as u128 * 100 > two.lines() as u128 * (100 + WORTH);
+            Ok(if worth { two } else { one })
+        }
+        (Err(_), Ok(two)) => Ok(two),
+        (one, _) => one,
     }
 }
 

@@ -11,6 +11,7 @@ use umbel::format::Restored;
 use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::Digits;
 use umbel::layout::{Layout, Plan, StoredLayout};
+use umbel::scalable;
 use umbel::split;
 use umbel::storage::{Heap, SharedHeap};
 use umbel::{ArrayBloomFilter, Keyed, Portable, ScalableBloomFilter, Std, words_for};
@@ -105,8 +106,14 @@ pub(crate) type GrownFromOne = Scalable<{ u64::MAX }>;
 
 impl<const FOLD: u64> Subject for Scalable<FOLD> {
     fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        let (first, hasher) = (capacity.div_ceil(FOLD), Portable::seeded(seed));
-        Self(ScalableBloomFilter::with_hasher(first, err_rate, hasher))
+        type Plans = HashMap<(u64, u64), scalable::Shape>;
+        thread_local!(static PLANS: RefCell<Plans> = RefCell::default());
+        let first = capacity.div_ceil(FOLD);
+        let shape = PLANS.with_borrow_mut(|plans| {
+            let plan = || scalable::Shape::for_rate(first, err_rate).unwrap();
+            *plans.entry((first, err_rate.to_bits())).or_insert_with(plan)
+        });
+        Self(ScalableBloomFilter::with(shape, Portable::seeded(seed)).unwrap())
     }
     fn insert(&mut self, key: u64) -> bool {
         self.0.insert(&key).unwrap()
