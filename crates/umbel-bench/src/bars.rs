@@ -77,6 +77,8 @@ const BARS: &[Bar] = &[
     rarely_wrong(Bits, 1.03),
     above_floor(ThreadsAbsent, 1.3),
     above_floor(ThreadsPresent, 1.3),
+    scalable(Absent, 0.25),
+    scalable(Present, 0.25),
 ];
 
 /// The classic filter at 1 %.
@@ -105,6 +107,12 @@ const fn rarely_wrong(operation: Operation, at_most: f64) -> Bar {
 /// The blocked filter against the memory it has to wait for.
 const fn above_floor(operation: Operation, at_most: f64) -> Bar {
     Bar { peer: floor::NAME, ..blocked(100_000_000, operation, at_most) }
+}
+
+/// The filter that grows, at 1 %; both sides start with room for a 64th of the keys.
+const fn scalable(operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel scalable, 64x", "growable-bloom-filter (xxh3), 64x");
+    Bar { ours, peer, ..bloom(KeyKind::U64, 1_000_000, operation, at_most) }
 }
 
 /// Where an operation is measured.

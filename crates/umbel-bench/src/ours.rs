@@ -4,7 +4,7 @@
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
     AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter, Digest, Portable,
-    SplitBlockBloomFilter, blocked,
+    ScalableBloomFilter, SplitBlockBloomFilter, blocked,
     bloom::Bloom,
     layout::Layout,
     storage::{Heap, SharedHeap},
@@ -28,6 +28,33 @@ pub(crate) fn register(registry: &mut Registry) {
             "blocked",
             "umbel split-block",
         );
+    registry.add::<ScalableBloomFilter<u64>, ScalableBloomFilter<[u8; 32]>>(
+        "scalable",
+        "umbel scalable, 64x",
+    );
+}
+
+/// The filter that grows: it starts with room for a 64th of the keys, as its peers do.
+impl<K: Key + umbel::Key> Contender<K> for ScalableBloomFilter<K> {
+    const BATCHES: bool = true;
+
+    fn empty(items: usize, rate: f64) -> Self {
+        Self::new(items.div_ceil(64) as u64, rate)
+    }
+
+    #[inline]
+    fn insert(&mut self, key: &K) {
+        Self::insert(self, key).expect("room for another level");
+    }
+
+    #[inline]
+    fn contains(&self, key: &K) -> bool {
+        Self::contains(self, key)
+    }
+
+    fn contains_batch(&self, keys: &[K], found: &mut [bool]) {
+        Self::contains_batch(self, keys, found);
+    }
 }
 
 /// The blocked filter with a number of lines a key that it might not have chosen itself.

@@ -70,6 +70,21 @@ pub enum InvalidShape {
         /// What was asked for.
         bits: u64,
     },
+    /// The growth of a scalable filter is not a finite number above 1.
+    GrowthOutOfRange {
+        /// What was asked for.
+        growth: f64,
+    },
+    /// The tightening of a scalable filter is not a number above 0 and below 1.
+    TighteningOutOfRange {
+        /// What was asked for.
+        tightening: f64,
+    },
+    /// A scalable filter has as many levels as it may have.
+    TooManyLevels {
+        /// How many that are.
+        max: u32,
+    },
     /// The allocator refused.
     OutOfMemory {
         /// How many bytes it was asked for.
@@ -110,6 +125,13 @@ impl fmt::Display for InvalidShape {
             Self::EvenBits { bits } => {
                 write!(f, "{bits} bits are an even number and these kernels need an odd one")
             }
+            Self::GrowthOutOfRange { growth } => {
+                write!(f, "the growth {growth} is not a finite number above 1")
+            }
+            Self::TighteningOutOfRange { tightening } => {
+                write!(f, "the tightening {tightening} is not above 0 and below 1")
+            }
+            Self::TooManyLevels { max } => write!(f, "there can be no more than {max} levels"),
             Self::OutOfMemory { bytes } => write!(f, "the allocator has no {bytes} bytes to give"),
         }
     }

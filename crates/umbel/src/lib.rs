@@ -16,6 +16,7 @@
 //! | the same, as fast as memory allows | [`BlockedBloomFilter`] | 9.9 |
 //! | the same without an allocator, sized by the compiler | [`ArrayBloomFilter`] | 9.6 |
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
+//! | a set whose size nobody knows | [`ScalableBloomFilter`] | 16.9 when grown 64-fold and full |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
@@ -25,9 +26,9 @@
 //!
 //! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
-//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`]: the families, each with its own picture, costs
-//!    and limits; [`layout`] is what they differ in.
-//!    [`multi`] is made of several of any kind.
+//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`scalable`]: the families, each with its own
+//!    picture, costs and limits; [`layout`] is what the first ones differ in. [`multi`] is made of
+//!    several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -56,6 +57,8 @@ pub mod blocked;
 pub mod bloom;
 pub mod kernels;
 pub mod multi;
+#[cfg(feature = "alloc")]
+pub mod scalable;
 pub mod split;
 
 pub mod error;
@@ -80,6 +83,8 @@ pub use atomic::AtomicBloomFilter;
 pub use blocked::{AtomicBlockedBloomFilter, BlockedBloomFilter};
 #[cfg(feature = "alloc")]
 pub use bloom::BloomFilter;
+#[cfg(feature = "alloc")]
+pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
 

@@ -29,6 +29,36 @@ impl Lines {
     }
 }
 
+/// For filters that are made of several.
+#[cfg(feature = "alloc")]
+impl Lines {
+    /// The path it takes.
+    #[inline(always)]
+    pub(crate) const fn choice(&self) -> Choice {
+        self.choice
+    }
+
+    /// Starts to load the lines of a key.
+    #[inline(always)]
+    pub(crate) fn fetch<const AHEAD: usize>(&self, words: &[u64], digest: Digest) {
+        if !self.places.two {
+            LookUp::<u64, 1>::new(self, words).fetch::<AHEAD>(digest);
+        } else {
+            LookUp::<u64, 2>::new(self, words).fetch::<AHEAD>(digest);
+        }
+    }
+
+    /// Whether all bits of a key are set, in a loop that is compiled for a path.
+    #[inline(always)]
+    pub(crate) fn has<I: Isa>(&self, isa: I, words: &[u64], digest: Digest) -> bool {
+        if !self.places.two {
+            LookUp::<u64, 1>::new(self, words).answer(isa, digest)
+        } else {
+            LookUp::<u64, 2>::new(self, words).answer(isa, digest)
+        }
+    }
+}
+
 impl Default for Lines {
     /// On the best path that the processor has: see [`simd`](crate::simd).
     fn default() -> Self {

@@ -6,7 +6,7 @@ use umbel::bloom::Bloom;
 use umbel::hash::{Digest, Digester, Key, Portable};
 use umbel::layout::Layout;
 use umbel::storage::Heap;
-use umbel::{BlockedBloomFilter, BloomFilter, Keyed, blocked};
+use umbel::{BlockedBloomFilter, BloomFilter, Keyed, ScalableBloomFilter, blocked};
 
 /// The vectors of `docs/hashing.md`.
 #[test]
@@ -160,4 +160,17 @@ fn a_key_of_a_blocked_filter_has_the_documented_bits() {
         }
         assert_eq!(filter.words(), words);
     }
+}
+
+/// Computed by a second implementation in another language, written from `docs/hashing.md`.
+#[test]
+fn a_scalable_filter_keeps_its_levels_and_its_mistakes() {
+    let mut filter = ScalableBloomFilter::<u64>::new(100, 0.01);
+    filter.extend(0..1_000_u64);
+    let lines: Vec<u64> = filter.levels().iter().map(|level| level.shape().lines()).collect();
+    assert_eq!(lines, [3, 6, 13, 25]);
+    assert_eq!(
+        mistakes(1_000, |key| filter.contains(&key)),
+        [1178, 1411, 2378, 2472, 2866, 3114, 3566, 3589, 5384, 5839]
+    );
 }

@@ -2,7 +2,8 @@
 
 use crate::independent::{Independent, ManyHashes};
 use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
-use crate::subjects::{AtomicSplit, Blocked, BlockedArray, JoinedRecords, Records, Split};
+use crate::subjects::{AtomicSplit, Blocked, BlockedArray, Grown, GrownFromOne};
+use crate::subjects::{JoinedRecords, Records, Split};
 use std::hash::BuildHasherDefault;
 use umbel::blocked::Lines;
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
@@ -172,4 +173,8 @@ claims! {
         no_false_negatives rate_within_of_lines union_contains_both refuses_incompatible_shares;
     atomic_split_with_a_seed: AtomicSplit<Portable> =>
         union_contains_both refuses_incompatible_powers_of_two;
+    scalable: Grown =>
+        no_false_negatives rate_within_of_lines;
+    scalable_from_one: GrownFromOne =>
+        no_false_negatives rate_within_of_lines;
 }

@@ -18,6 +18,8 @@ mod multi;
 mod paths;
 /// The promised rate for every size, rate and pattern of keys.
 mod rates;
+/// The scalable filter against blocked ones, its rate as it grows, and where it ends.
+mod scalable;
 /// The split-block filter against Parquet's definition of it and the bytes of others.
 mod split;
 /// Many threads, one filter.

@@ -12,10 +12,11 @@ use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::Digits;
 use umbel::layout::{Layout, Plan, StoredLayout};
 use umbel::multi::Multi;
+use umbel::scalable;
 use umbel::split;
 use umbel::storage::{Heap, SharedHeap};
 use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, MultiBloomFilter};
-use umbel::{Keyed, Portable, Std, words_for};
+use umbel::{Keyed, Portable, ScalableBloomFilter, Std, words_for};
 use umbel_laws::{Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
@@ -95,6 +96,37 @@ pub(crate) type Split<H = split::Plain> = Plain<H, split::Blocks>;
 
 /// A split-block filter of integers for many threads.
 pub(crate) type AtomicSplit<H = split::Plain> = Atomic<H, split::Blocks>;
+
+/// A scalable filter of integers that starts with room for one of `FOLD` keys.
+pub(crate) struct Scalable<const FOLD: u64>(ScalableBloomFilter<u64>);
+
+/// One that starts with room for a 64th of the keys.
+pub(crate) type Grown = Scalable<64>;
+
+/// One that starts as small as can be.
+pub(crate) type GrownFromOne = Scalable<{ u64::MAX }>;
+
+impl<const FOLD: u64> Subject for Scalable<FOLD> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        type Plans = HashMap<(u64, u64), scalable::Shape>;
+        thread_local!(static PLANS: RefCell<Plans> = RefCell::default());
+        let first = capacity.div_ceil(FOLD);
+        let shape = PLANS.with_borrow_mut(|plans| {
+            let plan = || scalable::Shape::for_rate(first, err_rate).unwrap();
+            *plans.entry((first, err_rate.to_bits())).or_insert_with(plan)
+        });
+        Self(ScalableBloomFilter::with(shape, Portable::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key).unwrap()
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
 
 /// What all wrappers have in common; `$argument` is what the filter's methods take.
 macro_rules! subject {
