@@ -16,6 +16,7 @@
 //! | the same, as fast as memory allows | [`BlockedBloomFilter`] | 9.9 |
 //! | the same without an allocator, sized by the compiler | [`ArrayBloomFilter`] | 9.6 |
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
+//! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //!
 //! # Reading order
@@ -24,8 +25,8 @@
 //!
 //! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
-//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`]: the families, each with its own picture, costs
-//!    and limits; [`layout`] is what they differ in.
+//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`]: the families, each with its own
+//!    picture, costs and limits; [`layout`] is what the first four differ in.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -52,6 +53,7 @@ pub mod sizing;
 pub mod atomic;
 pub mod blocked;
 pub mod bloom;
+pub mod counting;
 pub mod kernels;
 pub mod split;
 
@@ -76,6 +78,8 @@ pub use atomic::AtomicBloomFilter;
 pub use blocked::{AtomicBlockedBloomFilter, BlockedBloomFilter};
 #[cfg(feature = "alloc")]
 pub use bloom::BloomFilter;
+#[cfg(feature = "alloc")]
+pub use counting::CountingBloomFilter;
 #[cfg(feature = "alloc")]
 pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
 
