@@ -15,7 +15,7 @@ use crate::{
     versus::{self, Comparison, Operation},
 };
 use Operation::{
-    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Insert, Present, ThreadsAbsent,
+    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Insert, Present, Remove, ThreadsAbsent,
     ThreadsInsert, ThreadsPresent,
 };
 use serde::Serialize;
@@ -77,6 +77,14 @@ const BARS: &[Bar] = &[
     rarely_wrong(Bits, 1.03),
     above_floor(ThreadsAbsent, 1.3),
     above_floor(ThreadsPresent, 1.3),
+    counting(1_000_000, Insert, 0.8),
+    counting(1_000_000, Absent, 0.8),
+    counting(1_000_000, Present, 0.8),
+    counting(1_000_000, Remove, 0.8),
+    counting(10_000_000, Insert, 0.8),
+    counting(10_000_000, Absent, 0.8),
+    counting(10_000_000, Present, 0.8),
+    counting(10_000_000, Remove, 0.8),
 ];
 
 /// The classic filter at 1 %.
@@ -105,6 +113,12 @@ const fn rarely_wrong(operation: Operation, at_most: f64) -> Bar {
 /// The blocked filter against the memory it has to wait for.
 const fn above_floor(operation: Operation, at_most: f64) -> Bar {
     Bar { peer: floor::NAME, ..blocked(100_000_000, operation, at_most) }
+}
+
+/// The counting filter at 1 %.
+const fn counting(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel counting", "fastbloom-rs counting (xxh3)");
+    Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
 }
 
 /// Where an operation is measured.
