@@ -89,7 +89,6 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
     ///
     /// If the cell is past the last word.
     #[inline(always)]
-    #[cfg_attr(not(test), allow(dead_code, reason = "for cells that are set, not counted"))]
     pub(crate) fn set(&mut self, cell: u64, number: u64) {
         debug_assert!(number <= self.max());
         self.change(cell, number.wrapping_sub(self.get(cell)));
@@ -158,10 +157,10 @@ fn add_in_word(a: u64, b: u64, bits: u32) -> u64 {
     let even = u64::MAX / ((1 << bits) + 1);
     let add = |a: u64, b: u64| {
         let sum = a + b;
-        let carries = sum >> bits & even / ((1 << bits) - 1);
+        let carries = (sum >> bits) & (even / ((1 << bits) - 1));
         (sum & even) | (carries << bits).wrapping_sub(carries)
     };
-    add(a & even, b & even) | add(a >> bits & even, b >> bits & even) << bits
+    add(a & even, b & even) | add((a >> bits) & even, (b >> bits) & even) << bits
 }
 
 #[cfg(test)]

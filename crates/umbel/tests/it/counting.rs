@@ -454,9 +454,11 @@ fn code_that_knows_only_traits_can_count() {
 /// computed by a second implementation: its bits are set where these cells are not zero.
 #[test]
 fn a_filter_keeps_its_words() {
-    for (width, expected) in
-        WIDTHS.into_iter().zip([0x68b5_b7c5_f75b_3ebf, 0x0452_9d2d_e625_1159, 0x85c3_cc87_1f15_a08e])
-    {
+    for (width, expected) in WIDTHS.into_iter().zip([
+        0x68b5_b7c5_f75b_3ebf,
+        0x0452_9d2d_e625_1159,
+        0x85c3_cc87_1f15_a08e,
+    ]) {
         let shape = Shape::for_rate(1_000, 0.01).unwrap().with_width(width).unwrap();
         let mut filter = made(shape);
         filter.extend(0..1_000_u64);
