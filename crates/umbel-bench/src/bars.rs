@@ -15,7 +15,7 @@ use crate::{
     versus::{self, Comparison, Operation},
 };
 use Operation::{
-    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Insert, Present, ThreadsAbsent,
+    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Insert, Present, Remove, ThreadsAbsent,
     ThreadsInsert, ThreadsPresent,
 };
 use serde::Serialize;
@@ -79,6 +79,14 @@ const BARS: &[Bar] = &[
     above_floor(ThreadsPresent, 1.3),
     scalable(Absent, 0.25),
     scalable(Present, 0.25),
+    counting(1_000_000, Insert, 0.8),
+    counting(1_000_000, Absent, 0.8),
+    counting(1_000_000, Present, 0.8),
+    counting(1_000_000, Remove, 0.8),
+    counting(10_000_000, Insert, 0.8),
+    counting(10_000_000, Absent, 0.8),
+    counting(10_000_000, Present, 0.8),
+    counting(10_000_000, Remove, 0.8),
 ];
 
 /// The classic filter at 1 %.
@@ -113,6 +121,12 @@ const fn above_floor(operation: Operation, at_most: f64) -> Bar {
 const fn scalable(operation: Operation, at_most: f64) -> Bar {
     let (ours, peer) = ("umbel scalable, 64x", "growable-bloom-filter (xxh3), 64x");
     Bar { ours, peer, ..bloom(KeyKind::U64, 1_000_000, operation, at_most) }
+}
+
+/// The counting filter at 1 %.
+const fn counting(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel counting", "fastbloom-rs counting (xxh3)");
+    Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
 }
 
 /// Where an operation is measured.

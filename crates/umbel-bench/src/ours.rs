@@ -3,8 +3,8 @@
 
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
-    AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter, Digest, Portable,
-    ScalableBloomFilter, SplitBlockBloomFilter, blocked,
+    AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter,
+    CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter, blocked,
     bloom::Bloom,
     layout::Layout,
     storage::{Heap, SharedHeap},
@@ -28,10 +28,53 @@ pub(crate) fn register(registry: &mut Registry) {
             "blocked",
             "umbel split-block",
         );
+    registry.add::<CountingBloomFilter<u64>, CountingBloomFilter<[u8; 32]>>(
+        "counting",
+        "umbel counting",
+    );
     registry.add::<ScalableBloomFilter<u64>, ScalableBloomFilter<[u8; 32]>>(
         "scalable",
         "umbel scalable, 64x",
     );
+}
+
+/// The counting filter, of 4-bit cells.
+impl<K: Key + umbel::Key> Contender<K> for CountingBloomFilter<K> {
+    const CLEARS: bool = true;
+    const BATCHES: bool = true;
+    const BATCHES_INSERTS: bool = true;
+    const REMOVES: bool = true;
+
+    fn empty(items: usize, rate: f64) -> Self {
+        Self::new(items as u64, rate)
+    }
+
+    #[inline]
+    fn insert(&mut self, key: &K) {
+        Self::insert(self, key);
+    }
+
+    #[inline]
+    fn contains(&self, key: &K) -> bool {
+        Self::contains(self, key)
+    }
+
+    fn contains_batch(&self, keys: &[K], found: &mut [bool]) {
+        Self::contains_batch(self, keys, found);
+    }
+
+    fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
+        Self::insert_batch(self, keys, fresh);
+    }
+
+    fn clear(&mut self) {
+        Self::clear(self);
+    }
+
+    #[inline]
+    fn remove(&mut self, key: &K) -> bool {
+        Self::remove(self, key)
+    }
 }
 
 /// The filter that grows: it starts with room for a 64th of the keys, as its peers do.

@@ -36,6 +36,8 @@ pub(crate) enum Operation {
     BatchAbsent,
     /// Look-ups of present keys through `contains_batch`.
     BatchPresent,
+    /// Taking out half of the keys that are in the set.
+    Remove,
     /// Filling a cleared atomic filter from several threads, wall time.
     ThreadsInsert,
     /// Look-ups of absent keys in batches by several threads, wall time.
@@ -56,6 +58,7 @@ impl fmt::Display for Operation {
             Self::Present => "present",
             Self::BatchAbsent => "batch absent",
             Self::BatchPresent => "batch present",
+            Self::Remove => "remove",
             Self::ThreadsInsert => "threads insert",
             Self::ThreadsAbsent => "threads absent",
             Self::ThreadsPresent => "threads present",
@@ -134,6 +137,14 @@ fn steps<K: Kind>(sides: [Abilities; 2]) -> Vec<(Operation, Step<K>)> {
         let absent: Step<K> = |lane, work, batch| lane.look_up_batch(&work.absent, batch);
         let present: Step<K> = |lane, work, batch| lane.look_up_batch(&work.present, batch);
         steps.extend([(Operation::BatchAbsent, absent), (Operation::BatchPresent, present)]);
+    }
+    if sides.iter().all(|side| side.removes && side.clears) {
+        steps.push((Operation::Remove, |lane, work, _| {
+            let pass = lane.remove(&work.present[..work.distinct / 2]);
+            // The other operations want all keys.
+            lane.refill(&work.keys);
+            pass
+        }));
     }
     steps
 }
@@ -275,6 +286,18 @@ mod tests {
         let operations: Vec<_> = duel.comparisons.iter().map(|c| c.operation).collect();
         use Operation::*;
         assert_eq!(operations, [Build, Absent, Present, BatchAbsent, BatchPresent]);
+    }
+
+    #[test]
+    fn sides_that_remove_are_held_to_it_and_are_full_again_afterwards() {
+        let registry = Registry::all();
+        let ours = registry.find("umbel counting").unwrap();
+        let peer = registry.find("fastbloom-rs counting").unwrap();
+        let work = Workload::<u64>::new(1_000, WORK);
+        let duel = duel([ours, peer], &work, 0.01, 2, 100, |_| true);
+        assert!(duel.comparisons.iter().any(|c| c.operation == Operation::Remove));
+        // Half full, it would be below a tenth of this.
+        assert!(duel.ours.measured_rate > 0.005, "{}", duel.ours.measured_rate);
     }
 
     #[test]

@@ -157,6 +157,13 @@ pub enum Incompatible {
         /// Of the other one.
         got: u32,
     },
+    /// Their cells are not of one width.
+    Cells {
+        /// The bits of a cell of the filter to be changed.
+        expected: u32,
+        /// Of the other one.
+        got: u32,
+    },
     /// They hash keys differently: another seed, another secret, another hasher.
     Hasher,
     /// They map digests to positions differently.
@@ -171,6 +178,9 @@ impl fmt::Display for Incompatible {
             }
             Self::Probes { expected, got } => {
                 write!(f, "one filter probes {expected} times and the other {got} times")
+            }
+            Self::Cells { expected, got } => {
+                write!(f, "one filter has cells of {expected} bits and the other of {got}")
             }
             Self::Hasher => f.write_str("the filters hash keys with different seeds or secrets"),
             Self::Kernels => f.write_str("the filters map digests to positions differently"),

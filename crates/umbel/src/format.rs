@@ -3,7 +3,7 @@
 //! `docs/format.md` has the layout. Bytes are a draft until version 1 of the format: until then
 //! they are for one version of this library, and another one refuses them.
 
-use crate::error::InvalidBytes;
+use crate::error::{InvalidBytes, InvalidShape};
 use crate::hash::{City64, Digester, Farm64, Keyed, Murmur3, Portable, Xxh3, Xxh64};
 use crate::layout::{Plan, StoredLayout};
 use twox_hash::XxHash3_64;
@@ -74,9 +74,20 @@ stored_by_check!(Murmur3 = 3, Xxh64 = 4, Xxh3 = 5, City64 = 6, Farm64 = 7);
 stored_by_check!(crate::hash::Crc64 = 8);
 // 9 is `split::Plain`.
 
-/// The header of a filter.
+/// The header of a filter of some layout.
 #[cfg(feature = "alloc")]
 pub(crate) fn header<L: StoredLayout, H: Stored>(shape: &L::Shape, hasher: &H) -> [u8; HEADER] {
+    header_of(L::FAMILY, L::kernels(shape), shape, hasher)
+}
+
+/// The header of a filter of this family, with these kernels.
+#[cfg(feature = "alloc")]
+pub(crate) fn header_of<P: Plan, H: Stored>(
+    family: u16,
+    kernels: u16,
+    shape: &P,
+    hasher: &H,
+) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     let mut rest = &mut bytes[..];
     let mut put = |field: &[u8]| {
@@ -86,9 +97,9 @@ pub(crate) fn header<L: StoredLayout, H: Stored>(shape: &L::Shape, hasher: &H) -
     };
     put(&MAGIC);
     put(&VERSION.to_le_bytes());
-    put(&L::FAMILY.to_le_bytes());
+    put(&family.to_le_bytes());
     put(&H::ID.to_le_bytes());
-    put(&L::kernels(shape).to_le_bytes());
+    put(&kernels.to_le_bytes());
     put(&hasher.mark().to_le_bytes());
     put(&shape.items().to_le_bytes());
     put(&shape.bits().to_le_bytes());
@@ -117,11 +128,20 @@ pub(crate) struct Parsed<'a, S> {
     pub(crate) payload: &'a [u8],
 }
 
-/// The one way in. Checks everything that can be checked without making a filter: nothing is
-/// allocated, and every size is compared with the bytes that are there.
+/// As [`parse_as`], for a layout.
 pub(crate) fn parse<L: StoredLayout, H: Stored>(
     bytes: &[u8],
 ) -> Result<Parsed<'_, L::Shape>, InvalidBytes> {
+    parse_as::<L::Shape, H>(bytes, L::FAMILY, L::restore)
+}
+
+/// The one way in, with the family and what makes a shape of kernels, items, bits and probes. Checks everything that can be checked without making a filter: nothing is
+/// allocated, and every size is compared with the bytes that are there.
+pub(crate) fn parse_as<P: Plan, H: Stored>(
+    bytes: &[u8],
+    family: u16,
+    restore: impl FnOnce(u16, u64, u64, u32) -> Option<Result<P, InvalidShape>>,
+) -> Result<Parsed<'_, P>, InvalidBytes> {
     let total = bytes.len() as u64;
     let too_short = InvalidBytes::Length { expected: (HEADER + TRAILER) as u64, got: total };
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
@@ -145,15 +165,15 @@ pub(crate) fn parse<L: StoredLayout, H: Stored>(
     if long(56) != header_checksum(header) {
         return Err(InvalidBytes::Header);
     }
-    if short(10) != L::FAMILY {
-        return Err(InvalidBytes::Family { expected: L::FAMILY, got: short(10) });
+    if short(10) != family {
+        return Err(InvalidBytes::Family { expected: family, got: short(10) });
     }
     if short(12) != H::ID {
         return Err(InvalidBytes::Hash { expected: H::ID, got: short(12) });
     }
     let (mark, items, bits, probes, length) = (long(16), long(24), long(32), long(40), long(48));
     let probes = u32::try_from(probes).map_err(|_| InvalidBytes::Inconsistent)?;
-    let Some(shape) = L::restore(short(14), items, bits, probes) else {
+    let Some(shape) = restore(short(14), items, bits, probes) else {
         return Err(InvalidBytes::Kernels { got: short(14) });
     };
     let shape = shape?;

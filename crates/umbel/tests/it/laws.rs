@@ -2,7 +2,7 @@
 
 use crate::independent::{Independent, ManyHashes};
 use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
-use crate::subjects::{AtomicSplit, Blocked, BlockedArray, Grown, GrownFromOne};
+use crate::subjects::{AtomicSplit, Blocked, BlockedArray, Counting, Grown, GrownFromOne};
 use crate::subjects::{JoinedRecords, Records, Split};
 use std::hash::BuildHasherDefault;
 use umbel::blocked::Lines;
@@ -160,6 +160,14 @@ claims! {
     atomic_blocked: Atomic<Portable, Lines> =>
         no_false_negatives rate_within_of_lines union_contains_both refuses_incompatible
         round_trips survives_any_bytes;
+    counting: Counting =>
+        no_false_negatives rate_within remove_undoes_insert union_contains_both
+        refuses_incompatible round_trips survives_any_bytes;
+    counting_with_a_secret: Counting<Keyed> =>
+        no_false_negatives rate_within remove_undoes_insert union_contains_both
+        refuses_incompatible;
+    counting_with_the_identity: Counting<Std<BuildHasherDefault<Identity>>> =>
+        no_false_negatives rate_within remove_undoes_insert union_contains_both;
     split: Split =>
         no_false_negatives rate_within union_contains_both round_trips survives_any_bytes;
     split_with_a_seed: Split<Portable> =>

@@ -4,6 +4,8 @@
 mod blocked;
 /// What the guide to choosing says of space.
 mod choosing;
+/// The counting filter against a multiset, and what is meant to break it.
+mod counting;
 /// Bytes that must never change: digests, positions, whole filters.
 mod golden;
 /// Parameters and keys meant to break a filter.

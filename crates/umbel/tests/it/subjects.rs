@@ -15,9 +15,9 @@ use umbel::multi::Multi;
 use umbel::scalable;
 use umbel::split;
 use umbel::storage::{Heap, SharedHeap};
-use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, MultiBloomFilter};
-use umbel::{Keyed, Portable, ScalableBloomFilter, Std, words_for};
-use umbel_laws::{Saves, Subject, Unites};
+use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CountingBloomFilter};
+use umbel::{Keyed, MultiBloomFilter, Portable, ScalableBloomFilter, Std, words_for};
+use umbel_laws::{Removes, Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
 pub(crate) const ARRAY_RATE: f64 = 0.01;
@@ -88,6 +88,49 @@ impl<H: Seeded, L: Layout + Default> Atomic<H, L> {
     }
 }
 
+/// A counting filter of integers.
+pub(crate) struct Counting<H = Portable>(CountingBloomFilter<u64, H>);
+
+impl<H: Seeded> Counting<H> {
+    fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        Self(CountingBloomFilter::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
+    }
+}
+
+impl<H: Seeded + Digester<u64>> Removes for Counting<H> {
+    fn remove(&mut self, key: u64) -> bool {
+        self.0.remove(&key)
+    }
+}
+
+/// By adding: a filter united with itself counts twice, and answers the same.
+impl<H: Seeded + Digester<u64>> Unites for Counting<H> {
+    fn unite(&mut self, other: &Self) -> Result<(), String> {
+        self.0.merge_with(&other.0).map_err(|error| error.to_string())
+    }
+    fn same(&self, other: &Self) -> bool {
+        let (shape, hasher) = (self.0.shape(), self.0.hasher());
+        let bits = u64::from(shape.width().bits());
+        let found = |filter: &Self| -> Vec<bool> {
+            let words = filter.0.words();
+            let cell = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & shape.width().max();
+            (0..shape.cells()).map(|number| cell(number * bits) != 0).collect()
+        };
+        shape == other.0.shape()
+            && hasher.check() == other.0.hasher().check()
+            && found(self) == found(other)
+    }
+}
+
+impl<H: Seeded + Digester<u64> + Restored> Saves for Counting<H> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        CountingBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
 /// A blocked filter of integers.
 pub(crate) type Blocked<H = Portable> = Plain<H, Lines>;
 
@@ -131,6 +174,17 @@ impl<const FOLD: u64> Subject for Scalable<FOLD> {
 /// What all wrappers have in common; `$argument` is what the filter's methods take.
 macro_rules! subject {
     ($subject:ty, [$($generics:tt)*], $key:ident => $argument:expr) => {
+        subject!(@ $subject, [$($generics)*], $key => $argument);
+        impl<$($generics)*> Unites for $subject {
+            fn unite(&mut self, other: &Self) -> Result<(), String> {
+                self.0.union_with(&other.0).map_err(|error| error.to_string())
+            }
+            fn same(&self, other: &Self) -> bool {
+                self.0 == other.0
+            }
+        }
+    };
+    (@ $subject:ty, [$($generics:tt)*], $key:ident => $argument:expr) => {
         impl<$($generics)*> Subject for $subject {
             fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
                 Self::made(capacity, err_rate, seed)
@@ -145,19 +199,12 @@ macro_rules! subject {
                 self.0.expected_rate()
             }
         }
-        impl<$($generics)*> Unites for $subject {
-            fn unite(&mut self, other: &Self) -> Result<(), String> {
-                self.0.union_with(&other.0).map_err(|error| error.to_string())
-            }
-            fn same(&self, other: &Self) -> bool {
-                self.0 == other.0
-            }
-        }
     };
 }
 
 subject!(Plain<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);
 subject!(Strings<L>, [L: Layout<Digest = Digest> + Default], key => address(key).as_str());
+subject!(@ Counting<H>, [H: Seeded + Digester<u64>], key => &key);
 subject!(Array, [], key => &key);
 subject!(BlockedArray, [], key => &key);
 subject!(Atomic<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);

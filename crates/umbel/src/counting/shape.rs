@@ -1,0 +1,224 @@
+//! The plan of a counting Bloom filter: that of a classic one, and how wide the cells are.
+
+use crate::bloom;
+use crate::error::{Incompatible, InvalidShape};
+use crate::layout::Plan;
+use crate::sizing::MAX_BITS;
+
+/// How many bits a cell has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Width {
+    /// Counts to 3. At capacity, one cell in 30 is saturated: for sets from which little is removed.
+    Two,
+    /// Counts to 15, which at capacity one cell in 6 · 10^14 reaches.
+    #[default]
+    Four,
+    /// Counts to 255: for keys that are inserted many times.
+    Eight,
+}
+
+impl Width {
+    /// The number of bits.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+
+    /// The largest number in a cell, which stands for itself and all above it.
+    #[must_use]
+    pub const fn max(self) -> u64 {
+        (1 << self.bits()) - 1
+    }
+}
+
+/// The plan of a counting Bloom filter, before any memory exists.
+///
+/// ```
+/// use umbel::bloom;
+/// use umbel::counting::{Shape, Width};
+///
+/// let shape = Shape::for_rate(1_000_000, 0.01)?;
+/// let bits = bloom::Shape::for_rate(1_000_000, 0.01)?;
+/// assert_eq!((shape.cells(), shape.bytes()), (bits.bits(), bits.bytes() * 4));
+/// assert_eq!(shape.with_width(Width::Two)?.bytes(), bits.bytes() * 2);
+/// # Ok::<(), umbel::InvalidShape>(())
+/// ```
+///
+/// All of it works at compile time too, and gives the same answers there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    positions: bloom::Shape,
+    width: Width,
+}
+
+impl Shape {
+    /// The smallest filter of 4-bit cells that holds `items` items at an error rate of at most
+    /// `rate`.
+    ///
+    /// # Errors
+    ///
+    /// As for a classic filter, and if the cells would have more than [`MAX_BITS`].
+    pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
+        match bloom::Shape::for_rate(items, rate) {
+            Ok(positions) => Self::of(positions, Width::Four),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A cell for each bit of a classic filter: for plans by memory or by budget, which take a
+    /// classic plan for [`Width::bits`] times fewer bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the cells would have more than [`MAX_BITS`].
+    pub const fn of(positions: bloom::Shape, width: Width) -> Result<Self, InvalidShape> {
+        // At most 2^48 cells of 8 bits.
+        let bits = positions.bits() * width.bits() as u64;
+        if bits > MAX_BITS {
+            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
+        }
+        Ok(Self { positions, width })
+    }
+
+    /// The same with other cells.
+    ///
+    /// # Errors
+    ///
+    /// If the cells would have more than [`MAX_BITS`].
+    pub const fn with_width(self, width: Width) -> Result<Self, InvalidShape> {
+        Self::of(self.positions, width)
+    }
+
+    /// The classic filter with a bit for each cell. It tells the rates: a cell is found when it is
+    /// not zero, as a bit is when it is set.
+    #[must_use]
+    pub const fn positions(&self) -> &bloom::Shape {
+        &self.positions
+    }
+
+    /// How many bits a cell has.
+    #[must_use]
+    pub const fn width(&self) -> Width {
+        self.width
+    }
+
+    /// The number of items planned for.
+    #[must_use]
+    pub const fn items(&self) -> u64 {
+        self.positions.items()
+    }
+
+    /// The number of cells.
+    #[must_use]
+    pub const fn cells(&self) -> u64 {
+        self.positions.bits()
+    }
+
+    /// The number of cells a key has.
+    #[must_use]
+    pub const fn probes(&self) -> u32 {
+        self.positions.probes()
+    }
+
+    /// The number of 64-bit words.
+    #[must_use]
+    pub const fn words(&self) -> u64 {
+        (self.cells() * self.width.bits() as u64).div_ceil(64)
+    }
+
+    /// The memory of the words, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.words() * 8
+    }
+
+    /// The error rate while `items` different keys are in the filter, if no cell is saturated.
+    #[must_use]
+    pub const fn expected_rate(&self, items: u64) -> f64 {
+        self.positions.expected_rate(items)
+    }
+}
+
+/// The number of words for `items` items at this rate in 4-bit cells: the `WORDS` of an
+/// [`ArrayCountingBloomFilter`](super::ArrayCountingBloomFilter).
+///
+/// # Panics
+///
+/// If there is no such [`Shape`]; in a constant, that is an error of the compiler's.
+#[must_use]
+pub const fn words_for(items: u64, rate: f64) -> usize {
+    match Shape::for_rate(items, rate) {
+        Ok(shape) if shape.words() <= usize::MAX as u64 => shape.words() as usize,
+        Ok(_) => panic!("so many words do not fit into this machine's memory"),
+        Err(_) => panic!("the rate must be above 0 and below 1, and the filter not too large"),
+    }
+}
+
+impl Plan for Shape {
+    const NAME: &'static str = "CountingBloomFilter";
+
+    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
+        Self::for_rate(items, rate)
+    }
+
+    fn items(&self) -> u64 {
+        self.items()
+    }
+
+    fn bits(&self) -> u64 {
+        self.cells()
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes()
+    }
+
+    fn words(&self) -> u64 {
+        self.words()
+    }
+
+    fn estimate_items(&self, set: u64) -> u64 {
+        self.positions.estimate_items(set)
+    }
+
+    fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
+        let (expected, got) = (self.width.bits(), other.width.bits());
+        if expected == got { Ok(()) } else { Err(Incompatible::Cells { expected, got }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bloom::words_for_cells;
+
+    #[test]
+    fn words_are_those_of_packed_cells() {
+        for items in [0, 1, 10, 1_000, 12_345] {
+            for width in [Width::Two, Width::Four, Width::Eight] {
+                let shape = Shape::for_rate(items, 0.01).unwrap().with_width(width).unwrap();
+                let words = words_for_cells(shape.cells() as usize, width.bits());
+                assert_eq!(shape.words(), words as u64);
+                assert_eq!(shape.cells() % 2, 1);
+            }
+        }
+        assert_eq!(words_for(1_000, 0.01) as u64, Shape::for_rate(1_000, 0.01).unwrap().words());
+    }
+
+    #[test]
+    fn more_bits_than_any_filter_may_have_are_refused() {
+        let most = bloom::Shape::with(1, MAX_BITS, 7).unwrap();
+        for width in [Width::Two, Width::Four, Width::Eight] {
+            let bits = MAX_BITS * u64::from(width.bits());
+            assert_eq!(Shape::of(most, width), Err(InvalidShape::TooLarge { bits, max: MAX_BITS }));
+        }
+        // A valid classic filter whose cells are too many.
+        let items = MAX_BITS / 20;
+        assert!(bloom::Shape::for_rate(items, 0.01).is_ok());
+        assert!(matches!(Shape::for_rate(items, 0.01), Err(InvalidShape::TooLarge { .. })));
+    }
+}

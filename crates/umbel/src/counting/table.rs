@@ -1,0 +1,181 @@
+//! One key: look at its cells, or count in them; and many keys, whose words are asked for first.
+
+use crate::hash::Digest;
+use crate::kernels::{Digits, Kernels};
+use crate::parts::cells::Cells;
+
+/// How many cells are looked at before the first branch, as in a classic filter.
+const FIRST: u32 = 3;
+
+/// Filters of up to this many bytes are in a core's own cache, where fetching ahead only costs.
+const CACHED: usize = 2 << 20;
+
+/// Filters of more bytes than this are far away: their words are fetched into the second cache, where
+/// more of them can be on their way.
+const FAR: usize = 32 << 20;
+
+/// The cells of a filter, how many there are, and how many a key has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table<V> {
+    pub(super) cells: Cells<V>,
+    pub(super) len: u64,
+    pub(super) probes: u32,
+}
+
+impl<V: AsRef<[u64]>> Table<V> {
+    /// The next cell of a walk.
+    #[inline(always)]
+    fn step(&self, walk: &mut u64) -> u64 {
+        Digits.step(walk, self.len)
+    }
+
+    /// Whether no cell of the digest is zero.
+    #[inline(always)]
+    pub(super) fn contains(&self, digest: Digest) -> bool {
+        let (mut walk, mut left) = (Digits.start(digest), self.probes);
+        if left >= FIRST {
+            let mut found = true;
+            for _ in 0..FIRST {
+                let cell = self.step(&mut walk);
+                found &= self.cells.get(cell) != 0;
+            }
+            if !found {
+                return false;
+            }
+            left -= FIRST;
+        }
+        for _ in 0..left {
+            let cell = self.step(&mut walk);
+            if self.cells.get(cell) == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The smallest number in a cell of the digest.
+    #[inline(always)]
+    pub(super) fn min(&self, digest: Digest) -> u64 {
+        let (mut walk, mut min) = (Digits.start(digest), self.cells.max());
+        for _ in 0..self.probes {
+            let cell = self.step(&mut walk);
+            min = min.min(self.cells.get(cell));
+        }
+        min
+    }
+
+    /// Starts to load the words of the first `probes` cells of a digest.
+    #[inline(always)]
+    fn fetch(&self, digest: Digest, probes: u32, far: bool) {
+        let mut walk = Digits.start(digest);
+        for _ in 0..probes {
+            let cell = self.step(&mut walk);
+            if far {
+                self.cells.fetch::<true>(cell);
+            } else {
+                self.cells.fetch::<false>(cell);
+            }
+        }
+    }
+
+    /// As [`contains`](Self::contains) for each key: while one group is looked up, the words of the
+    /// next are on their way; all of them while most keys are found, else the first.
+    #[inline(always)]
+    pub(super) fn contains_batch<A>(
+        &self,
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        found: &mut [bool],
+    ) {
+        const GROUP: usize = 32;
+        assert_eq!(keys.len(), found.len(), "one answer for each key");
+        if self.cells.bytes() <= CACHED {
+            for (key, found) in keys.iter().zip(found) {
+                *found = self.contains(digest(key));
+            }
+            return;
+        }
+        let (far, mut probes) = (self.cells.bytes() > FAR, self.probes.min(FIRST));
+        let (mut this, mut next) = ([Digest::new(0); GROUP], [Digest::new(0); GROUP]);
+        let mut groups = keys.chunks(GROUP);
+        for (slot, key) in next.iter_mut().zip(groups.next().unwrap_or_default()) {
+            *slot = digest(key);
+            self.fetch(*slot, probes, far);
+        }
+        for found in found.chunks_mut(GROUP) {
+            core::mem::swap(&mut this, &mut next);
+            let mut keys = groups.next().unwrap_or_default().iter();
+            let mut present = 0;
+            for (lane, found) in found.iter_mut().enumerate() {
+                if let Some(key) = keys.next() {
+                    next[lane] = digest(key);
+                    self.fetch(next[lane], probes, far);
+                }
+                *found = self.contains(this[lane]);
+                present += usize::from(*found);
+            }
+            probes = if present * 2 > GROUP { self.probes } else { self.probes.min(FIRST) };
+        }
+    }
+}
+
+impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
+    /// Adds one to every cell of the digest; whether one of them was zero. A cell that the digest
+    /// has twice gets two.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, digest: Digest) -> bool {
+        let (mut walk, mut fresh) = (Digits.start(digest), false);
+        for _ in 0..self.probes {
+            let cell = self.step(&mut walk);
+            fresh |= self.cells.increment(cell) == 0;
+        }
+        fresh
+    }
+
+    /// Takes back what [`insert`](Self::insert) added, unless a cell is zero; whether it did.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, digest: Digest) -> bool {
+        // Keys to be removed are there, as a rule: to look at all cells at once is faster.
+        if self.min(digest) == 0 {
+            return false;
+        }
+        let mut walk = Digits.start(digest);
+        for _ in 0..self.probes {
+            let cell = self.step(&mut walk);
+            self.cells.decrement_sticky(cell);
+        }
+        true
+    }
+
+    /// Calls `each` with every digest, in their order, some digests after asking for its words.
+    #[inline(always)]
+    pub(super) fn fetch_ahead(
+        mut self,
+        mut digests: impl Iterator<Item = Digest>,
+        mut each: impl FnMut(&mut Self, Digest),
+    ) {
+        const AHEAD: usize = 16;
+        let bytes = self.cells.bytes();
+        if bytes <= CACHED {
+            digests.for_each(|digest| each(&mut self, digest));
+            return;
+        }
+        let (probes, far) = (self.probes, bytes > FAR);
+        let (mut ring, mut len) = ([Digest::new(0); AHEAD], 0);
+        for (slot, digest) in ring.iter_mut().zip(&mut digests) {
+            self.fetch(digest, probes, far);
+            *slot = digest;
+            len += 1;
+        }
+        let mut first = 0;
+        for digest in digests {
+            each(&mut self, ring[first]);
+            self.fetch(digest, probes, far);
+            ring[first] = digest;
+            first = (first + 1) % AHEAD;
+        }
+        for place in 0..len {
+            each(&mut self, ring[(first + place) % AHEAD]);
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! The counting filter against a multiset, cell by cell, and what is meant to break it.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::HashMap;
+use umbel::counting::{ArrayCountingBloomFilter, Shape, Width, words_for};
+use umbel::hash::{Digest, Digester};
+use umbel::kernels::{Digits, Kernels};
+use umbel::{
+    CountingBloomFilter, Filter, Incompatible, Insert, InvalidBytes, InvalidShape, Keyed, Portable,
+    Remove, Union, bloom,
+};
+use umbel_laws::split_mix;
+
+const WIDTHS: [Width; 3] = [Width::Two, Width::Four, Width::Eight];
+
+fn made(shape: Shape) -> CountingBloomFilter<u64> {
+    CountingBloomFilter::with(shape, Portable::default()).unwrap()
+}
+
+/// The cells of a filter as numbers that may be large, and the keys that are in it.
+struct Model {
+    shape: Shape,
+    cells: Vec<u64>,
+    keys: HashMap<u64, u64>,
+}
+
+impl Model {
+    fn new(shape: Shape) -> Self {
+        Self { shape, cells: vec![0; shape.cells() as usize], keys: HashMap::new() }
+    }
+
+    fn positions(&self, key: u64) -> Vec<usize> {
+        let mut walk = Digits.start(Portable::default().digest(&key));
+        let step = |_| Digits.step(&mut walk, self.shape.cells()) as usize;
+        (0..self.shape.probes()).map(step).collect()
+    }
+
+    fn count(&self, key: u64) -> u64 {
+        self.positions(key).into_iter().map(|cell| self.cells[cell]).min().unwrap()
+    }
+
+    fn insert(&mut self, key: u64) -> bool {
+        let fresh = self.count(key) == 0;
+        for cell in self.positions(key) {
+            self.cells[cell] = self.shape.width().max().min(self.cells[cell] + 1);
+        }
+        *self.keys.entry(key).or_default() += 1;
+        fresh
+    }
+
+    fn remove(&mut self, key: u64) -> bool {
+        if self.count(key) == 0 {
+            return false;
+        }
+        for cell in self.positions(key) {
+            let saturated = self.cells[cell] == self.shape.width().max();
+            self.cells[cell] = self.cells[cell].saturating_sub(u64::from(!saturated));
+        }
+        let times = self.keys.get_mut(&key).expect("only keys that are there are removed");
+        *times -= 1;
+        true
+    }
+
+    fn words(&self) -> Vec<u64> {
+        let bits = u64::from(self.shape.width().bits());
+        let mut words = vec![0; self.shape.words() as usize];
+        for (cell, number) in (0..).zip(&self.cells) {
+            words[(cell * bits / 64) as usize] |= number << (cell * bits % 64);
+        }
+        words
+    }
+}
+
+/// What happens to a filter.
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u64),
+    InsertBatch(Vec<u64>),
+    Extend(Vec<u64>),
+    Remove(u64),
+    RemoveBatch(Vec<u64>),
+    Merge(Vec<u64>),
+    Reload,
+    Clear,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let keys = || vec(0_u64..60, 0..60);
+    prop_oneof![
+        8 => (0_u64..60).prop_map(Step::Insert),
+        2 => keys().prop_map(Step::InsertBatch),
+        2 => keys().prop_map(Step::Extend),
+        12 => (0_u64..60).prop_map(Step::Remove),
+        4 => keys().prop_map(Step::RemoveBatch),
+        2 => keys().prop_map(Step::Merge),
+        1 => Just(Step::Reload),
+        1 => Just(Step::Clear),
+    ]
+}
+
+/// Any history leaves exactly the cells, and gives exactly the answers, of the model; and while only
+/// keys that are there are removed, they are all found, and counted no lower than they are.
+fn follow(shape: Shape, history: Vec<Step>) {
+    let (mut filter, mut model) = (made(shape), Model::new(shape));
+    for step in history {
+        match step {
+            Step::Insert(key) => assert_eq!(filter.insert(&key), model.insert(key)),
+            Step::InsertBatch(keys) => {
+                let mut fresh = vec![false; keys.len()];
+                filter.insert_batch(&keys, &mut fresh);
+                assert!(keys.iter().zip(fresh).all(|(key, fresh)| model.insert(*key) == fresh));
+            }
+            Step::Extend(keys) => {
+                filter.extend(&keys);
+                keys.into_iter().for_each(|key| _ = model.insert(key));
+            }
+            Step::Remove(key) => {
+                if model.keys.get(&key).is_some_and(|times| *times > 0) {
+                    assert!(filter.remove(&key) && model.remove(key));
+                } else if model.count(key) == 0 {
+                    assert!(!filter.remove(&key));
+                }
+            }
+            Step::RemoveBatch(mut keys) => {
+                let mut left = model.keys.clone();
+                keys.retain(|key| {
+                    let times = left.entry(*key).or_default();
+                    let there = *times > 0;
+                    *times -= u64::from(there);
+                    there
+                });
+                let mut removed = vec![false; keys.len()];
+                filter.remove_batch(&keys, &mut removed);
+                assert!(removed.into_iter().all(|removed| removed));
+                assert!(keys.into_iter().all(|key| model.remove(key)));
+            }
+            Step::Merge(keys) => {
+                let mut other = made(shape);
+                other.extend(&keys);
+                filter.merge_with(&other).unwrap();
+                keys.into_iter().for_each(|key| _ = model.insert(key));
+            }
+            Step::Reload => {
+                let reloaded = CountingBloomFilter::from_bytes(&filter.to_bytes()).unwrap();
+                assert!(reloaded == filter);
+                filter = reloaded;
+            }
+            Step::Clear => {
+                filter.clear();
+                model = Model::new(shape);
+            }
+        }
+        assert_eq!(filter.words(), model.words());
+    }
+    let keys: Vec<u64> = (0..200).collect();
+    let mut found = vec![false; keys.len()];
+    filter.contains_batch(&keys, &mut found);
+    for (key, found) in keys.into_iter().zip(found) {
+        let (count, max) = (model.count(key), shape.width().max());
+        assert_eq!(filter.estimated_count(&key), count);
+        assert_eq!((filter.contains(&key), found), (count > 0, count > 0));
+        let times = model.keys.get(&key).copied().unwrap_or_default();
+        assert!(count >= times.min(max), "key {key} is there {times} times");
+        assert!((0..=times).all(|n| filter.count_at_least(&key, n)));
+        assert_eq!(filter.count_at_least(&key, count + 1), count == max);
+    }
+    let count = |is: fn(u64, u64) -> bool| {
+        model.cells.iter().filter(|cell| is(**cell, shape.width().max())).count() as u64
+    };
+    assert_eq!(filter.count_nonzero(), count(|cell, _| cell > 0));
+    assert_eq!(filter.saturated(), count(|cell, max| cell == max));
+    assert_eq!(filter.is_empty(), filter.count_nonzero() == 0);
+}
+
+proptest! {
+    #[test]
+    fn any_history_is_that_of_the_model(
+        cells in 0_u64..400,
+        probes in 1_u32..12,
+        width in 0_usize..3,
+        history in vec(step(), 0..80),
+    ) {
+        let positions = bloom::Shape::with(40, cells * 2 + 1, probes).unwrap();
+        follow(Shape::of(positions, WIDTHS[width]).unwrap(), history);
+    }
+}
+
+/// In one cell, or five, a key has the same cell several times.
+#[test]
+fn remove_undoes_insert_even_where_a_key_has_a_cell_twice() {
+    for cells in [1, 3, 5, 63] {
+        let positions = bloom::Shape::with(1, cells, 7).unwrap();
+        let shape = Shape::of(positions, Width::Eight).unwrap();
+        let mut filter = made(shape);
+        filter.extend(0..2_u64);
+        let before = filter.clone();
+        for key in 0..100 {
+            filter.insert(&key);
+            assert!(filter != before);
+            assert!(filter.remove(&key));
+            assert!(filter == before, "key {key} left something behind in {cells} cells");
+        }
+    }
+}
+
+#[test]
+fn what_cells_count_they_give_back_to_the_last_bit() {
+    for width in [Width::Four, Width::Eight] {
+        let shape = Shape::for_rate(2_000, 0.01).unwrap().with_width(width).unwrap();
+        let mut filter = made(shape);
+        filter.extend(0..2_000_u64);
+        for key in 0..2_000_u64 {
+            assert!(filter.remove(&key));
+            assert!(key % 100 != 0 || (key + 1..2_000).all(|key| filter.contains(&key)));
+        }
+        assert!(filter.is_empty(), "{width:?}");
+    }
+}
+
+#[test]
+fn batches_of_a_filter_larger_than_the_cache_do_as_single_calls() {
+    for capacity in [600_000, 8_000_000] {
+        let mut filter = CountingBloomFilter::<u64>::new(capacity, 0.01);
+        let mut single = filter.clone();
+        for len in [0, 1, 15, 16, 17, 31, 32, 33, 1_000] {
+            let keys: Vec<u64> = (0..len).map(|i| split_mix(i % 900)).collect();
+            let mut answers = vec![false; keys.len()];
+            filter.insert_batch(&keys, &mut answers);
+            assert!(keys.iter().zip(&answers).all(|(key, fresh)| single.insert(key) == *fresh));
+            filter.extend(&keys);
+            keys.iter().for_each(|key| _ = single.insert(key));
+            assert!(filter == single);
+            let asked: Vec<u64> = (0..len).map(|i| split_mix(i * 2)).collect();
+            filter.contains_batch(&asked, &mut answers);
+            assert!(asked.iter().zip(&answers).all(|(key, found)| single.contains(key) == *found));
+            let digests: Vec<Digest> = asked.iter().map(|k| filter.hasher().digest(k)).collect();
+            let mut by_digest = vec![false; digests.len()];
+            filter.contains_digests(&digests, &mut by_digest);
+            assert_eq!(by_digest, answers);
+            filter.remove_batch(&keys, &mut answers);
+            assert!(keys.iter().zip(&answers).all(|(key, gone)| single.remove(key) == *gone));
+            assert!(filter == single);
+        }
+    }
+}
+
+#[test]
+fn removing_what_is_not_there_changes_nothing() {
+    let mut filter = CountingBloomFilter::<u64>::new(1_000, 0.01);
+    filter.extend(0..1_000_u64);
+    let before = filter.clone();
+    let mut refused = 0;
+    for key in 1_000..5_000_u64 {
+        if !filter.contains(&key) {
+            assert!(!filter.remove(&key));
+            refused += 1;
+        }
+    }
+    assert!(refused > 3_900 && filter == before);
+}
+
+#[test]
+fn no_key_is_lost_when_half_of_them_are_removed() {
+    let mut filter = CountingBloomFilter::<u64>::new(100_000, 0.01);
+    filter.extend(0..100_000_u64);
+    assert!((0..50_000_u64).all(|key| filter.remove(&key)));
+    assert!((50_000..100_000_u64).all(|key| filter.contains(&key)));
+    let mut half = CountingBloomFilter::<u64>::new(100_000, 0.01);
+    half.extend(50_000..100_000_u64);
+    assert!(filter == half, "what was removed is gone without a trace");
+}
+
+/// Sixteen times in a cell that counts to fifteen: it never leaves again, and nobody else is lost.
+#[test]
+fn a_saturated_cell_stays() {
+    for width in WIDTHS {
+        let shape = Shape::for_rate(100, 0.01).unwrap().with_width(width).unwrap();
+        let mut filter = made(shape);
+        let times = width.max() + 1;
+        (0..times).for_each(|_| _ = filter.insert(&1));
+        assert_eq!(filter.estimated_count(&1), width.max());
+        assert!(filter.count_at_least(&1, times) && filter.count_at_least(&1, u64::MAX));
+        assert!(filter.saturated() > 0);
+        for _ in 0..2 * times {
+            assert!(filter.remove(&1), "sticky: {width:?}");
+        }
+        assert!(filter.contains(&1));
+        assert_eq!(filter.estimated_count(&1), width.max());
+        filter.clear();
+        assert!(filter.is_empty() && filter.saturated() == 0);
+    }
+}
+
+/// Balls in bins: at capacity the number of a cell is that of a Poisson variable, so that the share of
+/// saturated cells is known, and with it what the documentation says.
+#[test]
+fn as_many_cells_are_saturated_as_chance_has_it() {
+    let items = 200_000_u64;
+    for (width, times) in [(Width::Two, 1), (Width::Two, 3), (Width::Four, 10)] {
+        let shape = Shape::for_rate(items / times, 0.01).unwrap().with_width(width).unwrap();
+        let mut filter = made(shape);
+        filter.extend(0..items);
+        let cells = shape.cells() as f64;
+        let mean = (items * u64::from(shape.probes())) as f64 / cells;
+        let (mut term, mut below) = ((-mean).exp(), 0.0);
+        for number in 0..width.max() {
+            below += term;
+            term *= mean / (number + 1) as f64;
+        }
+        let share = 1.0 - below;
+        let sigma = (share * below / cells).sqrt();
+        let got = filter.saturated() as f64 / cells;
+        assert!((got - share).abs() < 5.0 * sigma, "{width:?}: {got}, expected {share}");
+        // Overload loses nobody, and removing keys does not either.
+        assert!((0..items / 2).all(|key| filter.remove(&key)));
+        assert!((items / 2..items).all(|key| filter.contains(&key)));
+    }
+}
+
+#[test]
+fn a_merged_filter_counts_both_sides() {
+    for width in WIDTHS {
+        let shape = Shape::for_rate(300, 0.001).unwrap().with_width(width).unwrap();
+        let (mut left, mut right, mut both) = (made(shape), made(shape), made(shape));
+        for key in 0..200_u64 {
+            left.insert(&key);
+            both.insert(&key);
+        }
+        for key in 100..300_u64 {
+            right.insert(&key);
+            both.insert(&key);
+        }
+        Union::union_with(&mut left, &right).unwrap();
+        assert!(left == both);
+        assert!((100..200).all(|key| left.count_at_least(&key, 2)));
+    }
+}
+
+#[test]
+fn filters_that_do_not_fit_are_refused_and_left_alone() {
+    let shape = Shape::for_rate(100, 0.01).unwrap();
+    let mut filter = made(shape);
+    filter.insert(&1);
+    let before = filter.clone();
+    let refused = |filter: &mut CountingBloomFilter<u64>, other: Shape, hasher: Portable| {
+        filter.merge_with(&CountingBloomFilter::with(other, hasher).unwrap()).unwrap_err()
+    };
+    let plain = Portable::default();
+    let wide = shape.with_width(Width::Eight).unwrap();
+    let error = refused(&mut filter, wide, plain);
+    assert_eq!(error, Incompatible::Cells { expected: 4, got: 8 });
+    assert!(error.to_string().contains('8'));
+    let larger = Shape::for_rate(200, 0.01).unwrap();
+    assert!(matches!(refused(&mut filter, larger, plain), Incompatible::Bits { .. }));
+    assert_eq!(refused(&mut filter, shape, Portable::seeded(9)), Incompatible::Hasher);
+    assert!(filter == before && filter != made(wide));
+}
+
+#[test]
+fn hostile_parameters_are_refused() {
+    type Counting = CountingBloomFilter<u64>;
+    for rate in [0.0, -0.0, 1.0, -1.0, f64::NAN, f64::INFINITY] {
+        let error = Counting::try_new(10, rate).unwrap_err();
+        assert!(matches!(error, InvalidShape::RateOutOfRange { .. }));
+    }
+    for capacity in [u64::MAX, 1 << 58, 1 << 46] {
+        assert!(Counting::try_new(capacity, 0.01).is_err());
+    }
+    // A valid shape that no machine here has room for.
+    let huge = bloom::Shape::with(1, (1 << 45) - 1, 7).unwrap();
+    let huge = Shape::of(huge, Width::Eight).unwrap();
+    let error = Counting::with(huge, Portable::default()).unwrap_err();
+    assert_eq!(error, InvalidShape::OutOfMemory { bytes: huge.bytes() });
+    let even = Shape::of(bloom::Shape::with(1, 64, 7).unwrap(), Width::Four).unwrap();
+    let error = Counting::with(even, Portable::default()).unwrap_err();
+    assert_eq!(error, InvalidShape::EvenBits { bits: 64 });
+    let mut none = Counting::new(0, 0.01);
+    assert!(!none.contains(&1) && !none.remove(&1) && none.insert(&1) && none.remove(&1));
+    assert!(none.is_empty() && none.count_at_least(&1, 0));
+    assert_eq!((none.expected_rate(), none.estimated_len()), (0.0, 0));
+}
+
+#[test]
+fn estimates_come_back_when_keys_leave() {
+    let mut filter = CountingBloomFilter::<u64>::new(100_000, 0.01);
+    filter.extend(0..100_000_u64);
+    // One sigma of the estimate is below 0.2 % here.
+    assert!(filter.estimated_len().abs_diff(100_000) < 1_000);
+    let full = filter.expected_rate();
+    assert!((full - 0.01).abs() < 0.001, "{full}");
+    assert!((0..50_000_u64).all(|key| filter.remove(&key)));
+    assert!(filter.estimated_len().abs_diff(50_000) < 1_000);
+    assert!(filter.expected_rate() < full / 10.0);
+}
+
+#[test]
+fn bytes_keep_the_width_and_refuse_another() {
+    for width in WIDTHS {
+        // The words of one cell are one, whatever its width.
+        for cells in [1, 63, 1_001] {
+            let positions = bloom::Shape::with(10, cells, 3).unwrap();
+            let mut filter = made(Shape::of(positions, width).unwrap());
+            filter.extend(0..5_u64);
+            let bytes = filter.to_bytes();
+            let loaded = CountingBloomFilter::<u64>::from_bytes(&bytes).unwrap();
+            assert!(loaded == filter && loaded.shape() == filter.shape());
+            assert_eq!((bytes[10], bytes[14], bytes[15]), (4, 1, width.bits() as u8));
+            let other = umbel::BloomFilter::<u64>::from_bytes(&bytes).unwrap_err();
+            assert_eq!(other, InvalidBytes::Family { expected: 1, got: 4 });
+            for seeded in 0..bytes.len() * 8 {
+                let mut damaged = bytes.clone();
+                damaged[seeded / 8] ^= 1 << (seeded % 8);
+                assert!(CountingBloomFilter::<u64>::from_bytes(&damaged).is_err());
+            }
+        }
+    }
+    let keyed = CountingBloomFilter::<str, Keyed>::with_hasher(10, 0.01, Keyed::new([1; 16]));
+    let bytes = keyed.to_bytes();
+    let load = |secret| {
+        CountingBloomFilter::<str, Keyed>::from_bytes_with_hasher(&bytes, Keyed::new([secret; 16]))
+    };
+    assert!(load(1).unwrap() == keyed);
+    assert_eq!(load(2).unwrap_err(), InvalidBytes::Hasher);
+}
+
+#[test]
+fn an_array_has_the_cells_of_the_heap() {
+    const WORDS: usize = words_for(100, 0.01);
+    let mut array = ArrayCountingBloomFilter::<u64, WORDS>::new(100, 0.01);
+    let mut heap = CountingBloomFilter::<u64>::new(100, 0.01);
+    array.extend(0..150_u64);
+    heap.extend(0..150_u64);
+    assert!((0..20).all(|key| array.remove(&key) && heap.remove(&key)));
+    assert_eq!(array.words(), heap.words());
+    assert!(ArrayCountingBloomFilter::<u64, 3>::try_new(100, 0.01).is_err());
+}
+
+#[test]
+fn code_that_knows_only_traits_can_count() {
+    fn come_and_go<F: Insert + Remove>(filter: &mut F, digest: Digest) -> [bool; 4] {
+        let fresh = filter.insert_digest(digest).unwrap();
+        [fresh, filter.contains_digest(digest), filter.remove_digest(digest), {
+            Filter::contains_digest(filter, digest)
+        }]
+    }
+    let mut filter = CountingBloomFilter::<str>::new(10, 0.01);
+    assert_eq!(come_and_go(&mut filter, Digest::mixed(3)), [true, true, true, false]);
+    let text = format!("{filter:?}");
+    assert!(text.contains("CountingBloomFilter") && text.contains("bits_per_cell: 4"), "{text}");
+}
+
+/// Words that must never change. The positions are those of the classic filter, whose words were
+/// computed by a second implementation: its bits are set where these cells are not zero.
+#[test]
+fn a_filter_keeps_its_words() {
+    for (width, expected) in WIDTHS.into_iter().zip([
+        0x68b5_b7c5_f75b_3ebf,
+        0x0452_9d2d_e625_1159,
+        0x85c3_cc87_1f15_a08e,
+    ]) {
+        let shape = Shape::for_rate(1_000, 0.01).unwrap().with_width(width).unwrap();
+        let mut filter = made(shape);
+        filter.extend(0..1_000_u64);
+        let words: Vec<u8> = filter.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let digest = Portable::default().digest(&words);
+        let mut classic = umbel::BloomFilter::<u64>::new(1_000, 0.01);
+        classic.extend(0..1_000_u64);
+        let bits = u64::from(width.bits());
+        for cell in 0..shape.cells() {
+            let bit = cell * bits;
+            let number = filter.words()[(bit / 64) as usize] >> (bit % 64) & width.max();
+            let set = classic.words()[(cell / 64) as usize] >> (cell % 64) & 1;
+            assert_eq!(u64::from(number > 0), set, "{width:?}: cell {cell}");
+        }
+        assert_eq!(digest, Digest::new(expected), "the words have changed: {width:?}");
+    }
+}
