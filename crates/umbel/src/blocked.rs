@@ -46,6 +46,7 @@
 //! ```
 
 mod lines;
+mod rate;
 mod shape;
 
 pub use lines::Lines;

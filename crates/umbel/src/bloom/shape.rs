@@ -2,7 +2,7 @@
 
 use crate::error::InvalidShape;
 use crate::kernels::MAX_PROBES;
-use crate::parts::math::{ceil, exp, ln, ln_1p, powi};
+use crate::parts::math::{ceil, exp, ln, ln_1p, ln_1p_wide, powi};
 use crate::parts::occupancy::{all_full, mean_full};
 use crate::sizing::{MAX_BITS, Rate, digest_collisions};
 
@@ -215,7 +215,7 @@ impl Shape {
         } else {
             ln((bits - set as f64) / bits)
         };
-        let one = if bits < 4.0 { ln(1.0 - 1.0 / bits) } else { ln_1p(-1.0 / bits) };
+        let one = ln_1p_wide(-1.0 / bits);
         (empty / one / self.probes as f64 + 0.5) as u64
     }
 }
@@ -294,7 +294,7 @@ const fn bits_per_item(rate: f64) -> f64 {
     let (mut best, mut probes) = (f64::INFINITY, 1);
     while probes <= MAX_PROBES {
         let root = exp(ln(rate) / probes as f64);
-        let empty = if root < 0.25 { ln_1p(-root) } else { ln(1.0 - root) };
+        let empty = ln_1p_wide(-root);
         let bits = -(probes as f64) / empty;
         if bits < best {
             best = bits;

@@ -33,6 +33,11 @@ pub(crate) const fn ln_1p(x: f64) -> f64 {
     2.0 * s * sum
 }
 
+/// `ln(1 + x)` without cancellation, for any `x` from above -1 to 0.
+pub(crate) const fn ln_1p_wide(x: f64) -> f64 {
+    if x >= -0.25 { ln_1p(x) } else { ln(1.0 + x) }
+}
+
 /// `e^x`; 0 where the result is below the normal numbers, infinite above the largest.
 pub(crate) const fn exp(x: f64) -> f64 {
     if x < -708.0 {

@@ -7,7 +7,7 @@
 //! convex: what it should give is 66 % more for one key in ten bits, 0.7 % more at a hundred keys
 //! (Bose et al. 2008, "On the false-positive rate of Bloom filters", section 2).
 
-use super::math::{exp_m1, ln_1p, powi};
+use super::math::{exp_m1, ln_1p, ln_1p_wide, powi};
 
 /// Up to this many balls the distribution of X is followed ball by ball. Past it, the normal
 /// approximation is within 1 % and on the high side.
@@ -36,7 +36,7 @@ pub(crate) const fn mean_full(bins: u64, balls: u64) -> f64 {
 
 /// `ln(1 - 1/bins)`: what one ball does to the logarithm of the share of empty bins.
 const fn ln_empty(bins: f64) -> f64 {
-    if bins < 4.0 { super::math::ln(1.0 - 1.0 / bins) } else { ln_1p(-1.0 / bins) }
+    ln_1p_wide(-1.0 / bins)
 }
 
 /// P_(t+1)(x) = P_t(x) x/bins + P_t(x-1) (bins-x+1)/bins, then the mean of (x/bins)^probes.

@@ -2,7 +2,7 @@
 
 use crate::error::InvalidShape;
 use crate::layout::plan;
-use crate::parts::math::{exp, ln, ln_1p, powi};
+use crate::parts::math::{exp, ln_1p, ln_1p_wide, powi};
 use crate::sizing::{MAX_BITS, Rate, digest_collisions};
 
 /// The bits of a block.
@@ -265,7 +265,7 @@ impl Shape {
         if self.blocks == 1 {
             return rate_after(items as u32);
         }
-        let stay = if blocks < 4.0 { ln(1.0 - 1.0 / blocks) } else { ln_1p(-1.0 / blocks) };
+        let stay = ln_1p_wide(-1.0 / blocks);
         // The chance of the next number of items from that of the last one.
         let mut chance = exp(items * stay);
         let (mut sum, mut came) = (0.0, 0);
@@ -292,7 +292,7 @@ impl Shape {
         }
         // A key leaves a bit empty with chance 1 - 1 / 32z: set / bits = 1 - (1 - 1 / 32z)^items.
         let fill = set as f64 / self.bits() as f64;
-        let empty = if fill < 0.25 { ln_1p(-fill) } else { ln(1.0 - fill) };
+        let empty = ln_1p_wide(-fill);
         (empty / ln_1p(-1.0 / (EIGHTH * self.blocks as f64)) + 0.5) as u64
     }
 }
