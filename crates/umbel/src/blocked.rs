@@ -19,10 +19,10 @@
 //! # One line or two
 //!
 //! Keys do not fall evenly into lines, and crowded lines are wrong more often than sparse ones make
-//! up for. At 1 % that costs 3 % of space; at 0.1 %, 6 %; at 2^-16, 16 %. A key in two lines, half of
+//! up for. At 1 % that costs 3 % of space; at 0.1 %, 9 %; at 2^-16, 41 %. A key in two lines, half of
 //! its bits in each, must find both crowded, and pays for that with a second line from memory at the
 //! same time as the first. [`Shape`] takes two lines where one would cost more than 3 % of space, as
-//! from about 1 in 150.
+//! from about 1 in 130.
 //!
 //! # Where it breaks
 //!
