@@ -15,8 +15,8 @@ use crate::{
     versus::{self, Comparison, Operation},
 };
 use Operation::{
-    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Insert, Present, Remove, ThreadsAbsent,
-    ThreadsInsert, ThreadsPresent,
+    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Extend, Insert, Present, Remove,
+    ThreadsAbsent, ThreadsInsert, ThreadsPresent,
 };
 use serde::Serialize;
 use umbel::simd::Path;
@@ -66,6 +66,7 @@ const BARS: &[Bar] = &[
     blocked(1_000_000, Insert, 1.4),
     blocked(10_000_000, Insert, 1.4),
     blocked(10_000_000, BatchInsert, 0.4),
+    blocked(10_000_000, Extend, 0.4),
     blocked(10_000_000, BatchAbsent, 0.35),
     blocked(10_000_000, BatchPresent, 0.35),
     portable(blocked(10_000_000, BatchAbsent, 0.6)),

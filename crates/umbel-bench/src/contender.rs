@@ -58,6 +58,13 @@ pub(crate) trait Contender<K: Key>: Sized + 'static {
         }
     }
 
+    /// Adds all of `keys`, without answers.
+    fn extend(&mut self, keys: &[K]) {
+        for key in keys {
+            self.insert(key);
+        }
+    }
+
     /// Forgets every key.
     fn clear(&mut self) {
         unreachable!("CLEARS is false")
@@ -105,6 +112,8 @@ pub(crate) trait Lane<K> {
     fn refill(&mut self, keys: &[K]) -> Pass;
     /// Like `refill`, through the batch interface, or one by one where there is none.
     fn refill_batch(&mut self, keys: &[K], batch: usize) -> Pass;
+    /// Like `refill`, by extending, or one by one where there is no better way.
+    fn refill_by_extending(&mut self, keys: &[K]) -> Pass;
     /// Looks up every key, one by one.
     fn look_up(&self, keys: &[K]) -> Pass;
     /// Looks up every key through the batch interface, or one by one where there is none.
@@ -171,6 +180,18 @@ impl<K: Key, C: Contender<K>> Lane<K> for Track<C> {
         let filter = self.filter_mut();
         filter.clear();
         Pass::over(keys.len(), || insert_batches(black_box(filter), keys, batch))
+    }
+
+    fn refill_by_extending(&mut self, keys: &[K]) -> Pass {
+        if !C::BATCHES_INSERTS {
+            return self.refill(keys);
+        }
+        let filter = self.filter_mut();
+        filter.clear();
+        Pass::over(keys.len(), || {
+            black_box(filter).extend(keys);
+            keys.len()
+        })
     }
 
     fn look_up(&self, keys: &[K]) -> Pass {

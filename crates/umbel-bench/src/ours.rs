@@ -169,6 +169,10 @@ where
         Self::insert_batch(self, keys, fresh);
     }
 
+    fn extend(&mut self, keys: &[K]) {
+        Extend::extend(self, keys);
+    }
+
     fn clear(&mut self) {
         Self::clear(self);
     }

@@ -28,6 +28,8 @@ pub(crate) enum Operation {
     Insert,
     /// The same through `insert_batch`.
     BatchInsert,
+    /// The same through `Extend`, which gives no answers.
+    Extend,
     /// Look-ups of keys that are not in the set.
     Absent,
     /// Look-ups of keys that are.
@@ -54,6 +56,7 @@ impl fmt::Display for Operation {
             Self::Build => "build",
             Self::Insert => "insert",
             Self::BatchInsert => "batch insert",
+            Self::Extend => "extend",
             Self::Absent => "absent",
             Self::Present => "present",
             Self::BatchAbsent => "batch absent",
@@ -127,6 +130,7 @@ fn steps<K: Kind>(sides: [Abilities; 2]) -> Vec<(Operation, Step<K>)> {
         if any(|side| side.batches_inserts) {
             let refill: Step<K> = |lane, work, batch| lane.refill_batch(&work.keys, batch);
             steps.push((Operation::BatchInsert, refill));
+            steps.push((Operation::Extend, |lane, work, _| lane.refill_by_extending(&work.keys)));
         }
     } else {
         steps.push((Operation::Build, |lane, work, _| lane.build(&work.keys)));
