@@ -236,6 +236,13 @@ pub enum InvalidBytes {
         /// The id in the header.
         got: u16,
     },
+    /// They were made for keys of another [kind](crate::hash::Kind).
+    Keys {
+        /// The number of the wanted kind.
+        expected: u16,
+        /// The number in the header.
+        got: u16,
+    },
     /// They were made with kernels that the family does not have.
     Kernels {
         /// The id in the header.
@@ -243,10 +250,25 @@ pub enum InvalidBytes {
     },
     /// They were made with the wanted hash under another seed or secret.
     Hasher,
+    /// They were made with a hasher that the header does not tell: a secret, or a seed of its own. It
+    /// must be brought.
+    Secret,
+    /// The header has a flag that this version does not know.
+    Flags {
+        /// All flags.
+        got: u16,
+    },
+    /// Somebody was changing the words in place, and has not finished.
+    Open,
     /// The header was changed after it was written.
     Header,
-    /// The words were changed after they were written.
-    Payload,
+    /// A block of words was changed after it was written.
+    Block {
+        /// Its number, blocks of 8 KiB counted from 0.
+        number: u64,
+    },
+    /// The checksums of the blocks were changed after they were written.
+    Table,
     /// The header is whole, but its fields contradict each other or what a filter may be.
     Inconsistent,
     /// There should be a header of Parquet's, and up to this byte there is: then it ends too early,
@@ -295,12 +317,23 @@ impl fmt::Display for InvalidBytes {
             Self::Hash { expected, got } => {
                 write!(f, "this filter uses hash {got}, not hash {expected}")
             }
+            Self::Keys { expected, got } => {
+                write!(f, "this filter holds keys of kind {got}, not of kind {expected}")
+            }
             Self::Kernels { got } => {
                 write!(f, "this filter uses kernels {got}, which its family does not have")
             }
             Self::Hasher => f.write_str("this filter was made with another seed or secret"),
             Self::Header => f.write_str("the header is damaged: its checksum does not match"),
-            Self::Payload => f.write_str("the words are damaged: their checksum does not match"),
+            Self::Secret => f.write_str("this filter opens only with the hasher it was made with"),
+            Self::Flags { got } => {
+                write!(f, "this filter has flags {got:#x}, not all of which can be read")
+            }
+            Self::Open => f.write_str("somebody was changing this filter and has not finished"),
+            Self::Block { number } => {
+                write!(f, "block {number} is damaged: its checksum does not match")
+            }
+            Self::Table => f.write_str("the checksums of the blocks are damaged"),
             Self::Inconsistent => f.write_str("the fields of the header contradict each other"),
             Self::Thrift { at } => {
                 write!(f, "byte {at} cannot be part of the header of a Parquet filter")

@@ -1,191 +1,32 @@
-//! Filters as bytes: every field and checksum in one place, one way in.
+//! Filters as bytes and as files: every field and checksum in one place, one way in.
 //!
-//! `docs/format.md` has the layout. Bytes are a draft until version 1 of the format: until then
-//! they are for one version of this library, and another one refuses them.
+//! ```text
+//!     header, 192 bytes    words, as many as the header says    a checksum for each block of words
+//! ```
+//!
+//! `docs/format.md` has every byte. Whatever is read, a file, a slice, a stream or through serde, goes
+//! one way: the header is checked, then the size that follows from it is compared with the bytes that
+//! are there, and only then is memory asked for.
 
-use crate::error::{InvalidBytes, InvalidShape};
-use crate::hash::{City64, Digester, Farm64, Keyed, Murmur3, Portable, Xxh3, Xxh64};
-use crate::layout::{Plan, StoredLayout};
-use twox_hash::XxHash3_64;
+mod blocks;
+mod bytes;
+#[cfg(feature = "std")]
+pub mod disk;
+mod family;
+#[cfg(feature = "std")]
+mod file;
+mod header;
+#[cfg(feature = "std")]
+mod open;
+mod saved;
+#[cfg(feature = "serde")]
+mod through_serde;
 
-/// The first bytes of every filter.
-const MAGIC: [u8; 8] = *b"umbel\0\r\n";
-/// The draft.
-const VERSION: u16 = 0;
-/// Seeds the checksum of the header, so that zeros never verify.
-const HEADER_SEED: u64 = 0x756d_6265_6c20_6864;
-
-/// The length of the header.
-pub(crate) const HEADER: usize = 64;
-/// The length of the checksum after the words.
-pub(crate) const TRAILER: usize = 8;
-
-/// A hasher whose digests are the same for ever, so that a filter made with it may be saved.
-pub trait Stored {
-    /// Its number in a header. Numbers are never given to another hash.
-    const ID: u16;
-
-    /// What tells it from others with the same number: the seed; for a secret, a check value.
-    fn mark(&self) -> u64;
-}
-
-/// A [`Stored`] hasher that can be made anew from what a header says.
-pub trait Restored: Stored + Sized {
-    /// The hasher with this mark, if there is one.
-    fn restore(mark: u64) -> Option<Self>;
-}
-
-impl Stored for Portable {
-    const ID: u16 = 1;
-
-    fn mark(&self) -> u64 {
-        self.seed()
-    }
-}
-
-impl Restored for Portable {
-    fn restore(mark: u64) -> Option<Self> {
-        Some(Self::seeded(mark))
-    }
-}
-
-/// Only the check value is saved: whoever opens the filter brings the secret.
-impl Stored for Keyed {
-    const ID: u16 = 2;
-
-    fn mark(&self) -> u64 {
-        Digester::<str>::check(self)
-    }
-}
-
-macro_rules! stored_by_check {
-    ($($hasher:ty = $id:literal),*) => {$(
-        impl Stored for $hasher {
-            const ID: u16 = $id;
-
-            fn mark(&self) -> u64 {
-                Digester::<str>::check(self)
-            }
-        }
-    )*};
-}
-stored_by_check!(Murmur3 = 3, Xxh64 = 4, Xxh3 = 5, City64 = 6, Farm64 = 7);
-#[cfg(feature = "crc64")]
-stored_by_check!(crate::hash::Crc64 = 8);
-// 9 is `split::Plain`.
-
-/// The header of a filter of some layout.
-#[cfg(feature = "alloc")]
-pub(crate) fn header<L: StoredLayout, H: Stored>(shape: &L::Shape, hasher: &H) -> [u8; HEADER] {
-    header_of(L::FAMILY, L::kernels(shape), shape, hasher)
-}
-
-/// The header of a filter of this family, with these kernels.
-#[cfg(feature = "alloc")]
-pub(crate) fn header_of<P: Plan, H: Stored>(
-    family: u16,
-    kernels: u16,
-    shape: &P,
-    hasher: &H,
-) -> [u8; HEADER] {
-    let mut bytes = [0; HEADER];
-    let mut rest = &mut bytes[..];
-    let mut put = |field: &[u8]| {
-        let (head, tail) = core::mem::take(&mut rest).split_at_mut(field.len());
-        head.copy_from_slice(field);
-        rest = tail;
-    };
-    put(&MAGIC);
-    put(&VERSION.to_le_bytes());
-    put(&family.to_le_bytes());
-    put(&H::ID.to_le_bytes());
-    put(&kernels.to_le_bytes());
-    put(&hasher.mark().to_le_bytes());
-    put(&shape.items().to_le_bytes());
-    put(&shape.bits().to_le_bytes());
-    put(&u64::from(shape.probes()).to_le_bytes());
-    put(&(shape.words() * 8).to_le_bytes());
-    let checksum = header_checksum(&bytes);
-    bytes[HEADER - 8..].copy_from_slice(&checksum.to_le_bytes());
-    bytes
-}
-
-/// The checksum that follows the words: it depends on the header too, so that words of another
-/// filter never verify.
-pub(crate) fn payload_checksum(header: &[u8; HEADER], payload: &[u8]) -> u64 {
-    XxHash3_64::oneshot_with_seed(header_checksum(header), payload)
-}
-
-fn header_checksum(header: &[u8; HEADER]) -> u64 {
-    XxHash3_64::oneshot_with_seed(HEADER_SEED, &header[..HEADER - 8])
-}
-
-/// A header and a payload that belong together.
-#[derive(Debug)]
-pub(crate) struct Parsed<'a, S> {
-    pub(crate) shape: S,
-    pub(crate) mark: u64,
-    pub(crate) payload: &'a [u8],
-}
-
-/// As [`parse_as`], for a layout.
-pub(crate) fn parse<L: StoredLayout, H: Stored>(
-    bytes: &[u8],
-) -> Result<Parsed<'_, L::Shape>, InvalidBytes> {
-    parse_as::<L::Shape, H>(bytes, L::FAMILY, L::restore)
-}
-
-/// The one way in, with the family and what makes a shape of kernels, items, bits and probes. Checks everything that can be checked without making a filter: nothing is
-/// allocated, and every size is compared with the bytes that are there.
-pub(crate) fn parse_as<P: Plan, H: Stored>(
-    bytes: &[u8],
-    family: u16,
-    restore: impl FnOnce(u16, u64, u64, u32) -> Option<Result<P, InvalidShape>>,
-) -> Result<Parsed<'_, P>, InvalidBytes> {
-    let total = bytes.len() as u64;
-    let too_short = InvalidBytes::Length { expected: (HEADER + TRAILER) as u64, got: total };
-    let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
-        return Err(too_short);
-    };
-    let Some((payload, trailer)) = rest.split_last_chunk::<TRAILER>() else {
-        return Err(too_short);
-    };
-    if header[..8] != MAGIC {
-        return Err(InvalidBytes::Magic);
-    }
-    let short = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
-    let long = |at: usize| {
-        let mut field = [0; 8];
-        field.copy_from_slice(&header[at..at + 8]);
-        u64::from_le_bytes(field)
-    };
-    if short(8) != VERSION {
-        return Err(InvalidBytes::Version { expected: VERSION, got: short(8) });
-    }
-    if long(56) != header_checksum(header) {
-        return Err(InvalidBytes::Header);
-    }
-    if short(10) != family {
-        return Err(InvalidBytes::Family { expected: family, got: short(10) });
-    }
-    if short(12) != H::ID {
-        return Err(InvalidBytes::Hash { expected: H::ID, got: short(12) });
-    }
-    let (mark, items, bits, probes, length) = (long(16), long(24), long(32), long(40), long(48));
-    let probes = u32::try_from(probes).map_err(|_| InvalidBytes::Inconsistent)?;
-    let Some(shape) = restore(short(14), items, bits, probes) else {
-        return Err(InvalidBytes::Kernels { got: short(14) });
-    };
-    let shape = shape?;
-    if shape.words() * 8 != length {
-        return Err(InvalidBytes::Inconsistent);
-    }
-    let expected = length + (HEADER + TRAILER) as u64;
-    if expected != total {
-        return Err(InvalidBytes::Length { expected, got: total });
-    }
-    if u64::from_le_bytes(*trailer) != payload_checksum(header, payload) {
-        return Err(InvalidBytes::Payload);
-    }
-    Ok(Parsed { shape, mark, payload })
-}
+pub(crate) use family::NOT_COUNTED;
+pub use family::{Family, Mark, Stored};
+pub use header::Header;
+#[cfg(feature = "std")]
+pub use open::{OpenError, Opening};
+pub use saved::Saved;
+#[cfg(feature = "serde")]
+pub(crate) use through_serde::{deserialize, serialize, through_serde};

@@ -34,7 +34,7 @@ pub use city::City64;
 #[cfg(feature = "crc64")]
 pub use crc64::Crc64;
 pub use farm::Farm64;
-pub use key::{Form, Key};
+pub use key::{Form, Key, Kind};
 pub use keyed::Keyed;
 pub use murmur3::Murmur3;
 pub use portable::Portable;

@@ -75,6 +75,7 @@ mod parts;
 pub use bloom::{ArrayBloomFilter, words_for, words_for_cells};
 pub use error::{Full, Incompatible, InvalidBytes, InvalidShape};
 pub use filter::{Edge, Filter, Insert, Remove, Union};
+pub use format::Saved;
 pub use hash::Keyed;
 pub use hash::{Digest, Key, Portable, Std};
 pub use multi::MultiBloomFilter;

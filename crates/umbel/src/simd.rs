@@ -332,6 +332,7 @@ fn plain<W: Word, const N: usize>(words: &[W; N]) -> Option<&[u64; N]> {
 #[cfg(all(test, feature = "alloc"))]
 mod tests {
     use super::*;
+    use crate::Saved;
     use crate::{AtomicBlockedBloomFilter, BlockedBloomFilter, SplitBlockBloomFilter};
     use std::format;
 

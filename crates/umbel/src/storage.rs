@@ -25,8 +25,26 @@ pub trait Storage: Sealed {
     /// `u64`, or its atomic twin.
     type Word: Word;
 
+    /// Whether nobody can be changing them while they are read.
+    const STILL: bool;
+
     /// All of them.
     fn words(&self) -> &[Self::Word];
+}
+
+/// Hands over the bits of words, run by run: words that may be changing are read once.
+pub(crate) fn for_runs<W: Word, E>(
+    words: &[W],
+    each: &mut impl FnMut(&[u64]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut run = [0; 256];
+    for words in words.chunks(run.len()) {
+        for (bits, word) in run.iter_mut().zip(words) {
+            *bits = word.load();
+        }
+        each(&run[..words.len()])?;
+    }
+    Ok(())
 }
 
 /// Words that whoever has the filter for itself can change.
@@ -100,6 +118,8 @@ impl<B> Sealed for Own<B> {}
 impl<B: AsRef<[u64]>> Storage for Own<B> {
     type Word = u64;
 
+    const STILL: bool = true;
+
     #[inline(always)]
     fn words(&self) -> &[u64] {
         self.0.as_ref()
@@ -117,6 +137,8 @@ impl<B> Sealed for Shared<B> {}
 
 impl<B: AsRef<[AtomicU64]>> Storage for Shared<B> {
     type Word = AtomicU64;
+
+    const STILL: bool = false;
 
     #[inline(always)]
     fn words(&self) -> &[AtomicU64] {

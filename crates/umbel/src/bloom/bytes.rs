@@ -2,125 +2,69 @@
 
 use super::Bloom;
 use crate::error::InvalidBytes;
-use crate::format::{self, Restored, Stored};
-use crate::layout::StoredLayout;
-use crate::parts::bits::Word;
-use crate::storage::Allocate;
+use crate::format::{Family, Header, Mark, NOT_COUNTED, Stored};
+use crate::hash::Kind;
+use crate::layout::{Plan, StoredLayout};
+use crate::storage::{Storage, for_runs};
+use core::marker::PhantomData;
 
-#[cfg(feature = "alloc")]
-use crate::storage::Storage;
-#[cfg(feature = "alloc")]
-use alloc::vec::Vec;
-
-#[cfg(feature = "alloc")]
-impl<T: ?Sized, H: Stored, S: Storage, L: StoredLayout> Bloom<T, H, S, L> {
-    /// The filter as bytes, with checksums. The secret of a [`Keyed`](crate::Keyed) filter is not
-    /// among them.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let header = format::header::<L, H>(&self.shape, &self.hasher);
-        let words = self.storage.words();
-        let mut bytes = Vec::with_capacity(format::HEADER + words.len() * 8 + format::TRAILER);
-        bytes.extend_from_slice(&header);
-        bytes.extend(words.iter().flat_map(|word| word.load().to_le_bytes()));
-        let checksum = format::payload_checksum(&header, &bytes[format::HEADER..]);
-        bytes.extend_from_slice(&checksum.to_le_bytes());
-        bytes
+/// The shape that a header tells.
+fn shape_of<L: StoredLayout>(header: &Header) -> Result<L::Shape, InvalidBytes> {
+    let [items, bits, probes] = header.fields()?;
+    let probes = u32::try_from(probes).map_err(|_| InvalidBytes::Inconsistent)?;
+    match L::restore(header.kernels, items, bits, probes) {
+        Some(shape) => Ok(shape?),
+        None => Err(InvalidBytes::Kernels { got: header.kernels }),
     }
 }
 
-impl<T: ?Sized, H: Stored, S: Allocate, L: StoredLayout> Bloom<T, H, S, L> {
-    /// The filter that [`to_bytes`](Self::to_bytes) wrote, with the hasher it was made with.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidBytes`] if these are not the bytes of such a filter, or
-    /// [`InvalidBytes::Hasher`] if it was made with another seed or secret: it would answer `false`
-    /// for every key it holds.
-    pub fn from_bytes_with_hasher(bytes: &[u8], hasher: H) -> Result<Self, InvalidBytes> {
-        let parsed = format::parse::<L, H>(bytes)?;
-        if parsed.mark != hasher.mark() {
-            return Err(InvalidBytes::Hasher);
-        }
-        let mut filter = Self::of_layout(parsed.shape, hasher, L::default())?;
-        let words = filter.storage.words_mut();
-        let (chunks, _) = parsed.payload.as_chunks();
-        for (word, chunk) in words.iter_mut().zip(chunks) {
-            word.store(u64::from_le_bytes(*chunk));
-        }
-        if L::has_stray_bits(&parsed.shape, words) {
-            return Err(InvalidBytes::Inconsistent);
-        }
-        Ok(filter)
-    }
-}
+impl<T: ?Sized, H: Stored<T>, S: Storage, L: StoredLayout> Family for Bloom<T, H, S, L> {
+    type Hasher = H;
+    type Storage = S;
 
-impl<T: ?Sized, H: Restored, S: Allocate, L: StoredLayout> Bloom<T, H, S, L> {
-    /// The filter that [`to_bytes`](Self::to_bytes) wrote.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidBytes`] if these are not the bytes of such a filter.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidBytes> {
-        let mark = format::parse::<L, H>(bytes)?.mark;
-        let hasher = H::restore(mark).ok_or(InvalidBytes::Hasher)?;
-        Self::from_bytes_with_hasher(bytes, hasher)
+    const FAMILY: u16 = L::FAMILY;
+    const HASH: (u16, Kind) = (H::ID, H::KEYS);
+    const STILL: bool = S::STILL;
+
+    fn header(&self) -> Header {
+        let shape = &self.shape;
+        let fields = [shape.items(), shape.bits(), shape.probes().into()];
+        Header::new::<Self>(L::kernels(shape), self.hasher.mark(), NOT_COUNTED, &fields)
+    }
+
+    fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+        for_runs(self.storage.words(), each)
+    }
+
+    fn words(header: &Header) -> Result<u64, InvalidBytes> {
+        Ok(shape_of::<L>(header)?.words())
+    }
+
+    fn hasher_of(mark: Mark) -> Option<H> {
+        H::restore(mark)
+    }
+
+    fn mark_of(hasher: &H) -> Mark {
+        hasher.mark()
+    }
+
+    fn assemble<E: From<InvalidBytes>>(
+        header: &Header,
+        hasher: H,
+        take: &mut impl FnMut(u64) -> Result<S, E>,
+    ) -> Result<Self, E> {
+        let shape = shape_of::<L>(header)?;
+        let mut layout = L::default();
+        layout.admit(&shape).map_err(InvalidBytes::from)?;
+        let storage = take(shape.words())?;
+        Ok(Self { shape, hasher, layout, storage, keys: PhantomData })
+    }
+
+    fn audit(&self) -> Result<(), InvalidBytes> {
+        let stray = L::has_stray_bits(&self.shape, self.storage.words());
+        if stray { Err(InvalidBytes::Inconsistent) } else { Ok(()) }
     }
 }
 
 #[cfg(feature = "serde")]
-mod serde {
-    use super::{Bloom, Restored, Storage, Stored, StoredLayout};
-    use crate::storage::Allocate;
-    use alloc::vec::Vec;
-    use core::fmt;
-    use core::marker::PhantomData;
-    use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
-    use serde::ser::{Serialize, Serializer};
-
-    /// As the bytes of [`to_bytes`](Bloom::to_bytes).
-    impl<T: ?Sized, H: Stored, S: Storage, L: StoredLayout> Serialize for Bloom<T, H, S, L> {
-        fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-            serializer.serialize_bytes(&self.to_bytes())
-        }
-    }
-
-    /// Through [`from_bytes`](Bloom::from_bytes), with all its checks.
-    impl<'de, T: ?Sized, H, S, L> Deserialize<'de> for Bloom<T, H, S, L>
-    where
-        H: Restored,
-        S: Allocate,
-        L: StoredLayout,
-    {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_bytes(Bytes(PhantomData))
-        }
-    }
-
-    struct Bytes<F>(PhantomData<F>);
-
-    impl<'de, T: ?Sized, H, S, L> Visitor<'de> for Bytes<Bloom<T, H, S, L>>
-    where
-        H: Restored,
-        S: Allocate,
-        L: StoredLayout,
-    {
-        type Value = Bloom<T, H, S, L>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("the bytes of a Bloom filter")
-        }
-
-        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-            Bloom::from_bytes(bytes).map_err(E::custom)
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut bytes = Vec::new();
-            while let Some(byte) = seq.next_element()? {
-                bytes.push(byte);
-            }
-            Bloom::from_bytes(&bytes).map_err(A::Error::custom)
-        }
-    }
-}
+crate::format::through_serde!([T: ?Sized, H, S, L: StoredLayout] Bloom<T, H, S, L>);

@@ -16,6 +16,9 @@
 /// bytes until somebody decides where one ends. Build the bytes yourself, or use
 /// [`Std`](super::Std) for a filter that lives in memory only.
 pub trait Key {
+    /// Which form all keys of this type have.
+    const KIND: Kind;
+
     /// The form of this key.
     fn form(&self) -> Form<'_>;
 }
@@ -29,6 +32,35 @@ pub enum Form<'a> {
     Wide([u8; 16]),
     /// A string of bytes.
     Bytes(&'a [u8]),
+}
+
+/// Which [`Form`] keys have. A saved filter says so, and is not opened with keys of another kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// [`Form::Word`].
+    Words,
+    /// [`Form::Wide`].
+    Wide,
+    /// [`Form::Bytes`].
+    Bytes,
+    /// Numbers of four bytes, in Parquet's PLAIN encoding.
+    Plain4,
+    /// Numbers of eight bytes, in Parquet's PLAIN encoding.
+    Plain8,
+}
+
+impl Kind {
+    /// Its number in a header, which is never given to another one.
+    pub(crate) const fn number(self) -> u16 {
+        match self {
+            Self::Words => 1,
+            Self::Wide => 2,
+            Self::Bytes => 3,
+            Self::Plain4 => 4,
+            Self::Plain8 => 5,
+        }
+    }
 }
 
 impl Form<'_> {
@@ -49,6 +81,8 @@ impl Form<'_> {
 }
 
 impl Key for [u8] {
+    const KIND: Kind = Kind::Bytes;
+
     #[inline]
     fn form(&self) -> Form<'_> {
         Form::Bytes(self)
@@ -56,6 +90,8 @@ impl Key for [u8] {
 }
 
 impl<const N: usize> Key for [u8; N] {
+    const KIND: Kind = Kind::Bytes;
+
     #[inline]
     fn form(&self) -> Form<'_> {
         Form::Bytes(self)
@@ -63,6 +99,8 @@ impl<const N: usize> Key for [u8; N] {
 }
 
 impl Key for str {
+    const KIND: Kind = Kind::Bytes;
+
     #[inline]
     fn form(&self) -> Form<'_> {
         Form::Bytes(self.as_bytes())
@@ -71,6 +109,8 @@ impl Key for str {
 
 #[cfg(feature = "alloc")]
 impl Key for alloc::vec::Vec<u8> {
+    const KIND: Kind = Kind::Bytes;
+
     #[inline]
     fn form(&self) -> Form<'_> {
         Form::Bytes(self)
@@ -79,6 +119,8 @@ impl Key for alloc::vec::Vec<u8> {
 
 #[cfg(feature = "alloc")]
 impl Key for alloc::string::String {
+    const KIND: Kind = Kind::Bytes;
+
     #[inline]
     fn form(&self) -> Form<'_> {
         Form::Bytes(self.as_bytes())
@@ -86,6 +128,8 @@ impl Key for alloc::string::String {
 }
 
 impl<K: Key + ?Sized> Key for &K {
+    const KIND: Kind = K::KIND;
+
     #[inline]
     fn form(&self) -> Form<'_> {
         (**self).form()
@@ -95,6 +139,8 @@ impl<K: Key + ?Sized> Key for &K {
 macro_rules! words {
     ($($integer:ty as $wide:ty),*) => {$(
         impl Key for $integer {
+            const KIND: Kind = Kind::Words;
+
             #[inline]
             fn form(&self) -> Form<'_> {
                 Form::Word(*self as $wide as u64)
@@ -107,6 +153,8 @@ words!(u8 as u64, u16 as u64, u32 as u64, u64 as u64, usize as u64, bool as u64,
 words!(i8 as i64, i16 as i64, i32 as i64, i64 as i64, isize as i64);
 
 impl Key for u128 {
+    const KIND: Kind = Kind::Wide;
+
     #[inline]
     fn form(&self) -> Form<'_> {
         Form::Wide(self.to_le_bytes())
@@ -114,6 +162,8 @@ impl Key for u128 {
 }
 
 impl Key for i128 {
+    const KIND: Kind = Kind::Wide;
+
     #[inline]
     fn form(&self) -> Form<'_> {
         Form::Wide(self.to_le_bytes())

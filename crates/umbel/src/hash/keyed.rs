@@ -20,13 +20,26 @@ use siphasher::sip::SipHasher13;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Keyed {
     secret: [u8; 16],
+    id: u64,
 }
 
 impl Keyed {
     /// The hasher with this secret, which must be 16 random bytes.
     #[must_use]
     pub const fn new(secret: [u8; 16]) -> Self {
-        Self { secret }
+        Self { secret, id: 0 }
+    }
+
+    /// The same under a number by which its owner finds the secret again: saved filters tell it.
+    #[must_use]
+    pub const fn with_id(self, id: u64) -> Self {
+        Self { id, ..self }
+    }
+
+    /// The number of the secret, 0 unless it was given one.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
     }
 
     /// The hasher with a new secret from the operating system.
@@ -40,7 +53,7 @@ impl Keyed {
     pub fn random() -> Self {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret).expect("the operating system gives random bytes");
-        Self { secret }
+        Self::new(secret)
     }
 
     /// The secret, for the caller to keep somewhere safe.

@@ -34,6 +34,12 @@ impl Murmur3 {
         Self { seed }
     }
 
+    /// The seed.
+    #[must_use]
+    pub const fn seed(&self) -> u32 {
+        self.seed
+    }
+
     /// Both halves of the hash of these bytes, the first one first.
     #[must_use]
     #[inline]

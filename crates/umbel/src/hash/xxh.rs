@@ -26,6 +26,12 @@ impl Xxh64 {
     pub const fn seeded(seed: u64) -> Self {
         Self { seed }
     }
+
+    /// The seed.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
 }
 
 impl<T: Key + ?Sized> Digester<T> for Xxh64 {
@@ -64,6 +70,12 @@ impl Xxh3 {
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         Self { seed }
+    }
+
+    /// The seed.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
     }
 }
 

@@ -1,7 +1,7 @@
 //! The hash of Parquet's filters: XXH64 of a value as Parquet's PLAIN encoding has it.
 
-use crate::format::{Restored, Stored};
-use crate::hash::{Digest, Digester};
+use crate::format::{Mark, Stored};
+use crate::hash::{Digest, Digester, Kind};
 use twox_hash::XxHash64;
 
 /// The hasher of Parquet: XXH64, with seed 0, of the bytes of [`PlainEncoded`].
@@ -40,11 +40,16 @@ pub struct Plain;
 /// umbel::SplitBlockBloomFilter::<bool>::new(2, 0.01).insert(&true);
 /// ```
 pub trait PlainEncoded {
+    /// Which form all keys of this type have.
+    const KIND: Kind;
+
     /// Calls `hash` with the bytes of this key.
     fn with_plain<R>(&self, hash: impl FnOnce(&[u8]) -> R) -> R;
 }
 
 impl PlainEncoded for [u8] {
+    const KIND: Kind = Kind::Bytes;
+
     #[inline]
     fn with_plain<R>(&self, hash: impl FnOnce(&[u8]) -> R) -> R {
         hash(self)
@@ -52,6 +57,8 @@ impl PlainEncoded for [u8] {
 }
 
 impl<const N: usize> PlainEncoded for [u8; N] {
+    const KIND: Kind = Kind::Bytes;
+
     #[inline]
     fn with_plain<R>(&self, hash: impl FnOnce(&[u8]) -> R) -> R {
         hash(self)
@@ -59,6 +66,8 @@ impl<const N: usize> PlainEncoded for [u8; N] {
 }
 
 impl PlainEncoded for str {
+    const KIND: Kind = Kind::Bytes;
+
     #[inline]
     fn with_plain<R>(&self, hash: impl FnOnce(&[u8]) -> R) -> R {
         hash(self.as_bytes())
@@ -67,6 +76,8 @@ impl PlainEncoded for str {
 
 #[cfg(feature = "alloc")]
 impl PlainEncoded for alloc::vec::Vec<u8> {
+    const KIND: Kind = Kind::Bytes;
+
     #[inline]
     fn with_plain<R>(&self, hash: impl FnOnce(&[u8]) -> R) -> R {
         hash(self)
@@ -75,6 +86,8 @@ impl PlainEncoded for alloc::vec::Vec<u8> {
 
 #[cfg(feature = "alloc")]
 impl PlainEncoded for alloc::string::String {
+    const KIND: Kind = Kind::Bytes;
+
     #[inline]
     fn with_plain<R>(&self, hash: impl FnOnce(&[u8]) -> R) -> R {
         hash(self.as_bytes())
@@ -82,6 +95,8 @@ impl PlainEncoded for alloc::string::String {
 }
 
 impl<K: PlainEncoded + ?Sized> PlainEncoded for &K {
+    const KIND: Kind = K::KIND;
+
     #[inline]
     fn with_plain<R>(&self, hash: impl FnOnce(&[u8]) -> R) -> R {
         (**self).with_plain(hash)
@@ -91,6 +106,9 @@ impl<K: PlainEncoded + ?Sized> PlainEncoded for &K {
 macro_rules! numbers {
     ($($number:ty as $encoded:ty),*) => {$(
         impl PlainEncoded for $number {
+            const KIND: Kind =
+                if size_of::<$encoded>() == 4 { Kind::Plain4 } else { Kind::Plain8 };
+
             #[inline]
             fn with_plain<R>(&self, hash: impl FnOnce(&[u8]) -> R) -> R {
                 hash(&<$encoded>::from(*self).to_le_bytes())
@@ -113,17 +131,16 @@ impl<T: PlainEncoded + ?Sized> Digester<T> for Plain {
     }
 }
 
-impl Stored for Plain {
+impl<T: PlainEncoded + ?Sized> Stored<T> for Plain {
     const ID: u16 = 9;
+    const KEYS: Kind = T::KIND;
 
-    fn mark(&self) -> u64 {
-        0
+    fn mark(&self) -> Mark {
+        Mark::public(0)
     }
-}
 
-impl Restored for Plain {
-    fn restore(mark: u64) -> Option<Self> {
-        (mark == 0).then_some(Self)
+    fn restore(mark: Mark) -> Option<Self> {
+        (mark.check == 0).then_some(Self)
     }
 }
 
@@ -176,7 +193,7 @@ mod tests {
 
     #[test]
     fn only_its_own_mark_brings_it_back() {
-        assert_eq!(Plain::restore(Plain.mark()), Some(Plain));
-        assert_eq!(Plain::restore(1), None);
+        assert_eq!(Stored::<str>::restore(Stored::<str>::mark(&Plain)), Some(Plain));
+        assert_eq!(<Plain as Stored<str>>::restore(Mark::public(1)), None);
     }
 }

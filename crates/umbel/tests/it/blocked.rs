@@ -4,6 +4,7 @@ use crate::hostile::{assert_even_spread, seal};
 use crate::model::{answer_beyond_the_cache, compare_array, follow, own_and_borrow, share, step};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use umbel::Saved;
 use umbel::blocked::{self, ArrayBlockedBloomFilter, AtomicArrayBlockedBloomFilter, Lines, Shape};
 use umbel::bloom::Bloom;
 use umbel::hash::{Digest, Digester};

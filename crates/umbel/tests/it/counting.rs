@@ -3,6 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
+use umbel::Saved;
 use umbel::counting::{ArrayCountingBloomFilter, Shape, Width, words_for};
 use umbel::hash::{Digest, Digester};
 use umbel::kernels::{Digits, Kernels};

@@ -1,5 +1,6 @@
 //! Parameters and keys meant to break a filter: the list of hostile cases, one by one.
 
+use umbel::Saved;
 use umbel::bloom::Shape;
 use umbel::hash::{Digest, Digester, Portable};
 use umbel::kernels::{Digits, DoubleHashing, Kernels};

@@ -2,6 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use umbel::Saved;
 use umbel::bloom::{Bloom, Shape};
 use umbel::hash::{Digest, Digester};
 use umbel::kernels::Digits;

@@ -3,6 +3,7 @@
 use crate::blocked::positions;
 use crate::model::Model;
 use std::sync::{Mutex, PoisonError};
+use umbel::Saved;
 use umbel::blocked::{self, ArrayBlockedBloomFilter, Shape};
 use umbel::hash::Digest;
 use umbel::simd::{self, Path};

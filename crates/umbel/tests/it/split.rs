@@ -3,6 +3,7 @@
 use crate::paths::on_every_path;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use umbel::Saved;
 use umbel::hash::{Digest, Digester, Portable, Xxh64};
 use umbel::split::{Plain, Shape};
 use umbel::{AtomicSplitBlockBloomFilter, InvalidBytes, InvalidShape, SplitBlockBloomFilter};

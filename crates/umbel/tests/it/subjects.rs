@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use umbel::blocked::{self, ArrayBlockedBloomFilter, Lines};
 use umbel::bloom::Bloom;
-use umbel::format::Restored;
+use umbel::format::{Saved, Stored};
 use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::Digits;
 use umbel::layout::{Layout, Plan, StoredLayout};
@@ -122,7 +122,7 @@ impl<H: Seeded + Digester<u64>> Unites for Counting<H> {
     }
 }
 
-impl<H: Seeded + Digester<u64> + Restored> Saves for Counting<H> {
+impl<H: Seeded + Digester<u64> + Stored<u64>> Saves for Counting<H> {
     fn save(&self) -> Vec<u8> {
         self.0.to_bytes()
     }
@@ -291,7 +291,7 @@ macro_rules! saves {
     };
 }
 
-saves!(Plain<H, L>, [H: Seeded + Digester<u64, L::Digest> + Restored, L: StoredLayout]);
+saves!(Plain<H, L>, [H: Seeded + Digester<u64, L::Digest> + Stored<u64>, L: StoredLayout]);
 saves!(Strings<L>, [L: StoredLayout<Digest = Digest>]);
 saves!(Array, []);
 saves!(BlockedArray, []);
@@ -299,7 +299,7 @@ saves!(BlockedArray, []);
 /// There and back through filters for one thread.
 impl<H, L> Saves for Atomic<H, L>
 where
-    H: Seeded + Digester<u64, L::Digest> + Restored + Clone,
+    H: Seeded + Digester<u64, L::Digest> + Stored<u64> + Clone,
     L: StoredLayout + Clone,
 {
     fn save(&self) -> Vec<u8> {

@@ -1,0 +1,85 @@
+//! The checksums of the words: one for each block of 8 KiB, and one of all of these.
+//!
+//! A block is hashed with its number, so that blocks which are zeroed, swapped or moved never verify.
+
+use crate::error::InvalidBytes;
+use twox_hash::XxHash3_64;
+
+/// The bytes of a block; the last one may have fewer.
+pub(crate) const BLOCK: usize = 8 << 10;
+/// Seeds the checksum of the table, and with the number of a block the checksum of that.
+const SEED: u64 = 0x756d_6265_6c20_626c;
+
+/// How many blocks so many bytes are.
+pub(crate) const fn count(bytes: u64) -> u64 {
+    bytes.div_ceil(BLOCK as u64)
+}
+
+/// The checksum of a block.
+pub(crate) fn checksum(number: u64, block: &[u8]) -> u64 {
+    XxHash3_64::oneshot_with_seed(SEED.wrapping_add(number).wrapping_add(1), block)
+}
+
+/// The checksum of the table of all checksums.
+pub(crate) fn root(table: &[u8]) -> u64 {
+    XxHash3_64::oneshot_with_seed(SEED, table)
+}
+
+/// Whether a block is what the table says it is.
+pub(crate) fn verify(table: &[u8], number: u64, block: &[u8]) -> Result<(), InvalidBytes> {
+    let at = number as usize * 8;
+    let expected = table.get(at..at + 8);
+    if expected == Some(&checksum(number, block).to_le_bytes()) {
+        Ok(())
+    } else {
+        Err(InvalidBytes::Block { number })
+    }
+}
+
+/// Cuts words into blocks.
+#[cfg(feature = "alloc")]
+pub(crate) struct Cutter {
+    block: [u8; BLOCK],
+    len: usize,
+    number: u64,
+}
+
+#[cfg(feature = "alloc")]
+impl Cutter {
+    pub(crate) const fn new() -> Self {
+        Self { block: [0; BLOCK], len: 0, number: 0 }
+    }
+
+    /// Takes words, and hands over every block that is full.
+    pub(crate) fn push<E>(
+        &mut self,
+        mut words: &[u64],
+        each: &mut impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while !words.is_empty() {
+            let (now, later) = words.split_at(words.len().min((BLOCK - self.len) / 8));
+            let space = self.block[self.len..].as_chunks_mut::<8>().0;
+            for (bytes, word) in space.iter_mut().zip(now) {
+                *bytes = word.to_le_bytes();
+            }
+            self.len += now.len() * 8;
+            words = later;
+            if self.len == BLOCK {
+                self.finish(each)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over the last block, unless it is empty.
+    pub(crate) fn finish<E>(
+        &mut self,
+        each: &mut impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.len > 0 {
+            each(self.number, &self.block[..self.len])?;
+            (self.len, self.number) = (0, self.number + 1);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Filters as bytes in memory.
+
+use super::blocks::{self, BLOCK};
+use super::family::Family;
+use super::header::{self, Header};
+use crate::error::InvalidBytes;
+use crate::parts::bits::Word;
+use crate::storage::{Allocate, StorageMut};
+
+#[cfg(feature = "alloc")]
+use super::blocks::Cutter;
+#[cfg(feature = "alloc")]
+use alloc::vec::Vec;
+#[cfg(feature = "alloc")]
+use core::convert::Infallible;
+
+/// Whether the secret of the hasher goes into the header.
+#[cfg(feature = "alloc")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Secret {
+    Kept,
+    Left,
+}
+
+/// The header of a filter, the length of its words and the checksums of its blocks in hand.
+#[cfg(feature = "alloc")]
+pub(super) fn header_of<F: Family>(
+    filter: &F,
+    secret: Secret,
+    payload: u64,
+    table: &[u8],
+) -> Header {
+    let header = filter.header();
+    let kept = if secret == Secret::Kept { header.secret } else { None };
+    Header { secret: kept, payload, root: blocks::root(table), ..header }
+}
+
+/// Hands over the words of a filter, cut into blocks; the length of them all and their checksums.
+#[cfg(feature = "alloc")]
+pub(super) fn for_blocks<F: Family, E>(
+    filter: &F,
+    each: &mut impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(u64, Vec<u8>), E> {
+    let (mut length, mut table) = (0, Vec::new());
+    let mut each = |number, block: &[u8]| {
+        length += block.len() as u64;
+        table.extend_from_slice(&blocks::checksum(number, block).to_le_bytes());
+        each(block)
+    };
+    let mut cutter = Cutter::new();
+    filter.for_words(&mut |words| cutter.push(words, &mut each))?;
+    cutter.finish(&mut each)?;
+    Ok((length, table))
+}
+
+/// Reads the words once, so that the bytes are whole though others may be changing the filter.
+#[cfg(feature = "alloc")]
+pub(super) fn to_bytes<F: Family>(filter: &F, secret: Secret) -> Vec<u8> {
+    let mut bytes = Vec::from([0; header::LEN]);
+    let Ok((length, table)) = for_blocks(filter, &mut |block| {
+        bytes.extend_from_slice(block);
+        Ok::<(), Infallible>(())
+    });
+    bytes.extend_from_slice(&table);
+    bytes[..header::LEN].copy_from_slice(&header_of(filter, secret, length, &table).encode());
+    bytes
+}
+
+/// How long the whole filter is, if this header is one of such a filter: everything that can be
+/// checked before there is memory for it.
+pub(super) fn length<F: Family>(header: &Header) -> Result<u64, InvalidBytes> {
+    if header.family != F::FAMILY {
+        return Err(InvalidBytes::Family { expected: F::FAMILY, got: header.family });
+    }
+    let (hash, keys) = F::HASH;
+    if header.hash != hash {
+        return Err(InvalidBytes::Hash { expected: hash, got: header.hash });
+    }
+    if header.keys != keys.number() {
+        return Err(InvalidBytes::Keys { expected: keys.number(), got: header.keys });
+    }
+    if header.open {
+        return Err(InvalidBytes::Open);
+    }
+    if F::words(header)?.checked_mul(8) != Some(header.payload) {
+        return Err(InvalidBytes::Inconsistent);
+    }
+    let table = blocks::count(header.payload) * 8;
+    let parts = header.payload.checked_add(table + header::LEN as u64);
+    parts.ok_or(InvalidBytes::Inconsistent)
+}
+
+/// The hasher to use: the one that was brought, if the filter was made with it, or the one that the
+/// header tells.
+pub(super) fn hasher<F: Family>(
+    header: &Header,
+    brought: Option<F::Hasher>,
+) -> Result<F::Hasher, InvalidBytes> {
+    match brought {
+        Some(hasher) if F::mark_of(&hasher).check == header.mark => Ok(hasher),
+        Some(_) => Err(InvalidBytes::Hasher),
+        None => F::hasher_of(header.mark()).ok_or(InvalidBytes::Secret),
+    }
+}
+
+/// The one way from bytes to a filter.
+pub(super) fn from_bytes<F: Family>(
+    bytes: &[u8],
+    brought: Option<F::Hasher>,
+) -> Result<F, InvalidBytes>
+where
+    F::Storage: Allocate,
+{
+    let got = bytes.len() as u64;
+    let Some((first, rest)) = bytes.split_first_chunk() else {
+        return Err(InvalidBytes::Length { expected: header::LEN as u64, got });
+    };
+    let header = Header::parse(first)?;
+    let expected = length::<F>(&header)?;
+    if expected != got {
+        return Err(InvalidBytes::Length { expected, got });
+    }
+    let hasher = hasher::<F>(&header, brought)?;
+    // The length of everything is right, so the words end inside.
+    let (payload, table) = rest.split_at(header.payload as usize);
+    if blocks::root(table) != header.root {
+        return Err(InvalidBytes::Table);
+    }
+    for (number, block) in payload.chunks(BLOCK).enumerate() {
+        blocks::verify(table, number as u64, block)?;
+    }
+    let mut words = payload.as_chunks().0;
+    let filter = F::assemble(&header, hasher, &mut |count| {
+        let mut storage = F::Storage::zeroed(count)?;
+        let (now, later) = words.split_at(count as usize);
+        for (word, bytes) in storage.words_mut().iter_mut().zip(now) {
+            word.store(u64::from_le_bytes(*bytes));
+        }
+        words = later;
+        Ok::<_, InvalidBytes>(storage)
+    })?;
+    filter.audit()?;
+    Ok(filter)
+}

@@ -1,0 +1,210 @@
+//! Filters in files and streams: read and checked a block at a time, written so that there is always
+//! a whole one.
+
+use super::OpenError;
+use super::blocks::{self, BLOCK};
+use super::bytes::{self, Secret};
+use super::disk::{Disk, replace};
+use super::family::Family;
+use super::header::{self, Header};
+use crate::error::InvalidBytes;
+use crate::parts::bits::Word;
+use crate::storage::Allocate;
+use core::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::vec::Vec;
+
+/// The most bytes of a stream that are asked for before any of them is there.
+const STEP: u64 = 16 << 20;
+
+pub(super) fn write<F: Family>(
+    filter: &F,
+    secret: Secret,
+    writer: &mut impl Write,
+) -> io::Result<()> {
+    if !F::STILL {
+        return writer.write_all(&bytes::to_bytes(filter, secret));
+    }
+    // The header comes first and tells the checksums: the words are read twice.
+    let Ok((length, table)) = bytes::for_blocks(filter, &mut |_| Ok::<(), Infallible>(()));
+    writer.write_all(&bytes::header_of(filter, secret, length, &table).encode())?;
+    bytes::for_blocks(filter, &mut |block| writer.write_all(block))?;
+    writer.write_all(&table)
+}
+
+pub(super) fn save<D: Disk, F: Family>(
+    disk: &D,
+    filter: &F,
+    secret: Secret,
+    path: &Path,
+) -> io::Result<()> {
+    replace(disk, path, secret == Secret::Kept, |file| write(filter, secret, file))
+}
+
+/// The filter that comes next from a stream, whose length nobody knows: no more is asked of the
+/// allocator than twice of what has come already, and a little.
+pub(super) fn read<F: Family>(
+    reader: &mut impl Read,
+    hasher: Option<F::Hasher>,
+    limit: u64,
+) -> Result<F, OpenError>
+where
+    F::Storage: Allocate,
+{
+    let mut bytes = Vec::new();
+    let missing = fill(reader, &mut bytes, header::LEN as u64)?;
+    let Some(first) = bytes.first_chunk().filter(|_| missing == 0) else {
+        return Err(too_short(header::LEN as u64, bytes.len() as u64));
+    };
+    let expected = bytes::length::<F>(&Header::parse(first)?)?;
+    within(expected, limit)?;
+    while (bytes.len() as u64) < expected {
+        let step = (expected - bytes.len() as u64).min(STEP.max(bytes.len() as u64));
+        if fill(reader, &mut bytes, step)? > 0 {
+            return Err(too_short(expected, bytes.len() as u64));
+        }
+    }
+    Ok(bytes::from_bytes(&bytes, hasher)?)
+}
+
+/// Reads `count` bytes more; how many of them are missing.
+fn fill(reader: &mut impl Read, bytes: &mut Vec<u8>, count: u64) -> Result<u64, OpenError> {
+    let room = bytes.try_reserve_exact(count as usize);
+    room.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    let got = reader.by_ref().take(count).read_to_end(bytes)?;
+    Ok(count - got as u64)
+}
+
+fn too_short(expected: u64, got: u64) -> OpenError {
+    InvalidBytes::Length { expected, got }.into()
+}
+
+fn within(bytes: u64, limit: u64) -> Result<(), OpenError> {
+    if bytes > limit { Err(OpenError::TooLarge { bytes, limit }) } else { Ok(()) }
+}
+
+/// A regular file, and how long it is.
+pub(super) fn open(path: &Path) -> Result<(File, u64), OpenError> {
+    // A pipe that nobody writes to would never open.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(OpenError::NotAFile);
+    }
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(OpenError::NotAFile);
+    }
+    Ok((file, metadata.len()))
+}
+
+/// The header of a file of this length, if it is one of such a filter and as long as it should be.
+pub(super) fn header_of<F: Family>(
+    file: &mut impl Read,
+    got: u64,
+    limit: u64,
+) -> Result<Header, OpenError> {
+    if got < header::LEN as u64 {
+        return Err(too_short(header::LEN as u64, got));
+    }
+    let mut first = [0; header::LEN];
+    file.read_exact(&mut first)?;
+    let header = Header::parse(&first)?;
+    let expected = bytes::length::<F>(&header)?;
+    if expected != got {
+        return Err(InvalidBytes::Length { expected, got }.into());
+    }
+    within(expected, limit)?;
+    Ok(header)
+}
+
+/// The checksums of all blocks, which stand behind the words.
+pub(super) fn table_of(
+    file: &mut (impl Read + Seek),
+    header: &Header,
+) -> Result<Vec<u8>, OpenError> {
+    let mut table = Vec::new();
+    file.seek(SeekFrom::Start(header::LEN as u64 + header.payload))?;
+    let count = blocks::count(header.payload) * 8;
+    if fill(file, &mut table, count)? > 0 {
+        return Err(changed());
+    }
+    if blocks::root(&table) != header.root {
+        return Err(InvalidBytes::Table.into());
+    }
+    Ok(table)
+}
+
+/// The file became shorter while it was read.
+fn changed() -> OpenError {
+    io::Error::from(io::ErrorKind::UnexpectedEof).into()
+}
+
+pub(super) fn load<F: Family>(
+    path: &Path,
+    hasher: Option<F::Hasher>,
+    limit: u64,
+) -> Result<F, OpenError>
+where
+    F::Storage: Allocate,
+{
+    let (mut file, length) = open(path)?;
+    let header = header_of::<F>(&mut file, length, limit)?;
+    let hasher = bytes::hasher::<F>(&header, hasher)?;
+    let table = table_of(&mut file, &header)?;
+    file.seek(SeekFrom::Start(header::LEN as u64))?;
+    let mut words =
+        Words { file, table: &table, left: header.payload, number: 0, block: Vec::new(), at: 0 };
+    let filter = F::assemble(&header, hasher, &mut |count| words.take::<F::Storage>(count))?;
+    filter.audit()?;
+    Ok(filter)
+}
+
+/// The words of a file, block by block, each of them checked before it is used.
+struct Words<'a> {
+    file: File,
+    table: &'a [u8],
+    /// The bytes that were not read yet.
+    left: u64,
+    /// The number of the next block.
+    number: u64,
+    /// Blocks that were read.
+    block: Vec<u8>,
+    /// How many bytes of those were used.
+    at: usize,
+}
+
+impl Words<'_> {
+    fn take<S: Allocate>(&mut self, count: u64) -> Result<S, OpenError> {
+        let mut storage = S::zeroed(count).map_err(InvalidBytes::from)?;
+        let mut words = storage.words_mut();
+        while !words.is_empty() {
+            if self.at == self.block.len() {
+                self.refill()?;
+            }
+            let bytes = self.block[self.at..].as_chunks().0;
+            let (now, later) = words.split_at_mut(bytes.len().min(words.len()));
+            for (word, bytes) in now.iter_mut().zip(bytes) {
+                word.store(u64::from_le_bytes(*bytes));
+            }
+            self.at += now.len() * 8;
+            words = later;
+        }
+        Ok(storage)
+    }
+
+    /// Reads and checks some blocks more.
+    fn refill(&mut self) -> Result<(), OpenError> {
+        const BLOCKS: usize = 32;
+        let bytes = self.left.min((BLOCK * BLOCKS) as u64) as usize;
+        self.block.resize(bytes, 0);
+        self.file.read_exact(&mut self.block)?;
+        for block in self.block.chunks(BLOCK) {
+            blocks::verify(self.table, self.number, block)?;
+            self.number += 1;
+        }
+        (self.left, self.at) = (self.left - bytes as u64, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! The first 192 bytes: everything needed to use the filter, but its words.
+
+use super::family::{Family, Mark};
+use crate::error::InvalidBytes;
+use twox_hash::XxHash3_64;
+
+/// The first bytes of every filter.
+const MAGIC: [u8; 8] = *b"umbel\0\r\n";
+/// The version that is written, and the only one that is read.
+const VERSION: u16 = 1;
+/// Seeds the checksum of the header, so that zeros never verify.
+const SEED: u64 = 0x756d_6265_6c20_6864;
+
+/// The length of a header. A multiple of 64, so that words that follow it can be used in place.
+pub(crate) const LEN: usize = 192;
+/// How many numbers a family may say about a filter.
+pub(crate) const FIELDS: usize = 13;
+
+/// Flag: the secret of the hasher is in the header.
+const SECRET: u16 = 1 << 0;
+/// Flag: somebody is changing the words in place, or was when the power failed.
+const OPEN: u16 = 1 << 1;
+
+/// What a header says of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub(crate) family: u16,
+    pub(crate) hash: u16,
+    /// How the family finds the places of a digest.
+    pub(crate) kernels: u16,
+    /// What form the keys have.
+    pub(crate) keys: u16,
+    /// Whether the words are being changed in place.
+    pub(crate) open: bool,
+    /// The seed of the hasher, or a check value.
+    pub(crate) mark: u64,
+    /// Which secret it takes, as its owner numbers them.
+    pub(crate) key_id: u64,
+    pub(crate) secret: Option<[u8; 16]>,
+    /// How often something was inserted, as far as the family can tell.
+    pub(crate) insertions: u64,
+    /// The length of the words in bytes.
+    pub(crate) payload: u64,
+    /// The checksum of the checksums of all blocks.
+    pub(crate) root: u64,
+    /// What the family says.
+    pub(crate) fields: [u64; FIELDS],
+}
+
+impl Header {
+    /// The header of a filter of family `F`, but for the words.
+    pub(crate) fn new<F: Family>(kernels: u16, mark: Mark, insertions: u64, first: &[u64]) -> Self {
+        let (hash, keys) = F::HASH;
+        let mut fields = [0; FIELDS];
+        fields[..first.len()].copy_from_slice(first);
+        Self {
+            family: F::FAMILY,
+            hash,
+            kernels,
+            keys: keys.number(),
+            open: false,
+            mark: mark.check,
+            key_id: mark.key_id,
+            secret: mark.secret,
+            insertions,
+            payload: 0,
+            root: 0,
+            fields,
+        }
+    }
+
+    /// The first fields, if the others are 0.
+    pub(crate) fn fields<const N: usize>(&self) -> Result<[u64; N], InvalidBytes> {
+        match self.fields.split_first_chunk() {
+            Some((first, rest)) if rest.iter().all(|field| *field == 0) => Ok(*first),
+            _ => Err(InvalidBytes::Inconsistent),
+        }
+    }
+
+    /// What it says of the hasher.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { check: self.mark, key_id: self.key_id, secret: self.secret }
+    }
+
+    /// The bytes.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn encode(&self) -> [u8; LEN] {
+        let mut bytes = [0; LEN];
+        let mut rest = &mut bytes[..];
+        let mut put = |field: &[u8]| {
+            let (head, tail) = core::mem::take(&mut rest).split_at_mut(field.len());
+            head.copy_from_slice(field);
+            rest = tail;
+        };
+        let secret = if self.secret.is_some() { SECRET } else { 0 };
+        let open = if self.open { OPEN } else { 0 };
+        put(&MAGIC);
+        for field in [VERSION, self.family, self.hash, self.kernels, self.keys, secret | open] {
+            put(&field.to_le_bytes());
+        }
+        put(&[0; 4]);
+        put(&self.mark.to_le_bytes());
+        put(&self.key_id.to_le_bytes());
+        put(&self.secret.unwrap_or_default());
+        for field in [self.insertions, self.payload, self.root] {
+            put(&field.to_le_bytes());
+        }
+        for field in self.fields {
+            put(&field.to_le_bytes());
+        }
+        let checksum = checksum(&bytes);
+        bytes[LEN - 8..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// What these bytes say, if they are a header that this version can have written.
+    pub(crate) fn parse(bytes: &[u8; LEN]) -> Result<Self, InvalidBytes> {
+        let mut rest = &bytes[..];
+        if take::<8>(&mut rest) != MAGIC {
+            return Err(InvalidBytes::Magic);
+        }
+        let version = short(&mut rest);
+        if version != VERSION {
+            return Err(InvalidBytes::Version { expected: VERSION, got: version });
+        }
+        if bytes[LEN - 8..] != checksum(bytes).to_le_bytes() {
+            return Err(InvalidBytes::Header);
+        }
+        let (family, hash, kernels) = (short(&mut rest), short(&mut rest), short(&mut rest));
+        let (keys, flags) = (short(&mut rest), short(&mut rest));
+        if flags & !(SECRET | OPEN) != 0 {
+            return Err(InvalidBytes::Flags { got: flags });
+        }
+        if take::<4>(&mut rest) != [0; 4] {
+            return Err(InvalidBytes::Inconsistent);
+        }
+        let (mark, key_id) = (long(&mut rest), long(&mut rest));
+        let secret = take::<16>(&mut rest);
+        if flags & SECRET == 0 && secret != [0; 16] {
+            return Err(InvalidBytes::Inconsistent);
+        }
+        Ok(Self {
+            family,
+            hash,
+            kernels,
+            keys,
+            open: flags & OPEN != 0,
+            mark,
+            key_id,
+            secret: (flags & SECRET != 0).then_some(secret),
+            insertions: long(&mut rest),
+            payload: long(&mut rest),
+            root: long(&mut rest),
+            fields: core::array::from_fn(|_| long(&mut rest)),
+        })
+    }
+}
+
+fn checksum(header: &[u8; LEN]) -> u64 {
+    XxHash3_64::oneshot_with_seed(SEED, &header[..LEN - 8])
+}
+
+/// The next bytes. There are as many: whoever asks has a whole header.
+fn take<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
+    let (head, tail) = rest.split_at(N);
+    *rest = tail;
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(head);
+    bytes
+}
+
+fn short(rest: &mut &[u8]) -> u16 {
+    u16::from_le_bytes(take(rest))
+}
+
+fn long(rest: &mut &[u8]) -> u64 {
+    u64::from_le_bytes(take(rest))
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::*;
+
+    fn sample() -> Header {
+        Header {
+            family: 1,
+            hash: 2,
+            kernels: 3,
+            keys: 1,
+            open: false,
+            mark: 5,
+            key_id: 6,
+            secret: None,
+            insertions: 7,
+            payload: 8,
+            root: 9,
+            fields: core::array::from_fn(|number| 10 + number as u64),
+        }
+    }
+
+    #[test]
+    fn a_header_comes_back_as_it_was() {
+        for header in [
+            sample(),
+            Header { secret: Some([7; 16]), ..sample() },
+            Header { secret: Some([0; 16]), open: true, ..sample() },
+        ] {
+            assert_eq!(Header::parse(&header.encode()), Ok(header));
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let bytes = sample().encode();
+        for bit in 0..LEN * 8 {
+            let mut damaged = bytes;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Header::parse(&damaged).is_err(), "bit {bit}");
+        }
+        assert_eq!(Header::parse(&[0; LEN]), Err(InvalidBytes::Magic));
+    }
+
+    #[test]
+    fn what_nobody_can_have_written_is_refused_with_a_right_checksum_too() {
+        let sealed = |change: fn(&mut [u8; LEN])| {
+            let mut bytes = sample().encode();
+            change(&mut bytes);
+            let checksum = checksum(&bytes);
+            bytes[LEN - 8..].copy_from_slice(&checksum.to_le_bytes());
+            Header::parse(&bytes)
+        };
+        assert_eq!(sealed(|bytes| bytes[18] = 4), Err(InvalidBytes::Flags { got: 4 }));
+        assert_eq!(sealed(|bytes| bytes[20] = 1), Err(InvalidBytes::Inconsistent));
+        assert_eq!(sealed(|bytes| bytes[45] = 1), Err(InvalidBytes::Inconsistent));
+        let version = InvalidBytes::Version { expected: VERSION, got: 2 };
+        assert_eq!(sealed(|bytes| bytes[8] = 2), Err(version));
+    }
+}

@@ -1,0 +1,132 @@
+//! What can be done with a filter that has a form in bytes.
+
+use super::bytes;
+#[cfg(feature = "alloc")]
+use super::bytes::Secret;
+use super::family::Family;
+use crate::error::InvalidBytes;
+use crate::storage::Allocate;
+
+#[cfg(feature = "std")]
+use super::disk::System;
+#[cfg(feature = "std")]
+use super::{OpenError, file};
+#[cfg(feature = "alloc")]
+use alloc::vec::Vec;
+#[cfg(feature = "std")]
+use std::io;
+#[cfg(feature = "std")]
+use std::path::Path;
+
+/// A filter that can be saved and opened again: every family, with a hasher that is [`Stored`](super::Stored).
+///
+/// ```
+/// use umbel::{BlockedBloomFilter, Saved};
+///
+/// let mut seen = BlockedBloomFilter::<str>::new(1_000, 0.01);
+/// seen.insert("a");
+/// let bytes = seen.to_bytes();
+/// assert_eq!(BlockedBloomFilter::from_bytes(&bytes)?, seen);
+/// assert!(BlockedBloomFilter::<str>::from_bytes(&bytes[1..]).is_err());
+/// assert!(BlockedBloomFilter::<u64>::from_bytes(&bytes).is_err()); // keys of another kind
+/// # Ok::<(), umbel::InvalidBytes>(())
+/// ```
+pub trait Saved: Family {
+    /// The filter as bytes, with checksums. The secret of a [`Keyed`](crate::Keyed) filter is not
+    /// among them.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    fn to_bytes(&self) -> Vec<u8> {
+        bytes::to_bytes(self, Secret::Left)
+    }
+
+    /// The filter that [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidBytes`] if these are not the bytes of such a filter, or if its hasher has a secret:
+    /// then [`from_bytes_with_hasher`](Self::from_bytes_with_hasher) is the way.
+    fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidBytes>
+    where
+        Self::Storage: Allocate,
+    {
+        bytes::from_bytes(bytes, None)
+    }
+
+    /// The filter that [`to_bytes`](Self::to_bytes) wrote, with the hasher it was made with.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidBytes`] if these are not the bytes of such a filter, or
+    /// [`InvalidBytes::Hasher`] if it was made with another seed or secret: it would answer `false`
+    /// for every key it holds.
+    fn from_bytes_with_hasher(bytes: &[u8], hasher: Self::Hasher) -> Result<Self, InvalidBytes>
+    where
+        Self::Storage: Allocate,
+    {
+        bytes::from_bytes(bytes, Some(hasher))
+    }
+
+    /// Writes what [`to_bytes`](Self::to_bytes) gives, a block at a time.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says.
+    #[cfg(feature = "std")]
+    fn to_writer(&self, mut writer: impl io::Write) -> io::Result<()> {
+        file::write(self, Secret::Left, &mut writer)
+    }
+
+    /// The filter that [`to_writer`](Self::to_writer) wrote. Reads as many bytes as the filter has,
+    /// and no more.
+    ///
+    /// # Errors
+    ///
+    /// What the reader says, [`OpenError::TooLarge`] above the default limit of
+    /// [`Opening`](super::Opening), or that these are not the bytes of such a filter.
+    #[cfg(feature = "std")]
+    fn from_reader(reader: impl io::Read) -> Result<Self, OpenError>
+    where
+        Self::Storage: Allocate,
+    {
+        super::Opening::new().read(reader)
+    }
+
+    /// Saves the filter at `path`: afterwards the whole filter is there, or what was there before.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says; what was there is there still, and nothing else is.
+    /// [`io::ErrorKind::ResourceBusy`] if somebody else is saving there.
+    #[cfg(feature = "std")]
+    fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        file::save(&System, self, Secret::Left, path.as_ref())
+    }
+
+    /// As [`save`](Self::save), with the secret of the hasher in the file, which only its owner may
+    /// read then. It opens without bringing the hasher.
+    ///
+    /// # Errors
+    ///
+    /// As [`save`](Self::save).
+    #[cfg(feature = "std")]
+    fn save_with_secret(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        file::save(&System, self, Secret::Kept, path.as_ref())
+    }
+
+    /// The filter that [`save`](Self::save) left at `path`, copied into memory.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says, [`OpenError::NotAFile`], [`OpenError::TooLarge`] above the default
+    /// limit of [`Opening`](super::Opening), or that this is not the file of such a filter.
+    #[cfg(feature = "std")]
+    fn load(path: impl AsRef<Path>) -> Result<Self, OpenError>
+    where
+        Self::Storage: Allocate,
+    {
+        super::Opening::new().load(path)
+    }
+}
+
+impl<F: Family> Saved for F {}
