@@ -6,6 +6,10 @@ mod blocked;
 mod choosing;
 /// The counting filter against a multiset, and what is meant to break it.
 mod counting;
+/// Saving on a disk that loses, tears, reorders and fails.
+mod disk;
+/// Filters in real files, and what is no filter.
+mod files;
 /// Bytes that must never change: digests, positions, whole filters.
 mod golden;
 /// Parameters and keys meant to break a filter.
