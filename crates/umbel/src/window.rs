@@ -191,7 +191,7 @@ impl<T: ?Sized, H> WindowBloomFilter<T, H> {
 impl<T: ?Sized, H> WindowBloomFilter<T, H> {
     #[inline(always)]
     fn look_up(&self) -> LookUp<'_> {
-        LookUp { lines: self.lines(), hand: self.hand, lanes: self.lanes }
+        LookUp { lines: self.lines(), hand: &self.hand, lanes: self.lanes }
     }
 
     #[inline(always)]

@@ -13,6 +13,8 @@
 //! the one that is filled. So every group begins an epoch exactly once a turn, each at a moment of
 //! its own, and never is there more to clear than the hand passes.
 
+use core::hint::select_unpredictable;
+
 /// Where the hand is. Knows no memory: it tells which lines are to be cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hand {
@@ -59,14 +61,9 @@ impl Hand {
 
     /// The epoch that is being filled in this group.
     #[inline(always)]
-    pub(super) const fn filled(&self, group: usize) -> usize {
-        if group < self.group {
-            self.epoch
-        } else if self.epoch == 0 {
-            self.epochs - 1
-        } else {
-            self.epoch - 1
-        }
+    pub(super) fn filled(&self, group: usize) -> usize {
+        let before = if self.epoch == 0 { self.epochs } else { self.epoch } - 1;
+        select_unpredictable(group < self.group, self.epoch, before)
     }
 
     /// Passes one group; which line is to be cleared.

@@ -4,6 +4,7 @@
 //! lines that the processor fetches by itself once it was asked for the first.
 
 use super::hand::Hand;
+use super::shape::EPOCHS;
 use crate::hash::Digest;
 use crate::layout::ring::{Touch, fetch};
 use crate::simd::{Choice, Isa, Job, Lanes, Line, dispatch, half, line_number};
@@ -18,6 +19,24 @@ fn group_of(hand: &Hand, digest: Digest) -> usize {
 #[inline(always)]
 fn group<'a>(lines: &'a [Line<u64>], hand: &Hand, number: usize) -> &'a [Line<u64>] {
     &lines[number * hand.epochs()..][..hand.epochs()]
+}
+
+/// Whether a line of the group has all bits of a key. The number of epochs that nearly all filters
+/// have is known to the compiler, which saves a third of the time.
+#[inline(always)]
+fn group_has<I: Isa>(
+    isa: I,
+    lines: &[Line<u64>],
+    hand: &Hand,
+    digest: Digest,
+    lanes: &Lanes,
+) -> bool {
+    let number = group_of(hand, digest);
+    if hand.epochs() == EPOCHS {
+        any_has(isa, &lines.as_chunks::<EPOCHS>().0[number], digest, lanes)
+    } else {
+        any_has(isa, group(lines, hand, number), digest, lanes)
+    }
 }
 
 /// Whether one of these lines has all bits of a key. Looks at all of them: where a key is found is a
@@ -37,15 +56,17 @@ fn any_has<'a, I: Isa>(
 #[inline(always)]
 fn fetch_group<const AHEAD: usize>(lines: &[Line<u64>], hand: &Hand, digest: Digest) {
     let first = group_of(hand, digest) * hand.epochs();
-    for line in first..first + hand.epochs() {
-        fetch::<_, AHEAD>(lines, line);
+    if hand.epochs() == EPOCHS {
+        (first..first + EPOCHS).for_each(|line| fetch::<_, AHEAD>(lines, line));
+    } else {
+        (first..first + hand.epochs()).for_each(|line| fetch::<_, AHEAD>(lines, line));
     }
 }
 
 /// Looks keys up.
 pub(super) struct LookUp<'a> {
     pub(super) lines: &'a [Line<u64>],
-    pub(super) hand: Hand,
+    pub(super) hand: &'a Hand,
     pub(super) lanes: &'static Lanes,
 }
 
@@ -57,13 +78,12 @@ impl Touch for LookUp<'_> {
 
     #[inline(always)]
     fn fetch<const AHEAD: usize>(&self, digest: Digest) {
-        fetch_group::<AHEAD>(self.lines, &self.hand, digest);
+        fetch_group::<AHEAD>(self.lines, self.hand, digest);
     }
 
     #[inline(always)]
     fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
-        let group = group(self.lines, &self.hand, group_of(&self.hand, digest));
-        any_has(isa, group, digest, self.lanes)
+        group_has(isa, self.lines, self.hand, digest, self.lanes)
     }
 }
 
@@ -87,10 +107,10 @@ impl Touch for LookUpAhead<'_> {
     #[inline(always)]
     fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
         let LookUp { lines, hand, lanes } = self.now;
-        let number = group_of(&hand, digest);
+        let number = group_of(hand, digest);
         let gone = usize::try_from(hand.times(number, self.passed)).unwrap_or(usize::MAX);
         // The oldest lines are those after the one that is being filled.
-        let (newer, older) = group(lines, &hand, number).split_at(hand.filled(number) + 1);
+        let (newer, older) = group(lines, hand, number).split_at(hand.filled(number) + 1);
         any_has(isa, older.iter().chain(newer).skip(gone), digest, lanes)
     }
 }
@@ -122,11 +142,8 @@ impl<const ANSWER: bool> Touch for Insert<'_, ANSWER> {
 
     #[inline(always)]
     fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
+        let fresh = ANSWER && !group_has(isa, self.lines, self.hand, digest, self.lanes);
         let number = group_of(self.hand, digest);
-        let fresh = ANSWER && {
-            let group = group(self.lines, self.hand, number);
-            !any_has(isa, group, digest, self.lanes)
-        };
         let filled = number * self.hand.epochs() + self.hand.filled(number);
         isa.line_set(&mut self.lines[filled], half(digest.bits(), 0), self.lanes);
         if self.steps {

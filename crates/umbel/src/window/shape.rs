@@ -11,7 +11,7 @@ pub const MAX_EPOCHS: u32 = 64;
 
 /// The epochs that are taken unless others are asked for: of all numbers the smallest filters, or
 /// within 1 % of them, from 10 % to one in a million.
-const EPOCHS: u32 = 5;
+pub(super) const EPOCHS: usize = 5;
 /// Windows whose epochs have no more lines than this are planned with fewer epochs, too: whole lines
 /// count then.
 const FEW_LINES: u64 = 16;
@@ -114,11 +114,11 @@ impl Shape {
     }
 
     const fn smallest(window: Window, capacity: u64, rate: f64) -> Result<Self, InvalidShape> {
-        let mut best = match Self::in_epochs(window, capacity, rate, EPOCHS) {
+        let mut best = match Self::in_epochs(window, capacity, rate, EPOCHS as u32) {
             Ok(shape) => shape,
             Err(error) => return Err(error),
         };
-        let mut epochs = EPOCHS;
+        let mut epochs = EPOCHS as u32;
         while epochs > 2 && best.epoch.lines() <= FEW_LINES {
             epochs -= 1;
             if let Ok(fewer) = Self::in_epochs(window, capacity, rate, epochs)
