@@ -116,7 +116,11 @@ impl Hand {
     pub(super) const fn times(&self, group: usize, passed: u128) -> u128 {
         let until =
             if group < self.group { self.groups - self.group + group } else { group - self.group };
-        if passed > until as u128 { 1 + (passed - 1 - until as u128) / self.groups as u128 } else { 0 }
+        if passed > until as u128 {
+            1 + (passed - 1 - until as u128) / self.groups as u128
+        } else {
+            0
+        }
     }
 }
 

@@ -241,7 +241,8 @@ fn a_window_has_the_same_words_and_answers_on_every_path() {
             let filter = || WindowBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
             let (mut one, mut many) = (filter(), filter());
             let digests = digests(0..1_000);
-            let fresh: Vec<bool> = digests.iter().map(|digest| one.insert_digest(*digest)).collect();
+            let fresh: Vec<bool> =
+                digests.iter().map(|digest| one.insert_digest(*digest)).collect();
             let mut answers = vec![false; digests.len()];
             many.insert_digests(&digests, &mut answers);
             assert_eq!(answers, fresh, "{path:?}");

@@ -15,8 +15,8 @@ use umbel::multi::Multi;
 use umbel::scalable;
 use umbel::split;
 use umbel::storage::{Heap, SharedHeap};
-use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CountingBloomFilter};
 use umbel::window::{self, WindowBloomFilter};
+use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CountingBloomFilter};
 use umbel::{Keyed, MultiBloomFilter, Portable, ScalableBloomFilter, Std, words_for};
 use umbel_laws::{Forgets, Removes, Saves, Subject, Unites};
 

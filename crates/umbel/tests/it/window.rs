@@ -57,7 +57,8 @@ impl Model {
 
     /// How many epochs a group has begun when the window has moved so far.
     fn begun(&self, group: u64, moved: u128) -> u128 {
-        let (groups, turn) = (u128::from(self.shape.groups()), u128::from(self.shape.epoch().items()));
+        let (groups, turn) =
+            (u128::from(self.shape.groups()), u128::from(self.shape.epoch().items()));
         let turn = match self.shape.turn() {
             Window::Insertions(insertions) => u128::from(insertions).max(turn),
             Window::Time(time) => time.as_nanos(),
