@@ -33,11 +33,11 @@
 //!
 //! # What it costs to forget
 //!
-//! The hand clears lines where it passes, and does nothing else. An insertion into a window of
-//! insertions clears one line in thirty at 1 %, and never more than the lines of a group over those of
-//! a turn, rounded up. [`advance`](WindowBloomFilter::advance) clears what the hand passes in the time
-//! that went by: a share of the memory as large as the time's share of n turns, at most all of it once.
-//! Who advances regularly never waits.
+//! The hand clears lines where it passes, and nothing else is ever cleared. In a window of insertions
+//! that is one line every 38 insertions at 1 %, and at most the number of groups over E, rounded up, in
+//! a single one. In a window of time, [`advance`](WindowBloomFilter::advance) clears what the hand
+//! passes in the time that went by: that time's share of n turns, of all memory, and at most all of it
+//! once. Who advances regularly never waits.
 //!
 //! # Where it breaks
 //!
