@@ -4,7 +4,8 @@
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
     AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter,
-    CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter, blocked,
+    CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter,
+    WindowBloomFilter, blocked,
     bloom::Bloom,
     layout::Layout,
     storage::{Heap, SharedHeap},
@@ -36,6 +37,44 @@ pub(crate) fn register(registry: &mut Registry) {
         "scalable",
         "umbel scalable, 64x",
     );
+    registry.add::<WindowBloomFilter<u64>, WindowBloomFilter<[u8; 32]>>("window", "umbel window");
+}
+
+/// The filter of the last keys, with a window of as many as there are.
+impl<K: Key + umbel::Key> Contender<K> for WindowBloomFilter<K> {
+    const CLEARS: bool = true;
+    const BATCHES: bool = true;
+    const BATCHES_INSERTS: bool = true;
+
+    fn empty(items: usize, rate: f64) -> Self {
+        Self::new(items as u64, rate)
+    }
+
+    #[inline]
+    fn insert(&mut self, key: &K) {
+        Self::insert(self, key);
+    }
+
+    #[inline]
+    fn contains(&self, key: &K) -> bool {
+        Self::contains(self, key)
+    }
+
+    fn contains_batch(&self, keys: &[K], found: &mut [bool]) {
+        Self::contains_batch(self, keys, found);
+    }
+
+    fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
+        Self::insert_batch(self, keys, fresh);
+    }
+
+    fn extend(&mut self, keys: &[K]) {
+        Extend::extend(self, keys);
+    }
+
+    fn clear(&mut self) {
+        Self::clear(self);
+    }
 }
 
 /// The counting filter, of 4-bit cells.

@@ -1,6 +1,7 @@
 //! One small type per way to fail; each says what was wrong and what would be right.
 
 use core::fmt;
+use core::time::Duration;
 
 /// A filter of this shape cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,6 +86,21 @@ pub enum InvalidShape {
         /// How many that are.
         max: u32,
     },
+    /// The number of epochs of a window filter is not from 2 to
+    /// [`MAX_EPOCHS`](crate::window::MAX_EPOCHS).
+    EpochsOutOfRange {
+        /// What was asked for.
+        epochs: u32,
+        /// How many there may be.
+        max: u32,
+    },
+    /// The time of a window filter is zero, or too long.
+    TimeOutOfRange {
+        /// What was asked for.
+        time: Duration,
+        /// The longest time.
+        max: Duration,
+    },
     /// The allocator refused.
     OutOfMemory {
         /// How many bytes it was asked for.
@@ -132,6 +148,12 @@ impl fmt::Display for InvalidShape {
                 write!(f, "the tightening {tightening} is not above 0 and below 1")
             }
             Self::TooManyLevels { max } => write!(f, "there can be no more than {max} levels"),
+            Self::EpochsOutOfRange { epochs, max } => {
+                write!(f, "{epochs} epochs are not possible, it takes from 2 to {max}")
+            }
+            Self::TimeOutOfRange { time, max } => {
+                write!(f, "a window of {time:?} is not possible, only above zero and up to {max:?}")
+            }
             Self::OutOfMemory { bytes } => write!(f, "the allocator has no {bytes} bytes to give"),
         }
     }

@@ -17,6 +17,7 @@
 //! | the same without an allocator, sized by the compiler | [`ArrayBloomFilter`] | 9.6 |
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
 //! | a set whose size nobody knows | [`ScalableBloomFilter`] | 16.9 when grown 64-fold and full |
+//! | the last million keys, or the last minute's | [`WindowBloomFilter`] | 16.7 |
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
@@ -27,9 +28,9 @@
 //!
 //! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
-//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`]: the families, each
-//!    with its own picture, costs and limits; [`layout`] is what the first four differ in. [`multi`]
-//!    is made of several of any kind.
+//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`]: the
+//!    families, each with its own picture, costs and limits; [`layout`] is what the first four differ
+//!    in. [`multi`] is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -62,6 +63,8 @@ pub mod multi;
 #[cfg(feature = "alloc")]
 pub mod scalable;
 pub mod split;
+#[cfg(feature = "alloc")]
+pub mod window;
 
 pub mod error;
 pub mod filter;
@@ -91,6 +94,8 @@ pub use counting::CountingBloomFilter;
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
+#[cfg(feature = "alloc")]
+pub use window::WindowBloomFilter;
 
 /// The examples of README are tests too.
 #[cfg(doctest)]

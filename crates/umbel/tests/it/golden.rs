@@ -7,6 +7,7 @@ use umbel::hash::{Digest, Digester, Key, Portable};
 use umbel::layout::Layout;
 use umbel::storage::Heap;
 use umbel::{BlockedBloomFilter, BloomFilter, Keyed, ScalableBloomFilter, blocked};
+use umbel::{WindowBloomFilter, window};
 
 /// The vectors of `docs/hashing.md`.
 #[test]
@@ -173,4 +174,47 @@ fn a_scalable_filter_keeps_its_levels_and_its_mistakes() {
         mistakes(1_000, |key| filter.contains(&key)),
         [1178, 1411, 2378, 2472, 2866, 3114, 3566, 3589, 5384, 5839]
     );
+}
+
+/// Computed by a second implementation in another language, written from `docs/hashing.md`.
+#[test]
+fn a_window_filter_keeps_its_words_its_state_and_its_mistakes() {
+    let mut filter = WindowBloomFilter::<u64>::new(1_000, 0.01);
+    let shape = *filter.shape();
+    assert_eq!((shape.epochs(), shape.groups(), shape.probes()), (5, 7, 6));
+    for (keys, expected, [group, epoch, way], first) in [
+        (
+            3_000,
+            0xc3fb_4a7e_dac0_b364,
+            [0, 3, 0],
+            [3167, 3240, 3274, 3379, 3619, 3699, 3770, 3789, 3799, 3823],
+        ),
+        (
+            3_100,
+            0xfaad_c540_9a34_983a,
+            [2, 3, 200],
+            [3103, 3167, 3240, 3274, 3379, 3619, 3699, 3770, 3789, 3799],
+        ),
+    ] {
+        filter.extend(filter.insertions()..keys);
+        let fold = |fold: u64, word: &u64| fold.rotate_left(1) ^ word;
+        assert_eq!(filter.words().iter().fold(0, fold), expected, "the words have changed");
+        assert_eq!(mistakes(keys, |key| filter.contains(&key)), first);
+        let bytes = filter.to_bytes();
+        assert_eq!(bytes[10..16], [7, 0, 1, 0, 5, 5]);
+        let words = bytes[64..].as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        let state: Vec<u64> = words.skip(5 * 7 * 8).take(8).collect();
+        assert_eq!(state, [group, epoch, way, keys, 0, 0, 0, 0]);
+    }
+    let nanos = std::time::Duration::from_nanos;
+    let shape = window::Shape::for_time(nanos(400), 1_000, 0.01).unwrap();
+    let mut timed = WindowBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+    timed.advance(nanos(1_000));
+    timed.insert_at(&1, nanos(1_250));
+    let bytes = timed.to_bytes();
+    assert_eq!(bytes[10..16], [7, 0, 1, 0, 6, 5]);
+    let (words, _) = bytes[bytes.len() - 72..].as_chunks();
+    let state: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).take(8).collect();
+    // 250 of a turn of 100: two turns, and three and a half of seven groups.
+    assert_eq!(state, [3, 3, 50, 1, 400, 1, 1_250, 0]);
 }

@@ -3,7 +3,7 @@
 use crate::independent::{Independent, ManyHashes};
 use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
 use crate::subjects::{AtomicSplit, Blocked, BlockedArray, Counting, Grown, GrownFromOne};
-use crate::subjects::{JoinedRecords, Records, Split};
+use crate::subjects::{JoinedRecords, Recent, Records, Split};
 use std::hash::BuildHasherDefault;
 use umbel::blocked::Lines;
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
@@ -101,6 +101,24 @@ macro_rules! claims {
             }
         }
     };
+    (@ $subject:ty, keeps_the_window) => {
+        #[test]
+        fn keeps_the_window() {
+            for window in (1..=10).chain([100, 1_000, 20_000]) {
+                for rate in [0.5, 0.01, 1e-6] {
+                    umbel_laws::keeps_the_window::<$subject>(window, rate, 20 * window + 10_000);
+                }
+            }
+        }
+    };
+    (@ $subject:ty, forgets_what_is_older) => {
+        #[test]
+        fn forgets_what_is_older() {
+            for (window, rate) in [(1_000, 0.1), (1_000, 0.01), (5_000, 0.01), (20_000, 0.001)] {
+                umbel_laws::forgets_what_is_older::<$subject>(window, rate, 2_000);
+            }
+        }
+    };
     (@ $subject:ty, $law:ident) => {
         #[test]
         fn $law() {
@@ -185,4 +203,11 @@ claims! {
         no_false_negatives rate_within_of_lines;
     scalable_from_one: GrownFromOne =>
         no_false_negatives rate_within_of_lines;
+    window: Recent =>
+        no_false_negatives rate_within_of_lines keeps_the_window forgets_what_is_older
+        round_trips survives_any_bytes;
+    window_with_a_secret: Recent<Keyed> =>
+        keeps_the_window forgets_what_is_older;
+    window_with_the_identity: Recent<Std<BuildHasherDefault<Identity>>> =>
+        keeps_the_window forgets_what_is_older;
 }

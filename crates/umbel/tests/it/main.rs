@@ -30,6 +30,9 @@ mod threads;
 #[cfg(feature = "serde")]
 mod through_serde;
 
+/// The window filter against its definition, and clocks, sizes and bytes meant to break it.
+mod window;
+
 /// Filters as subjects of the law.
 mod subjects;
 

@@ -15,9 +15,10 @@ use umbel::multi::Multi;
 use umbel::scalable;
 use umbel::split;
 use umbel::storage::{Heap, SharedHeap};
+use umbel::window::{self, WindowBloomFilter};
 use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CountingBloomFilter};
 use umbel::{Keyed, MultiBloomFilter, Portable, ScalableBloomFilter, Std, words_for};
-use umbel_laws::{Removes, Saves, Subject, Unites};
+use umbel_laws::{Forgets, Removes, Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
 pub(crate) const ARRAY_RATE: f64 = 0.01;
@@ -258,6 +259,52 @@ impl Subject for JoinedRecords {
         let (a, b, c) = self.0.dimensions();
         let dimensions = a.expected_rate() * b.expected_rate() * c.expected_rate();
         dimensions * self.0.joint().expected_rate()
+    }
+}
+
+/// A filter of the last integers.
+pub(crate) struct Recent<H = Portable>(WindowBloomFilter<u64, H>);
+
+impl<H: Seeded + Digester<u64>> Subject for Recent<H> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        Self(WindowBloomFilter::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+impl<H: Seeded + Digester<u64>> Forgets for Recent<H> {
+    fn longest(&self) -> u64 {
+        match self.0.shape().longest() {
+            window::Window::Insertions(longest) => longest,
+            window::Window::Time(_) => unreachable!("the window is one of insertions"),
+        }
+    }
+}
+
+/// Windows are not united: this is for the laws of bytes.
+impl<H: Seeded + Digester<u64>> Unites for Recent<H> {
+    fn unite(&mut self, _: &Self) -> Result<(), String> {
+        Err("windows cannot be united".into())
+    }
+    fn same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<H: Seeded + Digester<u64> + Restored> Saves for Recent<H> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        WindowBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
     }
 }
 

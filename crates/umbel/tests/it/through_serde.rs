@@ -6,7 +6,7 @@ use umbel::hash::{Digest, Portable};
 use umbel::kernels::Digits;
 use umbel::layout::StoredLayout;
 use umbel::storage::Heap;
-use umbel::{ArrayBloomFilter, words_for};
+use umbel::{ArrayBloomFilter, WindowBloomFilter, words_for};
 
 /// A filter and its form in JSON, through which it came back.
 fn there_and_back<L: StoredLayout<Digest = Digest>>() -> (Bloom<str, Portable, Heap, L>, String) {
@@ -46,4 +46,20 @@ fn what_is_not_a_filter_is_refused_by_serde() {
     }
     refuse::<Digits>(&there_and_back::<Lines>().1);
     refuse::<Lines>(&there_and_back::<Digits>().1);
+}
+
+#[test]
+fn a_window_filter_comes_back_through_serde_and_goes_on() {
+    let mut filter = WindowBloomFilter::<u64>::new(100, 0.01);
+    filter.extend(0..333_u64);
+    let json = serde_json::to_string(&filter).unwrap();
+    let mut again: WindowBloomFilter<u64> = serde_json::from_str(&json).unwrap();
+    assert!(again == filter && again.insertions() == 333);
+    again.extend(333..400_u64);
+    filter.extend(333..400_u64);
+    assert!(again == filter);
+    let others = there_and_back::<Digits>().1;
+    for wrong in ["null", "[]", "{}", &json.replacen("117", "118", 1), &others] {
+        assert!(serde_json::from_str::<WindowBloomFilter<u64>>(wrong).is_err(), "{wrong:.30}");
+    }
 }
