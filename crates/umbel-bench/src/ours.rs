@@ -3,9 +3,11 @@
 
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
-    AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter,
-    CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter, blocked,
+    AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BlockedCountingBloomFilter,
+    BloomFilter, CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter,
+    blocked,
     bloom::Bloom,
+    counting::{CellLayout, Counting},
     layout::Layout,
     storage::{Heap, SharedHeap},
 };
@@ -32,14 +34,18 @@ pub(crate) fn register(registry: &mut Registry) {
         "counting",
         "umbel counting",
     );
+    registry.add::<BlockedCountingBloomFilter<u64>, BlockedCountingBloomFilter<[u8; 32]>>(
+        "counting",
+        "umbel blocked counting",
+    );
     registry.add::<ScalableBloomFilter<u64>, ScalableBloomFilter<[u8; 32]>>(
         "scalable",
         "umbel scalable, 64x",
     );
 }
 
-/// The counting filter, of 4-bit cells.
-impl<K: Key + umbel::Key> Contender<K> for CountingBloomFilter<K> {
+/// Counting filters of every layout, of 4-bit cells.
+impl<K: Key + umbel::Key, L: CellLayout> Contender<K> for Counting<K, Portable, Heap, L> {
     const CLEARS: bool = true;
     const BATCHES: bool = true;
     const BATCHES_INSERTS: bool = true;
@@ -65,6 +71,10 @@ impl<K: Key + umbel::Key> Contender<K> for CountingBloomFilter<K> {
 
     fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
         Self::insert_batch(self, keys, fresh);
+    }
+
+    fn extend(&mut self, keys: &[K]) {
+        Extend::extend(self, keys);
     }
 
     fn clear(&mut self) {

@@ -1,0 +1,330 @@
+//! The cells of a key in one cache line: one key, and many.
+
+use super::Width;
+use super::layout::{CellLayout, sealed};
+use super::line_shape::LineShape;
+use crate::error::InvalidShape;
+use crate::hash::Digest;
+use crate::layout::ring::{Touch, batch, extend, fetch};
+use crate::parts::cells::nonzero_in_word;
+use crate::simd::{Choice, Isa, Line, line_number};
+
+/// The layout of a blocked counting filter: all cells of a key in one line of 512 bits.
+///
+/// With L lines, a key with digest d is in line d · L / 2^64. Where in the line is told by d · odd,
+/// read as a fraction and written in base 256, 128 or 64, whichever number of cells a line has: every
+/// digit is a cell. `docs/hashing.md`, kernels 5.
+#[derive(Clone, Copy, Debug)]
+pub struct InLine {
+    choice: Choice,
+}
+
+impl Default for InLine {
+    /// On the best path that the processor has: see [`simd`](crate::simd).
+    fn default() -> Self {
+        Self { choice: Choice::now() }
+    }
+}
+
+impl sealed::Sealed for InLine {}
+
+/// Makes the places in a line: 2^64 divided by the square root of 3, odd.
+const ODD: u64 = 0x93cd_3a2c_8198_e269;
+
+/// Walks over the cells of a key in its line, of cells of `BITS` bits.
+#[derive(Clone, Copy)]
+struct Walk<const BITS: u32>(u64);
+
+impl<const BITS: u32> Walk<BITS> {
+    /// The largest number in a cell.
+    const MAX: u64 = (1 << BITS) - 1;
+    /// How many bits name a cell of a line, and one of a word.
+    const DIGIT: u32 = 9 - BITS.ilog2();
+    const IN_WORD: u32 = 6 - BITS.ilog2();
+
+    #[inline(always)]
+    const fn start(digest: Digest) -> Self {
+        Self(digest.bits().wrapping_mul(ODD))
+    }
+
+    /// The next cell: its word in the line, and where it begins there.
+    #[inline(always)]
+    const fn step(&mut self) -> (usize, u32) {
+        let cell = self.0 >> (64 - Self::DIGIT);
+        self.0 <<= Self::DIGIT;
+        ((cell >> Self::IN_WORD) as usize, (cell as u32 % (1 << Self::IN_WORD)) * BITS)
+    }
+}
+
+/// The smallest number in a cell of the digest.
+#[inline(always)]
+fn count<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> u64 {
+    let (mut walk, mut min) = (Walk::<BITS>::start(digest), Walk::<BITS>::MAX);
+    for _ in 0..probes {
+        let (word, shift) = walk.step();
+        min = min.min(line[word] >> shift & Walk::<BITS>::MAX);
+    }
+    min
+}
+
+/// Whether no cell of the digest is zero. No branch: all cells are in one line, and there they are
+/// read faster than a wrong guess is made up for.
+#[inline(always)]
+fn has<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> bool {
+    let (mut walk, mut all) = (Walk::<BITS>::start(digest), true);
+    for _ in 0..probes {
+        let (word, shift) = walk.step();
+        all &= line[word] >> shift & Walk::<BITS>::MAX != 0;
+    }
+    all
+}
+
+/// Adds one to every cell of the digest that is not full; whether one of them was zero.
+#[inline(always)]
+fn add<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bool {
+    let (mut walk, mut fresh) = (Walk::<BITS>::start(digest), false);
+    for _ in 0..probes {
+        let (word, shift) = walk.step();
+        let number = line[word] >> shift & Walk::<BITS>::MAX;
+        fresh |= number == 0;
+        line[word] += u64::from(number != Walk::<BITS>::MAX) << shift;
+    }
+    fresh
+}
+
+/// Takes one from every cell of the digest that is not full, unless one is zero; whether it did.
+#[inline(always)]
+fn take<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bool {
+    if !has::<BITS>(line, digest, probes) {
+        return false;
+    }
+    let mut walk = Walk::<BITS>::start(digest);
+    for _ in 0..probes {
+        let (word, shift) = walk.step();
+        let number = line[word] >> shift & Walk::<BITS>::MAX;
+        // Zero, where the key has a cell twice that others left only once, and full fall below 2
+        // when one is added.
+        let counted = (number + 1) & Walk::<BITS>::MAX > 1;
+        line[word] -= u64::from(counted) << shift;
+    }
+    true
+}
+
+/// What is done with the line of a key.
+trait Visit<const BITS: u32> {
+    fn lines(&self) -> &[Line<u64>];
+    fn visit(&mut self, number: usize, digest: Digest) -> bool;
+}
+
+struct LookUp<'a> {
+    lines: &'a [Line<u64>],
+    probes: u32,
+}
+
+impl<const BITS: u32> Visit<BITS> for LookUp<'_> {
+    #[inline(always)]
+    fn lines(&self) -> &[Line<u64>] {
+        self.lines
+    }
+
+    #[inline(always)]
+    fn visit(&mut self, number: usize, digest: Digest) -> bool {
+        has::<BITS>(&self.lines[number], digest, self.probes)
+    }
+}
+
+struct Change<'a, const REMOVE: bool> {
+    lines: &'a mut [Line<u64>],
+    probes: u32,
+}
+
+impl<const BITS: u32, const REMOVE: bool> Visit<BITS> for Change<'_, REMOVE> {
+    #[inline(always)]
+    fn lines(&self) -> &[Line<u64>] {
+        self.lines
+    }
+
+    #[inline(always)]
+    fn visit(&mut self, number: usize, digest: Digest) -> bool {
+        let line = &mut self.lines[number];
+        if REMOVE {
+            take::<BITS>(line, digest, self.probes)
+        } else {
+            add::<BITS>(line, digest, self.probes)
+        }
+    }
+}
+
+/// Visits the lines of many keys.
+struct Visits<V, const BITS: u32>(V);
+
+impl<V: Visit<BITS>, const BITS: u32> Visits<V, BITS> {
+    #[inline(always)]
+    fn number(&self, digest: Digest) -> usize {
+        line_number(digest.bits(), 0, self.0.lines().len())
+    }
+}
+
+impl<V: Visit<BITS>, const BITS: u32> Touch for Visits<V, BITS> {
+    #[inline(always)]
+    fn bytes(&self) -> usize {
+        size_of_val(self.0.lines())
+    }
+
+    #[inline(always)]
+    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
+        fetch::<_, AHEAD>(self.0.lines(), self.number(digest));
+    }
+
+    #[inline(always)]
+    fn answer<I: Isa>(&mut self, _: I, digest: Digest) -> bool {
+        let number = self.number(digest);
+        self.0.visit(number, digest)
+    }
+}
+
+/// One of three, by the width of the cells: `BITS` is a constant in each.
+macro_rules! by_width {
+    ($width:expr, $bits:ident => $call:expr) => {
+        match $width {
+            Width::Two => {
+                const $bits: u32 = 2;
+                $call
+            }
+            Width::Four => {
+                const $bits: u32 = 4;
+                $call
+            }
+            Width::Eight => {
+                const $bits: u32 = 8;
+                $call
+            }
+        }
+    };
+}
+
+/// The line of a key.
+#[inline(always)]
+fn line_of(words: &[u64], digest: Digest) -> &Line<u64> {
+    let (lines, _) = words.as_chunks();
+    &lines[line_number(digest.bits(), 0, lines.len())]
+}
+
+/// The line of a key, to change it.
+#[inline(always)]
+fn line_of_mut(words: &mut [u64], digest: Digest) -> &mut Line<u64> {
+    let (lines, _) = words.as_chunks_mut();
+    let number = line_number(digest.bits(), 0, lines.len());
+    &mut lines[number]
+}
+
+impl CellLayout for InLine {
+    type Shape = LineShape;
+
+    const KERNELS: u8 = 5;
+
+    fn admit(_: &LineShape) -> Result<(), InvalidShape> {
+        Ok(())
+    }
+
+    fn restore(
+        width: Width,
+        items: u64,
+        cells: u64,
+        probes: u32,
+    ) -> Result<LineShape, InvalidShape> {
+        let in_line = LineShape::cells_per_line(width);
+        if !cells.is_multiple_of(in_line) {
+            let bits = cells.saturating_mul(u64::from(width.bits()));
+            return Err(InvalidShape::PartialLine { bits, probes });
+        }
+        LineShape::with(items, cells / in_line, probes, width)
+    }
+
+    #[inline(always)]
+    fn count(&self, shape: &LineShape, words: &[u64], digest: Digest) -> u64 {
+        let (line, probes) = (line_of(words, digest), shape.probes());
+        by_width!(shape.width(), BITS => count::<BITS>(line, digest, probes))
+    }
+
+    #[inline(always)]
+    fn contains(&self, shape: &LineShape, words: &[u64], digest: Digest) -> bool {
+        let (line, probes) = (line_of(words, digest), shape.probes());
+        by_width!(shape.width(), BITS => has::<BITS>(line, digest, probes))
+    }
+
+    #[inline]
+    fn contains_batch<A>(
+        &self,
+        shape: &LineShape,
+        words: &[u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        found: &mut [bool],
+    ) {
+        let visit = LookUp { lines: words.as_chunks().0, probes: shape.probes() };
+        by_width!(shape.width(), BITS => {
+            batch(self.choice, Visits::<_, BITS>(visit), keys, digest, found);
+        });
+    }
+
+    #[inline(always)]
+    fn insert(&self, shape: &LineShape, words: &mut [u64], digest: Digest) -> bool {
+        let (line, probes) = (line_of_mut(words, digest), shape.probes());
+        by_width!(shape.width(), BITS => add::<BITS>(line, digest, probes))
+    }
+
+    #[inline]
+    fn insert_batch<A>(
+        &self,
+        shape: &LineShape,
+        words: &mut [u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        fresh: &mut [bool],
+    ) {
+        let visit = Change::<false> { lines: words.as_chunks_mut().0, probes: shape.probes() };
+        by_width!(shape.width(), BITS => {
+            batch(self.choice, Visits::<_, BITS>(visit), keys, digest, fresh);
+        });
+    }
+
+    #[inline]
+    fn extend(&self, shape: &LineShape, words: &mut [u64], digests: impl Iterator<Item = Digest>) {
+        let visit = Change::<false> { lines: words.as_chunks_mut().0, probes: shape.probes() };
+        by_width!(shape.width(), BITS => {
+            extend(self.choice, Visits::<_, BITS>(visit), digests);
+        });
+    }
+
+    #[inline(always)]
+    fn remove(&self, shape: &LineShape, words: &mut [u64], digest: Digest) -> bool {
+        let (line, probes) = (line_of_mut(words, digest), shape.probes());
+        by_width!(shape.width(), BITS => take::<BITS>(line, digest, probes))
+    }
+
+    #[inline]
+    fn remove_batch<A>(
+        &self,
+        shape: &LineShape,
+        words: &mut [u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        removed: &mut [bool],
+    ) {
+        let visit = Change::<true> { lines: words.as_chunks_mut().0, probes: shape.probes() };
+        by_width!(shape.width(), BITS => {
+            batch(self.choice, Visits::<_, BITS>(visit), keys, digest, removed);
+        });
+    }
+
+    fn rate(&self, shape: &LineShape, words: &[u64]) -> f64 {
+        let bits = shape.width().bits();
+        let (lines, _) = words.as_chunks::<8>();
+        let rate = |line: &Line<u64>| {
+            let nonzero: u32 = line.iter().map(|word| nonzero_in_word(*word, bits)).sum();
+            shape.rate_of_line(u64::from(nonzero))
+        };
+        lines.iter().map(rate).sum::<f64>() / lines.len() as f64
+    }
+}
