@@ -1,28 +1,30 @@
 //! The plan of a blocked counting filter: how many lines, and how many cells of one a key has.
 //!
 //! ```text
-//! P(k probes find cells that are not zero | t balls in B cells) = sum_i c(k, i) (1 - i/B)^t
+//! P(k cells in k given words, one in each, are not zero) = sum over sets S of those words of
+//!     (-1)^|S| P(no item has any of the cells in S)
+//! P(an item of this line has none of them) = mean over its first word of (1 - 1/w)^c
 //! ```
 //!
-//! by inclusion and exclusion, and t is k times the number of items that come to the line: a binomial
-//! number, of which the mean of a power is known. So the rate is a sum of k + 1 terms, and exact.
+//! by inclusion and exclusion, where w is the number of cells in a word and c the number of words that
+//! the item and S have in common. How many items come to a line is a binomial number, of which the
+//! mean of a power is known. So the rate is a sum, and exact; of its terms many are the same.
 
 use super::layout::{CellPlan, same_width};
 use super::shape::Width;
 use crate::error::{Incompatible, InvalidShape};
 use crate::layout::Plan;
-use crate::parts::math::{ceil, exp, ln, ln_1p_wide, powi};
-use crate::parts::occupancy::{all_full, hit_coefficients};
+use crate::parts::math::{ceil, exp, ln, ln_1p_wide};
 use crate::sizing::{MAX_BITS, Rate, digest_collisions};
 
 /// The bits of a line.
 const LINE: u64 = 512;
 /// The most lines a filter may have.
 const MAX_LINES: u64 = MAX_BITS / LINE;
-/// The most cells a key may have: as many digits as a digest has.
-const MAX_PROBES: u32 = 8;
-/// Sums below this are taken again in a way that loses no digits.
-const CANCELLATION: f64 = 1e-7;
+/// The words of a line, in each of which a key has at most one cell.
+const WORDS: u32 = 8;
+/// Rates below this are lost in the rounding of the sum, and counted as this.
+const LEAST_RATE: f64 = 1e-11;
 
 /// The plan of a [`BlockedCountingBloomFilter`](super::BlockedCountingBloomFilter), before any memory
 /// exists.
@@ -57,8 +59,8 @@ impl LineShape {
     ///
     /// # Errors
     ///
-    /// If `rate` is not one ([`Rate::new`]), is too small for digests of 64 bits, or the filter
-    /// would have more than [`MAX_BITS`].
+    /// If `rate` is not one ([`Rate::new`]), is below 2 · 10^-11 or too small for digests of 64 bits, or
+    /// the filter would have more than [`MAX_BITS`].
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         Self::for_rate_and_width(items, rate, Width::Four)
     }
@@ -78,9 +80,9 @@ impl LineShape {
             Ok(rate) => rate.get(),
             Err(error) => return Err(error),
         };
-        let collisions = digest_collisions(items);
-        if collisions > rate / 2.0 {
-            return Err(InvalidShape::RateTooSmall { rate, min: 2.0 * collisions });
+        let min = 2.0 * (digest_collisions(items) + LEAST_RATE);
+        if rate < min {
+            return Err(InvalidShape::RateTooSmall { rate, min });
         }
         // No Bloom filter takes less than log2(1/rate) / ln 2 cells an item.
         let in_line = Self::cells_per_line(width);
@@ -91,7 +93,7 @@ impl LineShape {
         }
         let mut best: Option<Self> = None;
         let mut probes = 1;
-        while probes <= MAX_PROBES {
+        while probes <= WORDS {
             // More probes are taken only if they save a line.
             let most = match best {
                 Some(best) => best.lines - 1,
@@ -145,8 +147,8 @@ impl LineShape {
             let bits = lines.saturating_mul(LINE);
             return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
         }
-        if probes == 0 || probes > MAX_PROBES {
-            return Err(InvalidShape::ProbesOutOfRange { probes, max: MAX_PROBES });
+        if probes == 0 || probes > WORDS {
+            return Err(InvalidShape::ProbesOutOfRange { probes, max: WORDS });
         }
         Ok(Self { items, lines, probes, width })
     }
@@ -204,67 +206,56 @@ impl LineShape {
     /// The error rate while `items` different keys are in the filter, if no cell is saturated.
     ///
     /// Not an approximation: the mean over all ways keys can fall into lines and cells of a line, for
-    /// a few lines as for many. Includes the keys whose digest equals another one's.
+    /// a few lines as for many; what is below 10^-11 counts as that. Includes the keys whose digest
+    /// equals another one's.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
-        let coefficients = &self.coefficients()[self.probes as usize];
+        if items == 0 {
+            return 0.0;
+        }
+        let terms = &TERMS[self.probes as usize];
         let (mut sum, mut i) = (0.0, 0);
-        while i <= self.probes {
-            sum += coefficients[i as usize] * exp(items as f64 * self.ln_missed(i));
+        while i < terms.len {
+            let missed = self.missed(&terms.common[i]);
+            sum +=
+                terms.times[i] * exp(items as f64 * ln_1p_wide((missed - 1.0) / self.lines as f64));
             i += 1;
         }
-        if sum < CANCELLATION {
-            sum = self.small_rate(items);
-        }
-        let rate = sum + digest_collisions(items);
+        let rate = if sum > LEAST_RATE { sum } else { LEAST_RATE } + digest_collisions(items);
         if rate < 1.0 { rate } else { 1.0 }
     }
 
-    /// The logarithm of the chance that an item has none of so many given cells of one line.
-    const fn ln_missed(&self, cells: u32) -> f64 {
-        let in_line = Self::cells_per_line(self.width);
-        let missed = powi((in_line - cells as u64) as f64 / in_line as f64, self.probes);
-        ln_1p_wide((missed - 1.0) / self.lines as f64)
+    /// The chance that an item of a line has none of some cells in different words, given how many of
+    /// its eight possible first words have how many words in common with them.
+    const fn missed(&self, common: &[u8; 9]) -> f64 {
+        let in_word = self.cells_per_word() as f64;
+        let (mut sum, mut power, mut words) = (0.0, 1.0, 0);
+        while words < common.len() {
+            sum += common[words] as f64 * power;
+            power *= (in_word - 1.0) / in_word;
+            words += 1;
+        }
+        sum / WORDS as f64
     }
 
-    /// The rate as a sum over how many items come to a line, all of whose terms are positive. For
-    /// small rates, so that those numbers are small too.
-    const fn small_rate(&self, items: u64) -> f64 {
-        if self.lines == 1 {
-            return self.rate_after(items as f64);
-        }
-        let (visits, lines) = (items as f64, self.lines as f64);
-        let mut chance = exp(visits * ln_1p_wide(-1.0 / lines));
-        let (mut sum, mut came) = (0.0, 0.0);
-        while came < visits {
-            chance *= (visits - came) / (came + 1.0) / (lines - 1.0);
-            came += 1.0;
-            let term = chance * self.rate_after(came);
-            sum += term;
-            if came > visits / lines && term <= 1e-6 * sum {
-                break;
+    const fn cells_per_word(&self) -> u64 {
+        Self::cells_per_line(self.width) / WORDS as u64
+    }
+
+    /// The share of absent keys that are found in a line whose words have so many cells that are not
+    /// zero.
+    pub(super) const fn rate_of_line(&self, nonzero: [u64; 8]) -> f64 {
+        let (mut sum, mut first) = (0.0, 0);
+        while first < 8 {
+            let (mut all, mut probe) = (1.0, 0);
+            while probe < self.probes as usize {
+                all *= nonzero[(first + probe) % 8] as f64 / self.cells_per_word() as f64;
+                probe += 1;
             }
+            sum += all;
+            first += 1;
         }
-        sum
-    }
-
-    /// The chance that the cells of an absent key are not zero in a line that has so many items.
-    const fn rate_after(&self, items: f64) -> f64 {
-        let in_line = Self::cells_per_line(self.width);
-        all_full(in_line, ceil(items * self.probes as f64), self.probes)
-    }
-
-    const fn coefficients(&self) -> &'static [[f64; 9]; 9] {
-        match self.width {
-            Width::Two => &COEFFICIENTS[0],
-            Width::Four => &COEFFICIENTS[1],
-            Width::Eight => &COEFFICIENTS[2],
-        }
-    }
-
-    /// The share of absent keys that are found in a line with so many cells that are not zero.
-    pub(super) const fn rate_of_line(&self, nonzero: u64) -> f64 {
-        powi(nonzero as f64 / Self::cells_per_line(self.width) as f64, self.probes)
+        sum / WORDS as f64
     }
 
     /// How many different keys are probably in the filter when so many cells are not zero.
@@ -272,20 +263,73 @@ impl LineShape {
     /// `u64::MAX` when all are not, which any number of keys may have done.
     #[must_use]
     pub const fn estimate_items(&self, nonzero: u64) -> u64 {
+        let cells = self.cells() as f64;
         if nonzero >= self.cells() {
             return u64::MAX;
         }
-        let items = ln_1p_wide(-(nonzero as f64) / self.cells() as f64) / self.ln_missed(1);
+        // An item has a given cell with this chance.
+        let items =
+            ln_1p_wide(-(nonzero as f64) / cells) / ln_1p_wide(-(self.probes as f64) / cells);
         (items + 0.5) as u64
     }
 }
 
+/// The terms of the sum, those that are the same taken together.
+struct Terms {
+    /// How many there are.
+    len: usize,
+    /// What a term counts, times how often it comes.
+    times: [f64; MOST_TERMS],
+    /// How many of the eight first words an item may have, which have 0, 1, ... 8 words in common with
+    /// the cells of the term.
+    common: [[u8; 9]; MOST_TERMS],
+}
+
+/// The most different terms that any number of probes has.
+const MOST_TERMS: usize = 13;
+
+/// By the number of probes.
+const TERMS: [Terms; 9] =
+    [terms(0), terms(1), terms(2), terms(3), terms(4), terms(5), terms(6), terms(7), terms(8)];
+
+/// The terms for keys with cells in so many words.
+const fn terms(probes: u32) -> Terms {
+    let (mut len, mut times, mut common) = (0, [0.0; MOST_TERMS], [[0; 9]; MOST_TERMS]);
+    let window = (1_u32 << probes) - 1;
+    let mut set = 0_u32;
+    while set <= window {
+        let (mut here, mut first) = ([0; 9], 0);
+        while first < WORDS {
+            let words = (window << first | window << first >> WORDS) & 0xff;
+            here[(set & words).count_ones() as usize] += 1;
+            first += 1;
+        }
+        let mut place = 0;
+        while place < len && !same(&common[place], &here) {
+            place += 1;
+        }
+        if place == len {
+            (common[place], len) = (here, len + 1);
+        }
+        times[place] += if set.count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
+        set += 1;
+    }
+    Terms { len, times, common }
+}
+
+const fn same(one: &[u8; 9], other: &[u8; 9]) -> bool {
+    let mut place = 0;
+    while place < one.len() {
+        if one[place] != other[place] {
+            return false;
+        }
+        place += 1;
+    }
+    true
+}
+
 /// What a classic filter takes: -ln(rate) / (ln 2)^2 bits an item.
 const LN_2_SQUARED: f64 = core::f64::consts::LN_2 * core::f64::consts::LN_2;
-
-/// `COEFFICIENTS[width][k][i]` is c(k, i).
-const COEFFICIENTS: [[[f64; 9]; 9]; 3] =
-    [hit_coefficients(256), hit_coefficients(128), hit_coefficients(64)];
 
 impl Plan for LineShape {
     const NAME: &'static str = "BlockedCountingBloomFilter";

@@ -5,9 +5,9 @@ use crate::blocked::{self, Lines};
 use crate::bloom::Bloom;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
-use crate::layout::ring::Touch;
-use crate::simd::Isa;
-use crate::storage::Heap;
+use crate::layout::ring::{Touch, fetch};
+use crate::simd::{Isa, Line, Places, half, line_number};
+use crate::storage::{Heap, StorageMut};
 use core::fmt;
 
 /// One level of a [`ScalableBloomFilter`](super::ScalableBloomFilter), to look at.
@@ -93,29 +93,55 @@ impl Level {
             && self.words() == other.words()
     }
 
-    /// What the bits of a key are found by in this level.
+    /// Where the probes of a key are in its lines.
     #[inline(always)]
-    const fn own(&self, digest: Digest) -> Digest {
-        Digest::new(digest.bits().wrapping_mul(self.odd))
+    pub(super) const fn places(&self) -> &'static Places {
+        self.filter.layout.places()
     }
 
     #[inline(always)]
-    pub(super) fn contains(&self, digest: Digest) -> bool {
-        self.filter.contains_digest(self.own(digest))
+    fn lines(&self) -> &[Line<u64>] {
+        self.filter.words().as_chunks().0
+    }
+
+    /// The number of a key's first (0) or second (1) line.
+    #[inline(always)]
+    fn number(&self, digest: Digest, line: usize) -> usize {
+        line_number(digest.bits().wrapping_mul(self.odd), line, self.lines().len())
+    }
+
+    /// Whether it has a key with these patterns in its lines.
+    #[inline(always)]
+    fn has<I: Isa>(&self, isa: I, digest: Digest, patterns: &[I::Pattern; 2], two: bool) -> bool {
+        let has = |line: usize| {
+            let number = self.number(digest, line);
+            isa.line_has_pattern(&self.lines()[number], &patterns[line])
+        };
+        // Both lines are on their way before the first one is looked at.
+        if two { has(0) & has(1) } else { has(0) }
     }
 
     /// Inserts a key for which there must be room; whether it is fresh.
     #[inline(always)]
-    pub(super) fn insert(&mut self, digest: Digest) -> bool {
-        let fresh = self.filter.insert_digest(self.own(digest));
+    fn insert<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
+        let (places, numbers) = (self.places(), [0, 1].map(|line| self.number(digest, line)));
+        let (lines, _) = self.filter.storage.words_mut().as_chunks_mut();
+        let mut set = |line: usize| {
+            let (x, lanes) = (half(digest.bits(), line), &places.lanes[line]);
+            isa.line_set(&mut lines[numbers[line]], x, lanes)
+        };
+        let fresh = if places.two { set(0) | set(1) } else { set(0) };
         self.fresh += u64::from(fresh);
         fresh
     }
 
     /// Starts to load the lines of a key.
     #[inline(always)]
-    pub(super) fn fetch<const AHEAD: usize>(&self, digest: Digest) {
-        self.filter.layout.fetch::<AHEAD>(self.filter.words(), self.own(digest));
+    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
+        fetch::<_, AHEAD>(self.lines(), self.number(digest, 0));
+        if self.places().two {
+            fetch::<_, AHEAD>(self.lines(), self.number(digest, 1));
+        }
     }
 }
 
@@ -141,12 +167,26 @@ const fn odd(level: u32) -> u64 {
 }
 
 /// Whether a level has a key, the newest asked first.
+///
+/// Inside its line a key has the same bits in all levels of as many probes, as levels that follow each
+/// other are: what is to be tested is worked out once for a whole run of them.
 #[inline(always)]
-fn any_has<I: Isa>(levels: &[Level], isa: I, digest: Digest) -> bool {
-    levels.iter().rev().any(|level| {
-        let filter = &level.filter;
-        filter.layout.has(isa, filter.words(), level.own(digest))
-    })
+fn any_has<I: Isa>(mut levels: &[Level], isa: I, digest: Digest) -> bool {
+    while let Some(newest) = levels.last() {
+        let places = newest.places();
+        let pattern = |line: usize| isa.pattern(half(digest.bits(), line), &places.lanes[line]);
+        let first = pattern(0);
+        let patterns = [first, if places.two { pattern(1) } else { first }];
+        while let Some((level, older)) = levels.split_last()
+            && core::ptr::eq(level.places(), places)
+        {
+            if level.has(isa, digest, &patterns, places.two) {
+                return true;
+            }
+            levels = older;
+        }
+    }
+    false
 }
 
 /// Looks keys up in all levels.
@@ -193,7 +233,7 @@ impl Touch for Insert<'_> {
 
     #[inline(always)]
     fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
-        !any_has(self.older, isa, digest) && self.newest.insert(digest)
+        !any_has(self.older, isa, digest) && self.newest.insert(isa, digest)
     }
 }
 
