@@ -24,7 +24,6 @@
 //! and changes nothing: the rate asked for is kept until then and after.
 //!
 //! Whoever knows the seed can choose keys that fall into few lines: see [`Keyed`](crate::Keyed).
-//! There is no form in bytes yet.
 //!
 //! # Reference
 //!
@@ -47,6 +46,7 @@
 //! # Ok::<(), umbel::Full>(())
 //! ```
 
+mod bytes;
 mod level;
 mod shape;
 
@@ -122,10 +122,14 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
     ///
     /// [`InvalidShape::OutOfMemory`] if there is no memory for that.
     pub fn with(shape: Shape, hasher: H) -> Result<Self, InvalidShape> {
-        let mut filter =
-            Self { shape, hasher, layout: Lines::default(), levels: Vec::new(), keys: PhantomData };
+        let mut filter = Self::without_levels(shape, hasher);
         filter.grow()?;
         Ok(filter)
+    }
+
+    /// To be given its levels.
+    fn without_levels(shape: Shape, hasher: H) -> Self {
+        Self { shape, hasher, layout: Lines::default(), levels: Vec::new(), keys: PhantomData }
     }
 
     /// Adds a level, or changes nothing.

@@ -100,3 +100,38 @@ where
         Self::from_bytes_with_hasher(bytes, hasher)
     }
 }
+
+#[cfg(feature = "serde")]
+mod serde {
+    use super::{Allocate, CellLayout, Counting, Own, Restored, Stored};
+    use crate::format::through_serde;
+    use serde::de::{Deserialize, Deserializer};
+    use serde::ser::{Serialize, Serializer};
+
+    /// As the bytes of [`to_bytes`](Counting::to_bytes).
+    impl<T, H, B, L> Serialize for Counting<T, H, Own<B>, L>
+    where
+        T: ?Sized,
+        H: Stored,
+        B: AsRef<[u64]>,
+        L: CellLayout,
+    {
+        fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+            serializer.serialize_bytes(&self.to_bytes())
+        }
+    }
+
+    /// Through [`from_bytes`](Counting::from_bytes), with all its checks.
+    impl<'de, T, H, B, L> Deserialize<'de> for Counting<T, H, Own<B>, L>
+    where
+        T: ?Sized,
+        H: Restored,
+        B: AsRef<[u64]> + AsMut<[u64]>,
+        Own<B>: Allocate,
+        L: CellLayout,
+    {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            through_serde::deserialize(deserializer, Self::from_bytes)
+        }
+    }
+}

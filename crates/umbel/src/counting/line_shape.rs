@@ -368,3 +368,104 @@ impl CellPlan for LineShape {
         self.width
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDTHS: [Width; 3] = [Width::Two, Width::Four, Width::Eight];
+
+    /// The chance that a key is found in a line of so many other items, by going through all first
+    /// words that they can have.
+    fn found_among(items: u32, probes: usize, in_word: f64) -> f64 {
+        let mut sum = 0.0;
+        for firsts in 0..8_usize.pow(items) {
+            let mut balls = [0; 8];
+            for item in 0..items {
+                let first = firsts / 8_usize.pow(item) % 8;
+                (0..probes).for_each(|probe| balls[(first + probe) % 8] += 1);
+            }
+            let hit = |word: usize| 1.0 - (1.0 - 1.0 / in_word).powi(balls[word]);
+            sum += (0..probes).map(hit).product::<f64>();
+        }
+        sum / 8_f64.powi(items as i32)
+    }
+
+    #[test]
+    fn rates_agree_with_going_through_all_ways_to_fall() {
+        for width in WIDTHS {
+            for probes in 1..=8 {
+                for (items, lines) in [(1, 1), (2, 1), (4, 1), (3, 2), (4, 2), (4, 7)] {
+                    let shape = LineShape::with(0, lines, probes, width).unwrap();
+                    let share = 1.0 / lines as f64;
+                    let mut expected = 0.0;
+                    let mut ways = 1.0;
+                    for here in 0..=items {
+                        let elsewhere = (items - here) as i32;
+                        let chance = ways * share.powi(here as i32) * (1.0 - share).powi(elsewhere);
+                        let in_word = shape.cells_per_word() as f64;
+                        expected += chance * found_among(here, probes as usize, in_word);
+                        ways *= f64::from(items - here) / f64::from(here + 1);
+                    }
+                    let got = shape.expected_rate(u64::from(items));
+                    let expected = expected.max(LEAST_RATE);
+                    assert!(
+                        (got / expected - 1.0).abs() < 1e-2 * LEAST_RATE / expected + 1e-9,
+                        "{shape:?} {items}: {got}, not {expected}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plans_keep_their_rate_and_would_not_with_a_line_less() {
+        for width in WIDTHS {
+            for items in [1, 2, 10, 100, 1_000, 1_000_000] {
+                for rate in [0.5, 0.1, 0.01, 0.001, 1e-6] {
+                    let shape = LineShape::for_rate_and_width(items, rate, width).unwrap();
+                    assert!(shape.expected_rate(items) <= rate, "{shape:?}");
+                    for probes in (1..=8).filter(|_| shape.lines > 1) {
+                        let smaller = LineShape { lines: shape.lines - 1, probes, ..shape };
+                        assert!(smaller.expected_rate(items) > rate, "{shape:?}, {probes}");
+                    }
+                }
+            }
+        }
+        let none = LineShape::for_rate(0, 0.01).unwrap();
+        assert_eq!((none.lines(), none.probes(), none.expected_rate(0)), (1, 1, 0.0));
+        const AT_COMPILE_TIME: Result<LineShape, InvalidShape> = LineShape::for_rate(1_000, 0.01);
+        assert_eq!(AT_COMPILE_TIME, LineShape::for_rate(std::hint::black_box(1_000), 0.01));
+    }
+
+    #[test]
+    fn any_number_of_items_has_a_rate_from_0_to_1() {
+        for lines in [1, 2, 1_000, 1 << 39] {
+            for probes in 1..=8 {
+                let shape = LineShape::with(0, lines, probes, Width::Four).unwrap();
+                let mut before = 0.0;
+                for items in (0..64).map(|exponent| 1 << exponent).chain([u64::MAX]) {
+                    let rate = shape.expected_rate(items);
+                    let rises = rate >= before * (1.0 - 1e-2) && rate <= 1.0;
+                    assert!(rises, "{shape:?} {items}: {rate}");
+                    before = rate;
+                }
+                assert!(before > 1.0 - 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn estimates_invert_the_expected_fill() {
+        for lines in [1, 10, 10_000] {
+            let shape = LineShape::with(0, lines, 6, Width::Four).unwrap();
+            for items in [0, 1, lines, lines * 12, lines * 24] {
+                let full = 1.0 - (1.0 - 6.0 / shape.cells() as f64).powf(items as f64);
+                let nonzero = (full * shape.cells() as f64).round() as u64;
+                let blur = 1 + items / 1_000;
+                assert!(shape.estimate_items(nonzero).abs_diff(items) <= blur, "{shape:?}");
+            }
+            assert_eq!(shape.estimate_items(shape.cells()), u64::MAX);
+        }
+    }
+}

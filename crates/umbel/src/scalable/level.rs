@@ -24,13 +24,30 @@ pub struct Level {
 impl Level {
     /// Level `number` of a filter of this shape, without keys.
     pub(super) fn new(shape: &Shape, number: u32) -> Result<Self, InvalidShape> {
+        Self::planned(shape, number, shape.level(number)?)
+    }
+
+    /// The same by a plan that was made before.
+    pub(super) fn planned(
+        shape: &Shape,
+        number: u32,
+        plan: blocked::Shape,
+    ) -> Result<Self, InvalidShape> {
         Ok(Self {
-            filter: Bloom::with(shape.level(number)?, ())?,
+            filter: Bloom::with(plan, ())?,
             odd: odd(number),
             fresh: 0,
             capacity: shape.level_capacity(number),
             rate: shape.level_rate(number),
         })
+    }
+
+    /// Makes it what it was.
+    pub(super) fn restore(&mut self, fresh: u64, words: impl Iterator<Item = u64>) {
+        self.fresh = fresh;
+        for (word, was) in self.filter.storage.words_mut().iter_mut().zip(words) {
+            *word = was;
+        }
     }
 
     /// How many fresh keys it takes.
@@ -243,11 +260,11 @@ mod tests {
 
     /// The example of `docs/hashing.md`.
     #[test]
-    fn a_key_has_the_documented_digests_in_the_levels() {
+    fn a_key_has_the_documented_lines_in_the_levels() {
         let shape = Shape::for_rate(10, 0.01).unwrap();
         let key = Digest::new(0xfb06_4eaa_cb46_2982);
-        for (number, (multiplier, expected)) in [
-            (0xe220_a839_7b1d_cdaf, 0xe16e_d65e_4ded_79de),
+        for (number, (multiplier, product)) in [
+            (0xe220_a839_7b1d_cdaf, 0xe16e_d65e_4ded_79de_u64),
             (0x6e78_9e6a_a1b9_65f5, 0xc6f2_1d49_f978_036a),
             (0x06c4_5d18_8009_454f, 0xb2fa_a7e7_1968_d91e),
         ]
@@ -256,7 +273,8 @@ mod tests {
         {
             assert_eq!(odd(number as u32), multiplier);
             let level = Level::new(&shape, number as u32).unwrap();
-            assert_eq!(level.own(key), Digest::new(expected));
+            let lines = level.lines().len();
+            assert_eq!(level.number(key, 0), line_number(product, 0, lines));
         }
     }
 }
