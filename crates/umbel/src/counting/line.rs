@@ -116,19 +116,36 @@ fn add<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bo
 }
 
 /// Takes one from every cell of the digest that is not full, unless one is zero; whether it did.
+///
+/// Keys to be removed are there, as a rule: to take first, and to give back where a cell was zero, is
+/// faster than to look at all cells first.
 #[inline(always)]
 fn take<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bool {
-    // Keys to be removed are there, as a rule: to look at all cells at once is faster.
-    if count::<BITS>(line, digest, probes) == 0 {
-        return false;
-    }
-    let mut walk = Walk::<BITS>::start(digest);
-    for _ in 0..probes {
+    let (mut walk, mut there, mut taken) = (Walk::<BITS>::start(digest), true, 0_u32);
+    for probe in 0..probes {
         let (word, shift) = walk.step();
-        let counted = line[word] >> shift & Walk::<BITS>::MAX != Walk::<BITS>::MAX;
+        let number = line[word] >> shift & Walk::<BITS>::MAX;
+        there &= number != 0;
+        // Zero and full are the two numbers that fall below 2 when one is added, modulo the width.
+        let counted = (number + 1) & Walk::<BITS>::MAX > 1;
+        taken |= u32::from(counted) << probe;
         line[word] -= u64::from(counted) << shift;
     }
-    true
+    if !there {
+        give_back::<BITS>(line, digest, taken);
+    }
+    there
+}
+
+/// Adds one to the cells of the digest whose bits are set in `taken`.
+#[cold]
+fn give_back<const BITS: u32>(line: &mut Line<u64>, digest: Digest, mut taken: u32) {
+    let mut walk = Walk::<BITS>::start(digest);
+    while taken != 0 {
+        let (word, shift) = walk.step();
+        line[word] += u64::from(taken & 1) << shift;
+        taken >>= 1;
+    }
 }
 
 /// What is done with the line of a key.
