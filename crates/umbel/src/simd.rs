@@ -154,9 +154,11 @@ pub(crate) trait Isa: Copy {
     type Pattern: Copy;
 
     /// The pattern of `x`.
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
     fn pattern(self, x: u32, lanes: &'static Lanes) -> Self::Pattern;
 
     /// Whether all probes of the pattern are set in a line.
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
     fn line_has_pattern(self, line: &Line<u64>, pattern: &Self::Pattern) -> bool;
 
     /// As [`line_has`](Self::line_has), for words that nobody else can be changing.

@@ -16,8 +16,8 @@ use crate::simd::{Choice, Isa, Line, line_number};
 /// of d · odd: the first one is a word, and the others are a cell in this word and in each that
 /// follows it, round and round. `docs/hashing.md`, kernels 5.
 ///
-/// Words that were chosen one by one would be worth 0.7 % of space, and cost half of the speed: a word
-/// that may or may not be the one just changed has to be waited for.
+/// Words that were chosen one by one would be worth 0.8 % of space; but nine keys of ten would have two
+/// cells in one word, and a word that may or may not be the one just changed has to be waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct InLine {
     choice: Choice,

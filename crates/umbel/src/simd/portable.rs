@@ -86,11 +86,13 @@ pub(super) fn block_has<W: Word>(block: &Block<W>, x: u32) -> bool {
 }
 
 /// Row `w` is all ones in word `w` of half a line.
+#[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
 static WORD: [[u64; 4]; 4] =
     [[u64::MAX, 0, 0, 0], [0, u64::MAX, 0, 0], [0, 0, u64::MAX, 0], [0, 0, 0, u64::MAX]];
 
 /// Sets a bit of half a line that is kept in registers: words in memory, changed one after another in
 /// places that nobody can foresee, would be waited for every time.
+#[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
 #[inline(always)]
 fn put(half: &mut [u64; 4], word: usize, place: u32) {
     let bit = 1_u64.wrapping_shl(place);
