@@ -18,7 +18,7 @@
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
 //! | a set whose size nobody knows | [`ScalableBloomFilter`] | 16.9 when grown 64-fold and full |
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
-//! | the same, as fast as memory allows | [`BlockedCountingBloomFilter`] | 43.7 |
+//! | the same, in batches | [`BlockedCountingBloomFilter`] | 43.7 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
