@@ -186,7 +186,8 @@ const fn odd(level: u32) -> u64 {
 /// Whether a level has a key, the newest asked first.
 ///
 /// Inside its line a key has the same bits in all levels of as many probes, as levels that follow each
-/// other are: what is to be tested is worked out once for a whole run of them.
+/// other are: what is to be tested is worked out once for a whole run of them. Nor is there a branch
+/// within a run: which level has a key nobody can predict.
 #[inline(always)]
 fn any_has<I: Isa>(mut levels: &[Level], isa: I, digest: Digest) -> bool {
     while let Some(newest) = levels.last() {
@@ -194,13 +195,15 @@ fn any_has<I: Isa>(mut levels: &[Level], isa: I, digest: Digest) -> bool {
         let pattern = |line: usize| isa.pattern(half(digest.bits(), line), &places.lanes[line]);
         let first = pattern(0);
         let patterns = [first, if places.two { pattern(1) } else { first }];
+        let mut found = false;
         while let Some((level, older)) = levels.split_last()
             && core::ptr::eq(level.places(), places)
         {
-            if level.has(isa, digest, &patterns, places.two) {
-                return true;
-            }
+            found |= level.has(isa, digest, &patterns, places.two);
             levels = older;
+        }
+        if found {
+            return true;
         }
     }
     false
