@@ -80,6 +80,12 @@ const BARS: &[Bar] = &[
     above_floor(ThreadsPresent, 1.3),
     scalable(Absent, 0.25),
     scalable(Present, 0.25),
+    scalable(BatchAbsent, 0.25),
+    scalable(BatchPresent, 0.25),
+    portable(scalable(Absent, 0.25)),
+    portable(scalable(Present, 0.25)),
+    portable(scalable(BatchAbsent, 0.25)),
+    portable(scalable(BatchPresent, 0.25)),
     counting(1_000_000, Insert, 0.8),
     counting(1_000_000, Absent, 0.8),
     counting(1_000_000, Present, 0.8),
@@ -94,6 +100,14 @@ const BARS: &[Bar] = &[
     window(BatchPresent, 4.0),
     // 17.5 bits a key over the 9.92 of the blocked filter.
     window(Bits, 1.764),
+    in_line(counting(1_000_000, Insert, 0.8)),
+    in_line(counting(1_000_000, Absent, 0.8)),
+    in_line(counting(1_000_000, Present, 0.8)),
+    in_line(counting(1_000_000, Remove, 0.8)),
+    in_line(counting(10_000_000, Insert, 0.8)),
+    in_line(counting(10_000_000, Absent, 0.8)),
+    in_line(counting(10_000_000, Present, 0.8)),
+    in_line(counting(10_000_000, Remove, 0.8)),
 ];
 
 /// The classic filter at 1 %.
@@ -140,6 +154,11 @@ const fn counting(items: u64, operation: Operation, at_most: f64) -> Bar {
 const fn window(operation: Operation, at_most: f64) -> Bar {
     let (ours, peer) = ("umbel window", "umbel blocked");
     Bar { ours, peer, ..bloom(KeyKind::U64, 1_000_000, operation, at_most) }
+}
+
+/// The counting filter with all cells of a key in one line.
+const fn in_line(bar: Bar) -> Bar {
+    Bar { ours: "umbel blocked counting", ..bar }
 }
 
 /// Where an operation is measured.

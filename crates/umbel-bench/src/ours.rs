@@ -3,10 +3,11 @@
 
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
-    AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter,
-    CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter,
+    AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BlockedCountingBloomFilter,
+    BloomFilter, CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter,
     WindowBloomFilter, blocked,
     bloom::Bloom,
+    counting::{CellLayout, Counting},
     layout::Layout,
     storage::{Heap, SharedHeap},
 };
@@ -32,6 +33,10 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.add::<CountingBloomFilter<u64>, CountingBloomFilter<[u8; 32]>>(
         "counting",
         "umbel counting",
+    );
+    registry.add::<BlockedCountingBloomFilter<u64>, BlockedCountingBloomFilter<[u8; 32]>>(
+        "counting",
+        "umbel blocked counting",
     );
     registry.add::<ScalableBloomFilter<u64>, ScalableBloomFilter<[u8; 32]>>(
         "scalable",
@@ -77,8 +82,8 @@ impl<K: Key + umbel::Key> Contender<K> for WindowBloomFilter<K> {
     }
 }
 
-/// The counting filter, of 4-bit cells.
-impl<K: Key + umbel::Key> Contender<K> for CountingBloomFilter<K> {
+/// Counting filters of every layout, of 4-bit cells.
+impl<K: Key + umbel::Key, L: CellLayout> Contender<K> for Counting<K, Portable, Heap, L> {
     const CLEARS: bool = true;
     const BATCHES: bool = true;
     const BATCHES_INSERTS: bool = true;
@@ -104,6 +109,10 @@ impl<K: Key + umbel::Key> Contender<K> for CountingBloomFilter<K> {
 
     fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
         Self::insert_batch(self, keys, fresh);
+    }
+
+    fn extend(&mut self, keys: &[K]) {
+        Extend::extend(self, keys);
     }
 
     fn clear(&mut self) {

@@ -88,6 +88,19 @@ pub(crate) fn header_of<P: Plan, H: Stored>(
     shape: &P,
     hasher: &H,
 ) -> [u8; HEADER] {
+    let probes = u64::from(shape.probes());
+    header_with(family, kernels, hasher, [shape.items(), shape.bits(), probes, shape.words() * 8])
+}
+
+/// The header with these four numbers: items, bits, probes, and the length of what follows it, or what
+/// a family has in their place.
+#[cfg(feature = "alloc")]
+pub(crate) fn header_with<H: Stored>(
+    family: u16,
+    kernels: u16,
+    hasher: &H,
+    numbers: [u64; 4],
+) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     let mut rest = &mut bytes[..];
     let mut put = |field: &[u8]| {
@@ -101,10 +114,7 @@ pub(crate) fn header_of<P: Plan, H: Stored>(
     put(&H::ID.to_le_bytes());
     put(&kernels.to_le_bytes());
     put(&hasher.mark().to_le_bytes());
-    put(&shape.items().to_le_bytes());
-    put(&shape.bits().to_le_bytes());
-    put(&u64::from(shape.probes()).to_le_bytes());
-    put(&(shape.words() * 8).to_le_bytes());
+    numbers.iter().for_each(|number| put(&number.to_le_bytes()));
     let checksum = header_checksum(&bytes);
     bytes[HEADER - 8..].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -118,6 +128,45 @@ pub(crate) fn payload_checksum(header: &[u8; HEADER], payload: &[u8]) -> u64 {
 
 fn header_checksum(header: &[u8; HEADER]) -> u64 {
     XxHash3_64::oneshot_with_seed(HEADER_SEED, &header[..HEADER - 8])
+}
+
+/// Filters through serde: as their bytes, and back with all checks.
+#[cfg(feature = "serde")]
+pub(crate) mod through_serde {
+    use crate::error::InvalidBytes;
+    use alloc::vec::Vec;
+    use core::fmt;
+    use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+
+    /// What `read` makes of bytes, or of a sequence of them.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, F>(
+        deserializer: D,
+        read: fn(&[u8]) -> Result<F, InvalidBytes>,
+    ) -> Result<F, D::Error> {
+        deserializer.deserialize_bytes(Bytes(read))
+    }
+
+    struct Bytes<F>(fn(&[u8]) -> Result<F, InvalidBytes>);
+
+    impl<'de, F> Visitor<'de> for Bytes<F> {
+        type Value = F;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the bytes of a filter")
+        }
+
+        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<F, E> {
+            (self.0)(bytes).map_err(E::custom)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<F, A::Error> {
+            let mut bytes = Vec::new();
+            while let Some(byte) = seq.next_element()? {
+                bytes.push(byte);
+            }
+            (self.0)(&bytes).map_err(A::Error::custom)
+        }
+    }
 }
 
 /// A header and a payload that belong together.
@@ -135,19 +184,64 @@ pub(crate) fn parse<L: StoredLayout, H: Stored>(
     parse_as::<L::Shape, H>(bytes, L::FAMILY, L::restore)
 }
 
-/// The one way in, with the family and what makes a shape of kernels, items, bits and probes. Checks everything that can be checked without making a filter: nothing is
-/// allocated, and every size is compared with the bytes that are there.
+/// As [`open`], with what makes a shape of kernels, items, bits and probes. Checks everything that can
+/// be checked without making a filter: nothing is allocated, and every size is compared with the bytes
+/// that are there.
 pub(crate) fn parse_as<P: Plan, H: Stored>(
     bytes: &[u8],
     family: u16,
     restore: impl FnOnce(u16, u64, u64, u32) -> Option<Result<P, InvalidShape>>,
 ) -> Result<Parsed<'_, P>, InvalidBytes> {
+    let opened = open::<H>(bytes, family)?;
+    let [items, bits, probes, length] = opened.numbers;
+    let probes = u32::try_from(probes).map_err(|_| InvalidBytes::Inconsistent)?;
+    let Some(shape) = restore(opened.kernels, items, bits, probes) else {
+        return Err(InvalidBytes::Kernels { got: opened.kernels });
+    };
+    let shape = shape?;
+    if shape.words() * 8 != length {
+        return Err(InvalidBytes::Inconsistent);
+    }
+    Ok(Parsed { shape, mark: opened.mark, payload: opened.payload()? })
+}
+
+/// What a header says, before anybody believes it.
+#[derive(Debug)]
+pub(crate) struct Opened<'a> {
+    header: &'a [u8; HEADER],
+    /// All that follows the header, but for the checksum.
+    rest: &'a [u8],
+    trailer: &'a [u8; TRAILER],
+    pub(crate) kernels: u16,
+    pub(crate) mark: u64,
+    /// Items, bits, probes, and the length of the payload.
+    pub(crate) numbers: [u64; 4],
+}
+
+impl<'a> Opened<'a> {
+    /// The payload, if it is as long as the header says, and has its checksum.
+    pub(crate) fn payload(&self) -> Result<&'a [u8], InvalidBytes> {
+        let (length, got) = (self.numbers[3], self.rest.len() as u64);
+        let around = (HEADER + TRAILER) as u64;
+        if length != got {
+            let expected = length.saturating_add(around);
+            return Err(InvalidBytes::Length { expected, got: got + around });
+        }
+        if u64::from_le_bytes(*self.trailer) != payload_checksum(self.header, self.rest) {
+            return Err(InvalidBytes::Payload);
+        }
+        Ok(self.rest)
+    }
+}
+
+/// The one way in: bytes that begin as a filter of this family and this hash does.
+pub(crate) fn open<H: Stored>(bytes: &[u8], family: u16) -> Result<Opened<'_>, InvalidBytes> {
     let total = bytes.len() as u64;
     let too_short = InvalidBytes::Length { expected: (HEADER + TRAILER) as u64, got: total };
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
         return Err(too_short);
     };
-    let Some((payload, trailer)) = rest.split_last_chunk::<TRAILER>() else {
+    let Some((rest, trailer)) = rest.split_last_chunk::<TRAILER>() else {
         return Err(too_short);
     };
     if header[..8] != MAGIC {
@@ -171,21 +265,6 @@ pub(crate) fn parse_as<P: Plan, H: Stored>(
     if short(12) != H::ID {
         return Err(InvalidBytes::Hash { expected: H::ID, got: short(12) });
     }
-    let (mark, items, bits, probes, length) = (long(16), long(24), long(32), long(40), long(48));
-    let probes = u32::try_from(probes).map_err(|_| InvalidBytes::Inconsistent)?;
-    let Some(shape) = restore(short(14), items, bits, probes) else {
-        return Err(InvalidBytes::Kernels { got: short(14) });
-    };
-    let shape = shape?;
-    if shape.words() * 8 != length {
-        return Err(InvalidBytes::Inconsistent);
-    }
-    let expected = length + (HEADER + TRAILER) as u64;
-    if expected != total {
-        return Err(InvalidBytes::Length { expected, got: total });
-    }
-    if u64::from_le_bytes(*trailer) != payload_checksum(header, payload) {
-        return Err(InvalidBytes::Payload);
-    }
-    Ok(Parsed { shape, mark, payload })
+    let numbers = [24, 32, 40, 48].map(long);
+    Ok(Opened { header, rest, trailer, kernels: short(14), mark: long(16), numbers })
 }

@@ -19,6 +19,7 @@
 //! | a set whose size nobody knows | [`ScalableBloomFilter`] | 16.9 when grown 64-fold and full |
 //! | the last million keys, or the last minute's | [`WindowBloomFilter`] | 16.7 |
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
+//! | the same, in batches | [`BlockedCountingBloomFilter`] | 43.7 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
@@ -89,7 +90,7 @@ pub use blocked::{AtomicBlockedBloomFilter, BlockedBloomFilter};
 #[cfg(feature = "alloc")]
 pub use bloom::BloomFilter;
 #[cfg(feature = "alloc")]
-pub use counting::CountingBloomFilter;
+pub use counting::{BlockedCountingBloomFilter, CountingBloomFilter};
 #[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]

@@ -150,6 +150,17 @@ impl core::error::Error for Unavailable {}
 ///
 /// Words that other threads may be changing are always taken one by one, whatever the path.
 pub(crate) trait Isa: Copy {
+    /// What is to be tested in a line, worked out once for the lines of several filters.
+    type Pattern: Copy;
+
+    /// The pattern of `x`.
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
+    fn pattern(self, x: u32, lanes: &'static Lanes) -> Self::Pattern;
+
+    /// Whether all probes of the pattern are set in a line.
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
+    fn line_has_pattern(self, line: &Line<u64>, pattern: &Self::Pattern) -> bool;
+
     /// As [`line_has`](Self::line_has), for words that nobody else can be changing.
     fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool;
 

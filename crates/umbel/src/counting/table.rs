@@ -147,6 +147,24 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
         true
     }
 
+    /// Calls `change` with every digest, in their order: `answers[i]` is for the one number `i`.
+    #[inline(always)]
+    pub(super) fn change_each(
+        self,
+        digests: impl ExactSizeIterator<Item = Digest>,
+        answers: &mut [bool],
+        change: impl Fn(&mut Self, Digest) -> bool,
+    ) {
+        assert_eq!(digests.len(), answers.len(), "one answer for each key");
+        let mut answers = answers.iter_mut();
+        self.fetch_ahead(digests, |table, digest| {
+            let answer = change(table, digest);
+            if let Some(slot) = answers.next() {
+                *slot = answer;
+            }
+        });
+    }
+
     /// Calls `each` with every digest, in their order, some digests after asking for its words.
     #[inline(always)]
     pub(super) fn fetch_ahead(

@@ -150,6 +150,18 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
     }
 }
 
+/// How many cells of a word are not zero, of 1, 2, 4 or 8 bits.
+#[inline(always)]
+pub(crate) const fn nonzero_in_word(word: u64, bits: u32) -> u32 {
+    // Into the lowest bit of every cell, all its bits.
+    let (mut any, mut folded) = (word, 1);
+    while folded < bits {
+        any |= any >> folded;
+        folded *= 2;
+    }
+    (any & (u64::MAX / ((1 << bits) - 1))).count_ones()
+}
+
 /// Adds the cells of two words, all at once: every other cell, so that a carry has room.
 #[inline(always)]
 fn add_in_word(a: u64, b: u64, bits: u32) -> u64 {
@@ -220,6 +232,20 @@ mod tests {
             let count = |is: &dyn Fn(u64) -> bool| model.iter().filter(|n| is(**n)).count() as u64;
             assert_eq!(cells.count_nonzero(CELLS as u64), count(&|number| number != 0));
             assert_eq!(cells.count_full(CELLS as u64), count(&|number| number == max));
+        }
+    }
+
+    #[test]
+    fn cells_of_a_word_are_counted_at_once() {
+        let mut seed = 5;
+        for bits in [1, 2, 4, 8] {
+            for round in 0..1_000 {
+                let thin = if round % 2 == 0 { u64::MAX } else { random(&mut seed) << 31 };
+                let word = (random(&mut seed) << 33 ^ random(&mut seed)) & thin;
+                let cells = Cells::new([word], bits);
+                let nonzero = cells.count_nonzero(u64::from(64 / bits));
+                assert_eq!(u64::from(nonzero_in_word(word, bits)), nonzero);
+            }
         }
     }
 

@@ -15,8 +15,8 @@ const FAMILY: u16 = 7;
 
 /// The lower half of the kernels' number in a header, for a window of insertions and for one of time:
 /// bits of one line in each epoch. The upper half is the number of epochs.
-const INSERTIONS: u16 = 5;
-const TIME: u16 = 6;
+const INSERTIONS: u16 = 7;
+const TIME: u16 = 8;
 
 /// A window of time in a header, which does not tell how long it is.
 const SOME_TIME: Window = Window::Time(Duration::from_nanos(1));

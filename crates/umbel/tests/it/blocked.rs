@@ -14,10 +14,14 @@ use umbel_laws::split_mix;
 
 /// Positions straight from the definition in `docs/hashing.md`, kernels 2 and 3.
 pub(crate) fn positions(shape: &Shape, digest: Digest) -> Vec<u64> {
-    let digest = digest.bits();
+    positions_in_level(shape, digest.bits(), digest.bits())
+}
+
+/// The same where another number, made of the digest, tells the lines.
+pub(crate) fn positions_in_level(shape: &Shape, lines: u64, digest: u64) -> Vec<u64> {
     let (more, fewer) = (shape.probes_per_line().div_ceil(2), shape.probes_per_line() / 2);
-    let first = (0, digest, digest % (1 << 32), [more, fewer]);
-    let second = (8, digest.wrapping_mul(0xb504_f333_f9de_6485), digest >> 32, [fewer, more]);
+    let first = (0, lines, digest % (1 << 32), [more, fewer]);
+    let second = (8, lines.wrapping_mul(0xb504_f333_f9de_6485), digest >> 32, [fewer, more]);
     let mut positions = Vec::new();
     for (salts, fraction, x, probes) in
         [first, second].into_iter().take(shape.lines_per_key() as usize)

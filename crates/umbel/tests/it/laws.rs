@@ -3,7 +3,7 @@
 use crate::independent::{Independent, ManyHashes};
 use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
 use crate::subjects::{AtomicSplit, Blocked, BlockedArray, Counting, Grown, GrownFromOne};
-use crate::subjects::{JoinedRecords, Recent, Records, Split};
+use crate::subjects::{BlockedCounting, JoinedRecords, Recent, Records, Split};
 use std::hash::BuildHasherDefault;
 use umbel::blocked::Lines;
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
@@ -186,6 +186,11 @@ claims! {
         refuses_incompatible;
     counting_with_the_identity: Counting<Std<BuildHasherDefault<Identity>>> =>
         no_false_negatives rate_within remove_undoes_insert union_contains_both;
+    blocked_counting: BlockedCounting =>
+        no_false_negatives rate_within_of_lines remove_undoes_insert union_contains_both
+        refuses_incompatible round_trips survives_any_bytes;
+    blocked_counting_with_the_identity: BlockedCounting<Std<BuildHasherDefault<Identity>>> =>
+        no_false_negatives rate_within_of_lines remove_undoes_insert union_contains_both;
     split: Split =>
         no_false_negatives rate_within union_contains_both round_trips survives_any_bytes;
     split_with_a_seed: Split<Portable> =>
@@ -200,9 +205,9 @@ claims! {
     atomic_split_with_a_seed: AtomicSplit<Portable> =>
         union_contains_both refuses_incompatible_powers_of_two;
     scalable: Grown =>
-        no_false_negatives rate_within_of_lines;
+        no_false_negatives rate_within_of_lines round_trips survives_any_bytes;
     scalable_from_one: GrownFromOne =>
-        no_false_negatives rate_within_of_lines;
+        no_false_negatives rate_within_of_lines round_trips survives_any_bytes;
     window: Recent =>
         no_false_negatives rate_within_of_lines keeps_the_window forgets_what_is_older
         round_trips survives_any_bytes;

@@ -1,19 +1,22 @@
 //! The scalable filter: its levels against blocked filters, its rate at every size, its limits.
 
+use crate::blocked::positions_in_level;
+use crate::hostile::seal;
 use crate::subjects::{Grown, GrownFromOne};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashSet;
-use umbel::hash::{Digest, Digester};
+use umbel::hash::Digester;
 use umbel::scalable::{MAX_LEVELS, Shape};
-use umbel::{BlockedBloomFilter, Full, Insert, InvalidShape, Portable, ScalableBloomFilter};
+use umbel::{BlockedBloomFilter, blocked};
+use umbel::{Full, Insert, InvalidBytes, InvalidShape, Keyed, Portable, ScalableBloomFilter};
 use umbel_laws::{Pattern, Trial, split_mix};
 
-/// The levels as filters of their own, filled by the book: a key goes into the newest one if none
-/// has it.
+/// The levels as bits set one by one, filled by the book: a key goes into the newest one if none has
+/// it.
 struct Model {
     shape: Shape,
-    levels: Vec<BlockedBloomFilter<u64>>,
+    levels: Vec<(blocked::Shape, Vec<u64>)>,
     fresh: Vec<u64>,
     keys: HashSet<u64>,
 }
@@ -27,21 +30,24 @@ impl Model {
 
     fn grow(&mut self) {
         let shape = self.shape.level(self.levels.len() as u32).unwrap();
-        self.levels.push(BlockedBloomFilter::with(shape, Portable::default()).unwrap());
+        self.levels.push((shape, vec![0; shape.words() as usize]));
         self.fresh.push(0);
     }
 
-    /// The digest of a key in a level, as `docs/hashing.md` has it.
-    fn digest(key: u64, level: usize) -> Digest {
+    /// The bits of a key in a level, as `docs/hashing.md` has them.
+    fn positions(&self, key: u64, level: usize) -> Vec<u64> {
         let digest = Portable::default().digest(&key).bits();
-        Digest::new(digest.wrapping_mul(split_mix(level as u64) | 1))
+        let lines = digest.wrapping_mul(split_mix(level as u64) | 1);
+        positions_in_level(&self.levels[level].0, lines, digest)
     }
 
     fn contains(&self, key: u64) -> bool {
-        let has = |(number, level): (usize, &BlockedBloomFilter<u64>)| {
-            level.contains_digest(Self::digest(key, number))
+        let has = |level: usize| {
+            let words = &self.levels[level].1;
+            let set = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & 1 == 1;
+            self.positions(key, level).into_iter().all(set)
         };
-        self.levels.iter().enumerate().any(has)
+        (0..self.levels.len()).any(has)
     }
 
     fn insert(&mut self, key: u64) -> bool {
@@ -55,13 +61,16 @@ impl Model {
         }
         let newest = self.levels.len() - 1;
         self.fresh[newest] += 1;
-        self.levels[newest].insert_digest(Self::digest(key, newest))
+        for bit in self.positions(key, newest) {
+            self.levels[newest].1[(bit / 64) as usize] |= 1 << (bit % 64);
+        }
+        true
     }
 
     fn check(&self, filter: &ScalableBloomFilter<u64>) -> Result<(), TestCaseError> {
         prop_assert_eq!(filter.levels().len(), self.levels.len());
         for (number, level) in filter.levels().iter().enumerate() {
-            prop_assert_eq!(level.words(), self.levels[number].words(), "level {}", number);
+            prop_assert_eq!(level.words(), &self.levels[number].1, "level {}", number);
             prop_assert_eq!(level.fresh(), self.fresh[number]);
         }
         prop_assert_eq!(filter.fresh(), self.fresh.iter().sum::<u64>());
@@ -83,6 +92,7 @@ enum Step {
     Insert(u64),
     InsertBatch(Vec<u64>),
     Extend(Vec<u64>),
+    Reload,
     Clear,
 }
 
@@ -92,6 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0_u64..1_500).prop_map(Step::Insert),
         4 => keys().prop_map(Step::InsertBatch),
         4 => keys().prop_map(Step::Extend),
+        2 => Just(Step::Reload),
         1 => Just(Step::Clear),
     ]
 }
@@ -107,7 +118,7 @@ proptest! {
         history in vec(step(), 0..20),
     ) {
         let shape = Shape::for_rate(capacity, rate).unwrap().with_growth(growth).unwrap();
-        let mut filter = ScalableBloomFilter::with(shape, Portable::default()).unwrap();
+        let mut filter = ScalableBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
         let mut model = Model::new(shape);
         for step in history {
             match step {
@@ -122,6 +133,12 @@ proptest! {
                 Step::Extend(keys) => {
                     filter.extend(&keys);
                     keys.into_iter().for_each(|key| { model.insert(key); });
+                }
+                Step::Reload => {
+                    let bytes = filter.to_bytes();
+                    let reloaded = ScalableBloomFilter::from_bytes(&bytes).unwrap();
+                    prop_assert!(reloaded == filter && reloaded.to_bytes() == bytes);
+                    filter = reloaded;
                 }
                 Step::Clear => {
                     filter.clear();
@@ -298,4 +315,57 @@ fn it_knows_how_many_keys_it_has_and_how_often_it_is_wrong() {
         let text = format!("{filter:?}");
         assert!(text.contains("ScalableBloomFilter") && text.contains("fresh"), "{text}");
     }
+}
+
+/// What a header and the plan of levels may lie about, with checksums in order.
+#[test]
+fn forged_bytes_are_refused_before_memory_is_touched() {
+    let mut filter = ScalableBloomFilter::<u64>::new(100, 0.01);
+    filter.extend(0..500_u64);
+    let good = filter.to_bytes();
+    assert_eq!((good[10], good[14], good[40]), (5, 6, 3));
+    let forged = |at: usize, number: u64| {
+        let mut bytes = good.clone();
+        bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        seal(&mut bytes);
+        ScalableBloomFilter::<u64>::from_bytes(&bytes)
+    };
+    assert!(forged(40, 3).is_ok());
+    let huge = [0, 1, 2, 4, 63, 64, 65, 1 << 32, 1 << 40, 1 << 48, u64::MAX];
+    // Bits, levels, length; rate, growth, tightening; and fresh, lines, lines a key, probes of two.
+    for field in [32, 40, 48, 64, 72, 80, 88, 96, 104, 112, 152, 160, 168, 176] {
+        for number in huge.into_iter().chain([f64::NAN.to_bits(), (-0.5_f64).to_bits()]) {
+            let same = good[field..field + 8] == number.to_le_bytes();
+            // The newest of the levels may have any number of keys that it has room for.
+            let newest = field == 152 && (1..=400).contains(&number);
+            // Other lines a key and probes are another plan, which may keep the rate too.
+            let level = filter.levels()[if field < 152 { 0 } else { 2 }].shape();
+            let per_key = if field % 64 == 40 { number as u32 } else { level.lines_per_key() };
+            let probes = if field % 64 == 48 { number as u32 } else { level.probes_per_line() };
+            let other = field % 64 == 40 || field % 64 == 48;
+            let plan = blocked::Shape::with(level.items(), level.lines(), per_key, probes);
+            let rate = filter.shape().level_rate(if field < 152 { 0 } else { 2 });
+            let keeps = |plan: blocked::Shape| plan.expected_rate(level.items()) <= rate;
+            let fits = field > 88 && other && number < 9 && plan.is_ok_and(keeps);
+            assert_eq!(forged(field, number).is_ok(), same || newest || fits, "{field} {number}");
+        }
+    }
+    // Another capacity has other levels; one that counts as the same one has not.
+    assert!([0, 1, 99, 101, 1 << 40, u64::MAX].iter().all(|n| forged(24, *n).is_err()));
+    assert!(matches!(forged(40, 65), Err(InvalidBytes::Shape(_))));
+    assert!(matches!(forged(48, 1 << 40), Err(InvalidBytes::Length { .. })));
+    let others = BlockedBloomFilter::<u64>::new(100, 0.01).to_bytes();
+    let error = ScalableBloomFilter::<u64>::from_bytes(&others).unwrap_err();
+    assert_eq!(error, InvalidBytes::Family { expected: 5, got: 2 });
+}
+
+#[test]
+fn a_secret_opens_the_filter_that_was_made_with_it() {
+    let keyed = |secret| Keyed::new([secret; 16]);
+    let mut filter = ScalableBloomFilter::<str, Keyed>::with_hasher(10, 0.01, keyed(1));
+    filter.extend(["one", "two"]);
+    let bytes = filter.to_bytes();
+    let load = |secret| ScalableBloomFilter::from_bytes_with_hasher(&bytes, keyed(secret));
+    assert!(load(1).unwrap() == filter);
+    assert_eq!(load(2).unwrap_err(), InvalidBytes::Hasher);
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use umbel::blocked::{self, ArrayBlockedBloomFilter, Lines};
 use umbel::bloom::Bloom;
+use umbel::counting::{self, Anywhere, CellLayout, CellPlan, InLine};
 use umbel::format::Restored;
 use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::Digits;
@@ -16,7 +17,7 @@ use umbel::scalable;
 use umbel::split;
 use umbel::storage::{Heap, SharedHeap};
 use umbel::window::{self, WindowBloomFilter};
-use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CountingBloomFilter};
+use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter};
 use umbel::{Keyed, MultiBloomFilter, Portable, ScalableBloomFilter, Std, words_for};
 use umbel_laws::{Forgets, Removes, Saves, Subject, Unites};
 
@@ -90,22 +91,27 @@ impl<H: Seeded, L: Layout + Default> Atomic<H, L> {
 }
 
 /// A counting filter of integers.
-pub(crate) struct Counting<H = Portable>(CountingBloomFilter<u64, H>);
+pub(crate) struct Counting<H = Portable, L: CellLayout = Anywhere>(
+    counting::Counting<u64, H, Heap, L>,
+);
 
-impl<H: Seeded> Counting<H> {
+/// One whose keys have all cells in one line.
+pub(crate) type BlockedCounting<H = Portable> = Counting<H, InLine>;
+
+impl<H: Seeded, L: CellLayout> Counting<H, L> {
     fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        Self(CountingBloomFilter::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
+        Self(counting::Counting::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
     }
 }
 
-impl<H: Seeded + Digester<u64>> Removes for Counting<H> {
+impl<H: Seeded + Digester<u64>, L: CellLayout> Removes for Counting<H, L> {
     fn remove(&mut self, key: u64) -> bool {
         self.0.remove(&key)
     }
 }
 
 /// By adding: a filter united with itself counts twice, and answers the same.
-impl<H: Seeded + Digester<u64>> Unites for Counting<H> {
+impl<H: Seeded + Digester<u64>, L: CellLayout<Shape: PartialEq>> Unites for Counting<H, L> {
     fn unite(&mut self, other: &Self) -> Result<(), String> {
         self.0.merge_with(&other.0).map_err(|error| error.to_string())
     }
@@ -115,7 +121,7 @@ impl<H: Seeded + Digester<u64>> Unites for Counting<H> {
         let found = |filter: &Self| -> Vec<bool> {
             let words = filter.0.words();
             let cell = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & shape.width().max();
-            (0..shape.cells()).map(|number| cell(number * bits) != 0).collect()
+            (0..shape.bits()).map(|number| cell(number * bits) != 0).collect()
         };
         shape == other.0.shape()
             && hasher.check() == other.0.hasher().check()
@@ -123,12 +129,16 @@ impl<H: Seeded + Digester<u64>> Unites for Counting<H> {
     }
 }
 
-impl<H: Seeded + Digester<u64> + Restored> Saves for Counting<H> {
+impl<H, L> Saves for Counting<H, L>
+where
+    H: Seeded + Digester<u64> + Restored,
+    L: CellLayout<Shape: PartialEq>,
+{
     fn save(&self) -> Vec<u8> {
         self.0.to_bytes()
     }
     fn load(bytes: &[u8]) -> Result<Self, String> {
-        CountingBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+        counting::Counting::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
     }
 }
 
@@ -172,6 +182,25 @@ impl<const FOLD: u64> Subject for Scalable<FOLD> {
     }
 }
 
+/// What it knows of union is that it has none.
+impl<const FOLD: u64> Unites for Scalable<FOLD> {
+    fn unite(&mut self, _: &Self) -> Result<(), String> {
+        Err("levels of two filters do not unite".into())
+    }
+    fn same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<const FOLD: u64> Saves for Scalable<FOLD> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        ScalableBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
 /// What all wrappers have in common; `$argument` is what the filter's methods take.
 macro_rules! subject {
     ($subject:ty, [$($generics:tt)*], $key:ident => $argument:expr) => {
@@ -205,7 +234,7 @@ macro_rules! subject {
 
 subject!(Plain<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);
 subject!(Strings<L>, [L: Layout<Digest = Digest> + Default], key => address(key).as_str());
-subject!(@ Counting<H>, [H: Seeded + Digester<u64>], key => &key);
+subject!(@ Counting<H, L>, [H: Seeded + Digester<u64>, L: CellLayout], key => &key);
 subject!(Array, [], key => &key);
 subject!(BlockedArray, [], key => &key);
 subject!(Atomic<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);

@@ -7,6 +7,7 @@ use umbel::kernels::Digits;
 use umbel::layout::StoredLayout;
 use umbel::storage::Heap;
 use umbel::{ArrayBloomFilter, WindowBloomFilter, words_for};
+use umbel::{BlockedCountingBloomFilter, CountingBloomFilter, ScalableBloomFilter};
 
 /// A filter and its form in JSON, through which it came back.
 fn there_and_back<L: StoredLayout<Digest = Digest>>() -> (Bloom<str, Portable, Heap, L>, String) {
@@ -63,3 +64,24 @@ fn a_window_filter_comes_back_through_serde_and_goes_on() {
         assert!(serde_json::from_str::<WindowBloomFilter<u64>>(wrong).is_err(), "{wrong:.30}");
     }
 }
+/// A filter of the words `one`, `two` and `three` that comes back through JSON, and is no other filter.
+macro_rules! comes_back {
+    ($name:ident, $filter:ident) => {
+        #[test]
+        fn $name() {
+            let mut filter = $filter::<str>::new(100, 0.01);
+            filter.extend(["one", "two", "three"]);
+            let json = serde_json::to_string(&filter).unwrap();
+            let again: $filter<str> = serde_json::from_str(&json).unwrap();
+            assert!(again == filter && again.contains("two") && !again.contains("four"));
+            let (others, damaged) = (there_and_back::<Digits>().1, json.replacen("117", "118", 1));
+            for wrong in ["null", "[]", "[1, 2, 3]", "{}", "\"text\"", &damaged, &others] {
+                assert!(serde_json::from_str::<$filter<str>>(wrong).is_err(), "{wrong:.30}");
+            }
+        }
+    };
+}
+
+comes_back!(a_counting_filter_comes_back_through_serde, CountingBloomFilter);
+comes_back!(a_blocked_counting_filter_comes_back_through_serde, BlockedCountingBloomFilter);
+comes_back!(a_scalable_filter_comes_back_through_serde, ScalableBloomFilter);
