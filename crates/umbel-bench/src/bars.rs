@@ -88,6 +88,9 @@ const BARS: &[Bar] = &[
     counting(10_000_000, Absent, 0.8),
     counting(10_000_000, Present, 0.8),
     counting(10_000_000, Remove, 0.8),
+    stable(Insert, 0.3),
+    stable(Absent, 0.8),
+    stable(Present, 0.8),
 ];
 
 /// The classic filter at 1 %.
@@ -128,6 +131,12 @@ const fn scalable(operation: Operation, at_most: f64) -> Bar {
 const fn counting(items: u64, operation: Operation, at_most: f64) -> Bar {
     let (ours, peer) = ("umbel counting", "fastbloom-rs counting (xxh3)");
     Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The stable filter at 1 %, both sides in ten cells of two bits a key.
+const fn stable(operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel stable", "stable-bloom-filter (FNV)");
+    Bar { ours, peer, ..bloom(KeyKind::U64, 1_000_000, operation, at_most) }
 }
 
 /// Where an operation is measured.

@@ -4,9 +4,11 @@
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
     AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter,
-    CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter, blocked,
+    CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter,
+    StableBloomFilter, blocked,
     bloom::Bloom,
     layout::Layout,
+    stable,
     storage::{Heap, SharedHeap},
 };
 
@@ -36,6 +38,9 @@ pub(crate) fn register(registry: &mut Registry) {
         "scalable",
         "umbel scalable, 64x",
     );
+    registry
+        .add::<StableBloomFilter<u64>, StableBloomFilter<[u8; 32]>>("stable", "umbel stable")
+        .may_forget("a stable Bloom filter forgets old keys by design");
 }
 
 /// The counting filter, of 4-bit cells.
@@ -74,6 +79,45 @@ impl<K: Key + umbel::Key> Contender<K> for CountingBloomFilter<K> {
     #[inline]
     fn remove(&mut self, key: &K) -> bool {
         Self::remove(self, key)
+    }
+}
+
+/// The stable filter, in ten cells of two bits a key, as its peers.
+impl<K: Key + umbel::Key> Contender<K> for StableBloomFilter<K> {
+    const CLEARS: bool = true;
+    const BATCHES: bool = true;
+    const BATCHES_INSERTS: bool = true;
+
+    fn empty(items: usize, rate: f64) -> Self {
+        let shape = stable::Shape::for_rate(10 * items as u64, 2, rate);
+        let filter = shape.and_then(|shape| Self::with(shape, Portable::default()));
+        filter.expect("a valid rate")
+    }
+
+    #[inline]
+    fn insert(&mut self, key: &K) {
+        Self::insert(self, key);
+    }
+
+    #[inline]
+    fn contains(&self, key: &K) -> bool {
+        Self::contains(self, key)
+    }
+
+    fn contains_batch(&self, keys: &[K], found: &mut [bool]) {
+        Self::contains_batch(self, keys, found);
+    }
+
+    fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
+        Self::insert_batch(self, keys, fresh);
+    }
+
+    fn extend(&mut self, keys: &[K]) {
+        Extend::extend(self, keys);
+    }
+
+    fn clear(&mut self) {
+        Self::clear(self);
     }
 }
 

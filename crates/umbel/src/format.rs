@@ -88,6 +88,19 @@ pub(crate) fn header_of<P: Plan, H: Stored>(
     shape: &P,
     hasher: &H,
 ) -> [u8; HEADER] {
+    let numbers = [shape.items(), shape.bits(), shape.probes().into(), shape.words() * 8];
+    header_with(family, kernels, numbers, hasher)
+}
+
+/// The header with these items, bits, probes and length of what follows, whatever the family makes of
+/// them.
+#[cfg(feature = "alloc")]
+pub(crate) fn header_with<H: Stored>(
+    family: u16,
+    kernels: u16,
+    numbers: [u64; 4],
+    hasher: &H,
+) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     let mut rest = &mut bytes[..];
     let mut put = |field: &[u8]| {
@@ -101,10 +114,7 @@ pub(crate) fn header_of<P: Plan, H: Stored>(
     put(&H::ID.to_le_bytes());
     put(&kernels.to_le_bytes());
     put(&hasher.mark().to_le_bytes());
-    put(&shape.items().to_le_bytes());
-    put(&shape.bits().to_le_bytes());
-    put(&u64::from(shape.probes()).to_le_bytes());
-    put(&(shape.words() * 8).to_le_bytes());
+    numbers.iter().for_each(|number| put(&number.to_le_bytes()));
     let checksum = header_checksum(&bytes);
     bytes[HEADER - 8..].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -135,13 +145,26 @@ pub(crate) fn parse<L: StoredLayout, H: Stored>(
     parse_as::<L::Shape, H>(bytes, L::FAMILY, L::restore)
 }
 
-/// The one way in, with the family and what makes a shape of kernels, items, bits and probes. Checks everything that can be checked without making a filter: nothing is
-/// allocated, and every size is compared with the bytes that are there.
+/// As [`parse_with`], for a shape that tells its words.
 pub(crate) fn parse_as<P: Plan, H: Stored>(
     bytes: &[u8],
     family: u16,
     restore: impl FnOnce(u16, u64, u64, u32) -> Option<Result<P, InvalidShape>>,
 ) -> Result<Parsed<'_, P>, InvalidBytes> {
+    parse_with::<P, H>(bytes, family, |kernels, items, bits, probes| {
+        let shape = restore(kernels, items, bits, probes)?;
+        Some(shape.map(|shape| (shape, shape.words())))
+    })
+}
+
+/// The one way in, with the family and what makes a shape, and the number of words that follow, of
+/// kernels, items, bits and probes. Checks everything that can be checked without making a filter:
+/// nothing is allocated, and every size is compared with the bytes that are there.
+pub(crate) fn parse_with<S, H: Stored>(
+    bytes: &[u8],
+    family: u16,
+    restore: impl FnOnce(u16, u64, u64, u32) -> Option<Result<(S, u64), InvalidShape>>,
+) -> Result<Parsed<'_, S>, InvalidBytes> {
     let total = bytes.len() as u64;
     let too_short = InvalidBytes::Length { expected: (HEADER + TRAILER) as u64, got: total };
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
@@ -176,8 +199,8 @@ pub(crate) fn parse_as<P: Plan, H: Stored>(
     let Some(shape) = restore(short(14), items, bits, probes) else {
         return Err(InvalidBytes::Kernels { got: short(14) });
     };
-    let shape = shape?;
-    if shape.words() * 8 != length {
+    let (shape, words) = shape?;
+    if words * 8 != length {
         return Err(InvalidBytes::Inconsistent);
     }
     let expected = length + (HEADER + TRAILER) as u64;

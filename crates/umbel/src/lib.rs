@@ -18,6 +18,7 @@
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
 //! | a set whose size nobody knows | [`ScalableBloomFilter`] | 16.9 when grown 64-fold and full |
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
+//! | a stream without end: old keys are forgotten | [`StableBloomFilter`] | 69 for each of the last keys |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
@@ -27,8 +28,8 @@
 //!
 //! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
-//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`]: the families, each
-//!    with its own picture, costs and limits; [`layout`] is what the first four differ in. [`multi`]
+//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`stable`]: the
+//!    families, each with its own picture, costs and limits; [`layout`] is what the first four differ in. [`multi`]
 //!    is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
@@ -62,6 +63,7 @@ pub mod multi;
 #[cfg(feature = "alloc")]
 pub mod scalable;
 pub mod split;
+pub mod stable;
 
 pub mod error;
 pub mod filter;
@@ -91,6 +93,8 @@ pub use counting::CountingBloomFilter;
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
+#[cfg(feature = "alloc")]
+pub use stable::StableBloomFilter;
 
 /// The examples of README are tests too.
 #[cfg(doctest)]
