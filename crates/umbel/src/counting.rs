@@ -54,7 +54,7 @@ mod table;
 pub use shape::{Shape, Width, words_for};
 
 use crate::error::{Full, Incompatible, InvalidShape};
-use crate::filter::{Filter, Insert, Remove, Union};
+use crate::filter::{Edge, Filter, Insert, Remove, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::kernels::{Digits, Kernels};
 use crate::layout::Plan;
@@ -510,5 +510,14 @@ impl<T: ?Sized, H: fmt::Debug, B: AsRef<[u64]>> fmt::Debug for Counting<T, H, Ow
             .field("fill", &format_args!("{:.4}", fill / shape.cells() as f64))
             .field("hasher", &self.hasher)
             .finish()
+    }
+}
+
+impl<T: ?Sized, H: Digester<T>, B: AsRef<[u64]>> Edge for Counting<T, H, Own<B>> {
+    type Key = T;
+
+    #[inline]
+    fn digest(&self, key: &T) -> Digest {
+        self.hasher.digest(key)
     }
 }
