@@ -24,6 +24,12 @@ impl<V> Cells<V> {
         Self { words, bits }
     }
 
+    /// How many bits a cell has.
+    #[inline(always)]
+    pub(crate) const fn width(&self) -> u32 {
+        self.bits
+    }
+
     /// The largest number in a cell: all its bits.
     #[inline(always)]
     pub(crate) const fn max(&self) -> u64 {
@@ -95,6 +101,12 @@ impl<V: AsRef<[u64]>> Cells<V> {
 }
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
+    /// The words, to be changed.
+    #[inline(always)]
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        self.words.as_mut()
+    }
+
     /// Puts a number that fits into a cell.
     ///
     /// # Panics
@@ -131,29 +143,45 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
 
     /// Subtracts one from each of `count` cells from `first` on, unless it is zero: as many at once
     /// as a word holds, wherever they begin.
+    ///
+    /// # Panics
+    ///
+    /// If the first cell is past the last word.
     #[inline(always)]
     pub(crate) fn decrement_run(&mut self, first: u64, count: u64) {
         let (bits, mut left) = (self.bits, count);
         let (ones, together) = (ONES[bits as usize], 64 / bits);
         let (mut word, mut shift) = self.place(first);
         let words = self.words.as_mut();
-        while left > 0 {
-            let next = words.get(word + 1).copied().unwrap_or_default();
-            let cells = words[word] >> shift | next << 1 << (63 - shift);
+        let next = |words: &[u64], word: usize| words.get(word + 1).copied().unwrap_or_default();
+        // The two words at hand are loaded and stored once: in a small filter, memory that was just
+        // written is what a core has to wait for.
+        let (mut low, mut high) = (words[word], next(words, word));
+        loop {
+            let cells = low >> shift | high << 1 << (63 - shift);
             let mut taken = not_zero(cells, ones, bits);
             if left < u64::from(together) {
                 taken &= (1 << (left as u32 * bits)) - 1;
             }
             // A cell in two words may borrow from one to the other, so changed bits are carried back.
             let changed = cells ^ cells.wrapping_sub(taken);
-            words[word] ^= changed << shift;
-            if let Some(next) = words.get_mut(word + 1) {
-                *next ^= changed >> 1 >> (63 - shift);
+            low ^= changed << shift;
+            high ^= changed >> 1 >> (63 - shift);
+            if left <= u64::from(together) {
+                break;
             }
-            left -= left.min(u64::from(together));
+            left -= u64::from(together);
             shift += together * bits;
-            word += (shift >> 6) as usize;
-            shift &= 63;
+            if shift >= 64 {
+                shift -= 64;
+                words[word] = low;
+                word += 1;
+                (low, high) = (high, next(words, word));
+            }
+        }
+        words[word] = low;
+        if let Some(next) = words.get_mut(word + 1) {
+            *next = high;
         }
     }
 

@@ -31,18 +31,35 @@ impl<V: AsRef<[u64]>> Table<V> {
     /// Whether no cell of the digest is zero.
     #[inline(always)]
     pub(super) fn contains(&self, digest: Digest) -> bool {
+        // A width that the compiler knows makes constants of all shifts and masks.
+        match self.cells.width() {
+            2 => self.contains_of_width(2, digest),
+            3 => self.contains_of_width(3, digest),
+            4 => self.contains_of_width(4, digest),
+            width => self.contains_of_width(width, digest),
+        }
+    }
+
+    #[inline(always)]
+    fn contains_of_width(&self, width: u32, digest: Digest) -> bool {
+        let cells = Cells::new(self.cells.words(), width);
         let (mut walk, mut left) = (Digits.start(digest), self.probes);
-        while left > 0 {
-            let together = left.min(FIRST);
+        if left >= FIRST {
             let mut found = true;
-            for _ in 0..together {
+            for _ in 0..FIRST {
                 let cell = self.step(&mut walk);
-                found &= self.cells.get(cell) != 0;
+                found &= cells.get(cell) != 0;
             }
             if !found {
                 return false;
             }
-            left -= together;
+            left -= FIRST;
+        }
+        for _ in 0..left {
+            let cell = self.step(&mut walk);
+            if cells.get(cell) == 0 {
+                return false;
+            }
         }
         true
     }
@@ -114,23 +131,33 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Inserter<'_, V> {
     /// Counts cells down, then fills those of the digest; whether one of them was zero before.
     #[inline(always)]
     pub(super) fn insert(&mut self, digest: Digest) -> bool {
-        let table = &mut self.table;
-        let (mut walk, mut fresh) = (Digits.start(digest), false);
-        for _ in 0..table.probes {
-            let cell = table.step(&mut walk);
-            fresh |= table.cells.get(cell) == 0;
+        // A width that the compiler knows makes constants of all shifts and masks.
+        match self.table.cells.width() {
+            2 => self.insert_of_width(2, digest),
+            3 => self.insert_of_width(3, digest),
+            4 => self.insert_of_width(4, digest),
+            width => self.insert_of_width(width, digest),
         }
-        let first = first_aged(*self.insertions, table.len);
-        let run = self.decrements.min(table.len - first);
-        table.cells.decrement_run(first, run);
+    }
+
+    #[inline(always)]
+    fn insert_of_width(&mut self, width: u32, digest: Digest) -> bool {
+        let Table { ref mut cells, len, probes } = self.table;
+        let mut cells = Cells::new(cells.words_mut(), width);
+        let (mut walk, mut fresh) = (Digits.start(digest), false);
+        for _ in 0..probes {
+            fresh |= cells.get(Digits.step(&mut walk, len)) == 0;
+        }
+        let first = first_aged(*self.insertions, len);
+        let run = self.decrements.min(len - first);
+        cells.decrement_run(first, run);
         if run < self.decrements {
-            table.cells.decrement_run(0, self.decrements - run);
+            cells.decrement_run(0, self.decrements - run);
         }
         *self.insertions = self.insertions.wrapping_add(1);
         let mut walk = Digits.start(digest);
-        for _ in 0..table.probes {
-            let cell = table.step(&mut walk);
-            table.cells.fill(cell);
+        for _ in 0..probes {
+            cells.fill(Digits.step(&mut walk, len));
         }
         fresh
     }
