@@ -246,7 +246,7 @@ const fn not_zero(cells: u64, ones: u64, bits: u32) -> u64 {
     // zero.
     let highest = ones << (bits - 1);
     let others = highest - ones;
-    (((cells & others) + others | cells) & highest) >> (bits - 1)
+    ((((cells & others) + others) | cells) & highest) >> (bits - 1)
 }
 
 /// Adds the cells of two words, all at once: every other cell, so that a carry has room.

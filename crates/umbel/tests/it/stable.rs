@@ -43,7 +43,7 @@ impl Model {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^= z >> 31;
-        (u128::from(z) * self.cells.len() as u128 >> 64) as usize
+        ((u128::from(z) * self.cells.len() as u128) >> 64) as usize
     }
 
     fn insert(&mut self, key: u64) -> bool {
@@ -336,7 +336,7 @@ fn the_smallest_filters_work() {
 fn bytes_keep_everything_and_refuse_what_contradicts_itself() {
     let shape = Shape::for_rate(730, 3, 0.03).unwrap();
     let keyed = Keyed::new([7; 16]);
-    let mut filter = StableBloomFilter::<u64, _>::with(shape, keyed.clone()).unwrap();
+    let mut filter = StableBloomFilter::<u64, _>::with(shape, keyed).unwrap();
     filter.extend(0..1_000_u64);
     let bytes = filter.to_bytes();
     let again = StableBloomFilter::from_bytes_with_hasher(&bytes, keyed).unwrap();
