@@ -42,8 +42,8 @@
 //! | found | 1.000000 | 0.9998 | 0.90 | 0.32 | 0.046 | 0.0098 |
 //!
 //! Wide cells forget at one time, as a window does; narrow ones sooner and later: cells of 1 bit lose
-//! some keys at once. In the same memory at 1 %, 3 and 4 bits keep 90 % of the keys longest, 6 bits
-//! 99 %, and 2 bits half of them.
+//! some keys at once. In the same memory at 1 %, 4 bits keep nine of ten keys longest, and 2 bits half
+//! of them.
 //!
 //! A key that is inserted again is as good as new, and so are others that share its cells. What is
 //! inserted is not only fresh keys: a stream of which all keys are old is forgotten just as fast.

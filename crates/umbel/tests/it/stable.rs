@@ -369,6 +369,8 @@ fn arrays_are_made_by_the_compiler_and_do_as_the_heap() {
     assert_eq!(array.words(), heap.words());
     let named = umbel::stable![str; 730 cells; 3 bits; rate 0.03];
     assert_eq!(named.shape(), &Shape::for_rate(730, 3, 0.03).unwrap());
+    let wide = umbel::stable![u64; 4_000 cells; 8 bits; rate 0.03];
+    assert_eq!(wide.shape(), &Shape::for_rate(4_000, 8, 0.03).unwrap());
     // The words, the insertions, the shape and the seed.
     assert!(size_of_val(&named) <= 35 * 8 + 8 + 24 + 16);
 }
