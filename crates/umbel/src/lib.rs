@@ -28,9 +28,9 @@
 //!
 //! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
-//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`stable`]: the
-//!    families, each with its own picture, costs and limits; [`layout`] is what the first four differ in. [`multi`]
-//!    is made of several of any kind.
+//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`mod@stable`]: the
+//!    families, each with its own picture, costs and limits; [`layout`] is what the first four differ
+//!    in. [`multi`] is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as

@@ -102,7 +102,7 @@ pub struct Stable<T: ?Sized, H, S> {
     keys: PhantomData<fn(&T)>,
 }
 
-/// A stable Bloom filter in memory of its own. The [module](crate::stable) tells what it is and when to
+/// A stable Bloom filter in memory of its own. The [module](mod@crate::stable) tells what it is and when to
 /// choose it, [`Stable`] has its methods.
 #[cfg(feature = "alloc")]
 pub type StableBloomFilter<T, H = Portable> = Stable<T, H, Heap>;
