@@ -29,6 +29,8 @@ pub(crate) enum Verb {
     Floor(FloorArgs),
     /// The bars we set ourselves, and whether they are met.
     Bars(BarsArgs),
+    /// Records of several attributes in stable filters, and the bar for them.
+    Multi(MultiArgs),
     /// The names of all filters.
     List,
 }
@@ -132,6 +134,21 @@ pub(crate) struct BarsArgs {
     #[arg(long, value_parser = at_least::<9>, default_value = "11")]
     pub(crate) rounds: usize,
     /// Exit with 1 when a bar is missed
+    #[arg(long)]
+    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MultiArgs {
+    /// The bar alone, and not the table
+    #[arg(long)]
+    pub(crate) bar: bool,
+    /// Interleaved rounds, at least 9
+    #[arg(long, value_parser = at_least::<9>, default_value = "11")]
+    pub(crate) rounds: usize,
+    /// Exit with 1 when the bar is missed
     #[arg(long)]
     pub(crate) strict: bool,
     #[command(flatten)]

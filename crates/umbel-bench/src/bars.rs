@@ -108,6 +108,9 @@ const BARS: &[Bar] = &[
     in_line(counting(10_000_000, Absent, 0.8)),
     in_line(counting(10_000_000, Present, 0.8)),
     in_line(counting(10_000_000, Remove, 0.8)),
+    stable(Insert, 0.3),
+    stable(Absent, 0.8),
+    stable(Present, 0.8),
 ];
 
 /// The classic filter at 1 %.
@@ -159,6 +162,12 @@ const fn window(operation: Operation, at_most: f64) -> Bar {
 /// The counting filter with all cells of a key in one line.
 const fn in_line(bar: Bar) -> Bar {
     Bar { ours: "umbel blocked counting", ..bar }
+}
+
+/// The stable filter at 1 %, both sides in ten cells of two bits a key.
+const fn stable(operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel stable", "stable-bloom-filter (FNV)");
+    Bar { ours, peer, ..bloom(KeyKind::U64, 1_000_000, operation, at_most) }
 }
 
 /// Where an operation is measured.

@@ -7,6 +7,7 @@ mod contender;
 mod floor;
 mod keys;
 mod machine;
+mod multi;
 mod number;
 mod ours;
 mod path;
@@ -51,6 +52,12 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Verb::Bars(args) => {
             let strict = args.strict;
             if !bars::run(args)? && strict {
+                return Ok(ExitCode::from(1));
+            }
+        }
+        Verb::Multi(args) => {
+            let strict = args.strict;
+            if !multi::run(args)? && strict {
                 return Ok(ExitCode::from(1));
             }
         }

@@ -5,10 +5,11 @@ use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared
 use umbel::{
     AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BlockedCountingBloomFilter,
     BloomFilter, CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter,
-    WindowBloomFilter, blocked,
+    StableBloomFilter, WindowBloomFilter, blocked,
     bloom::Bloom,
     counting::{CellLayout, Counting},
     layout::Layout,
+    stable,
     storage::{Heap, SharedHeap},
 };
 
@@ -43,6 +44,9 @@ pub(crate) fn register(registry: &mut Registry) {
         "umbel scalable, 64x",
     );
     registry.add::<WindowBloomFilter<u64>, WindowBloomFilter<[u8; 32]>>("window", "umbel window");
+    registry
+        .add::<StableBloomFilter<u64>, StableBloomFilter<[u8; 32]>>("stable", "umbel stable")
+        .may_forget("a stable Bloom filter forgets old keys by design");
 }
 
 /// The filter of the last keys, with a window of as many as there are.
@@ -122,6 +126,45 @@ impl<K: Key + umbel::Key, L: CellLayout> Contender<K> for Counting<K, Portable, 
     #[inline]
     fn remove(&mut self, key: &K) -> bool {
         Self::remove(self, key)
+    }
+}
+
+/// The stable filter, in ten cells of two bits a key, as its peers.
+impl<K: Key + umbel::Key> Contender<K> for StableBloomFilter<K> {
+    const CLEARS: bool = true;
+    const BATCHES: bool = true;
+    const BATCHES_INSERTS: bool = true;
+
+    fn empty(items: usize, rate: f64) -> Self {
+        let shape = stable::Shape::for_rate(10 * items as u64, 2, rate);
+        let filter = shape.and_then(|shape| Self::with(shape, Portable::default()));
+        filter.expect("a valid rate")
+    }
+
+    #[inline]
+    fn insert(&mut self, key: &K) {
+        Self::insert(self, key);
+    }
+
+    #[inline]
+    fn contains(&self, key: &K) -> bool {
+        Self::contains(self, key)
+    }
+
+    fn contains_batch(&self, keys: &[K], found: &mut [bool]) {
+        Self::contains_batch(self, keys, found);
+    }
+
+    fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
+        Self::insert_batch(self, keys, fresh);
+    }
+
+    fn extend(&mut self, keys: &[K]) {
+        Extend::extend(self, keys);
+    }
+
+    fn clear(&mut self) {
+        Self::clear(self);
     }
 }
 

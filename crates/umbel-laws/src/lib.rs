@@ -16,16 +16,20 @@
 //! | [`refuses_incompatible`] | filters that do not fit are refused and left alone |
 //! | [`keeps_the_window`] | what came lately is found, always |
 //! | [`forgets_what_is_older`] | what is older than promised is as good as absent |
+//! | [`finds_what_just_came`] | a filter that forgets does not forget the last key |
+//! | [`settles_at_its_rate`] | a filter that forgets stays at the rate of its formula |
 //!
 //! Statistics have fixed seeds and five sigma on both sides: with some two thousand comparisons a
 //! correct filter fails one run in a thousand, and never the one that is committed.
 
+mod ageing;
 mod bytes;
 mod keys;
 mod rate;
 mod sets;
 mod window;
 
+pub use ageing::{AgeingReport, AgeingTrial, Ages, finds_what_just_came, settles_at_its_rate};
 pub use bytes::{round_trips, survives_any_bytes};
 pub use keys::{Pattern, split_mix};
 pub use rate::{RateReport, Trial, rate_within};

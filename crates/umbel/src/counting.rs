@@ -71,7 +71,7 @@ pub use line_shape::LineShape;
 pub use shape::{Shape, Width, words_for};
 
 use crate::error::{Full, Incompatible, InvalidShape};
-use crate::filter::{Filter, Insert, Remove, Union};
+use crate::filter::{Edge, Filter, Insert, Remove, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::Plan;
 use crate::parts::cells::Cells;
@@ -528,5 +528,14 @@ where
             .field("fill", &format_args!("{:.4}", fill / shape.bits() as f64))
             .field("hasher", &self.hasher)
             .finish()
+    }
+}
+
+impl<T: ?Sized, H: Digester<T>, B: AsRef<[u64]>> Edge for Counting<T, H, Own<B>> {
+    type Key = T;
+
+    #[inline]
+    fn digest(&self, key: &T) -> Digest {
+        self.hasher.digest(key)
     }
 }

@@ -101,6 +101,21 @@ pub enum InvalidShape {
         /// The longest time.
         max: Duration,
     },
+    /// The number of bits in a cell is not from 1 to `max`.
+    WidthOutOfRange {
+        /// What was asked for.
+        width: u32,
+        /// How many there may be.
+        max: u32,
+    },
+    /// The cells that an insertion counts down are none, or more than there are: it takes more cells,
+    /// fewer bits in each, or another rate.
+    DecrementsOutOfRange {
+        /// How many cells would have to be counted down.
+        decrements: u64,
+        /// How many cells there are.
+        max: u64,
+    },
     /// The allocator refused.
     OutOfMemory {
         /// How many bytes it was asked for.
@@ -153,6 +168,12 @@ impl fmt::Display for InvalidShape {
             }
             Self::TimeOutOfRange { time, max } => {
                 write!(f, "a window of {time:?} is not possible, only above zero and up to {max:?}")
+            }
+            Self::WidthOutOfRange { width, max } => {
+                write!(f, "cells of {width} bits are not possible, it takes from 1 to {max}")
+            }
+            Self::DecrementsOutOfRange { decrements, max } => {
+                write!(f, "{decrements} cells cannot be counted down, it takes from 1 to {max}")
             }
             Self::OutOfMemory { bytes } => write!(f, "the allocator has no {bytes} bytes to give"),
         }

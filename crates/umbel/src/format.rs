@@ -184,22 +184,34 @@ pub(crate) fn parse<L: StoredLayout, H: Stored>(
     parse_as::<L::Shape, H>(bytes, L::FAMILY, L::restore)
 }
 
-/// As [`open`], with what makes a shape of kernels, items, bits and probes. Checks everything that can
-/// be checked without making a filter: nothing is allocated, and every size is compared with the bytes
-/// that are there.
+/// As [`parse_with`], for a shape that tells its words.
 pub(crate) fn parse_as<P: Plan, H: Stored>(
     bytes: &[u8],
     family: u16,
     restore: impl FnOnce(u16, u64, u64, u32) -> Option<Result<P, InvalidShape>>,
 ) -> Result<Parsed<'_, P>, InvalidBytes> {
+    parse_with::<P, H>(bytes, family, |kernels, items, bits, probes| {
+        let shape = restore(kernels, items, bits, probes)?;
+        Some(shape.map(|shape| (shape, shape.words())))
+    })
+}
+
+/// As [`open`], with what makes a shape, and the number of words that follow, of kernels, items, bits
+/// and probes. Checks everything that can be checked without making a filter: nothing is allocated, and
+/// every size is compared with the bytes that are there.
+pub(crate) fn parse_with<S, H: Stored>(
+    bytes: &[u8],
+    family: u16,
+    restore: impl FnOnce(u16, u64, u64, u32) -> Option<Result<(S, u64), InvalidShape>>,
+) -> Result<Parsed<'_, S>, InvalidBytes> {
     let opened = open::<H>(bytes, family)?;
     let [items, bits, probes, length] = opened.numbers;
     let probes = u32::try_from(probes).map_err(|_| InvalidBytes::Inconsistent)?;
     let Some(shape) = restore(opened.kernels, items, bits, probes) else {
         return Err(InvalidBytes::Kernels { got: opened.kernels });
     };
-    let shape = shape?;
-    if shape.words() * 8 != length {
+    let (shape, words) = shape?;
+    if words * 8 != length {
         return Err(InvalidBytes::Inconsistent);
     }
     Ok(Parsed { shape, mark: opened.mark, payload: opened.payload()? })

@@ -20,6 +20,7 @@
 //! | the last million keys, or the last minute's | [`WindowBloomFilter`] | 16.7 |
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
 //! | the same, in batches | [`BlockedCountingBloomFilter`] | 43.7 |
+//! | a stream without end: old keys are forgotten | [`StableBloomFilter`] | 69 for each of the last keys |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
@@ -29,9 +30,9 @@
 //!
 //! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
-//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`]: the
-//!    families, each with its own picture, costs and limits; [`layout`] is what the first four differ
-//!    in. [`multi`] is made of several of any kind.
+//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`],
+//!    [`mod@stable`]: the families, each with its own picture, costs and limits; [`layout`] is what the
+//!    first four differ in. [`multi`] is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -64,6 +65,7 @@ pub mod multi;
 #[cfg(feature = "alloc")]
 pub mod scalable;
 pub mod split;
+pub mod stable;
 #[cfg(feature = "alloc")]
 pub mod window;
 
@@ -95,6 +97,7 @@ pub use counting::{BlockedCountingBloomFilter, CountingBloomFilter};
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
+pub use stable::StableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use window::WindowBloomFilter;
 

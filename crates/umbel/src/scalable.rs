@@ -55,7 +55,7 @@ pub use shape::{MAX_LEVELS, Shape};
 
 use crate::blocked::Lines;
 use crate::error::{Full, InvalidShape};
-use crate::filter::{Filter, Insert};
+use crate::filter::{Edge, Filter, Insert};
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::ring::{batch, one};
 use alloc::vec::Vec;
@@ -452,5 +452,14 @@ impl<T: ?Sized, H: fmt::Debug> fmt::Debug for ScalableBloomFilter<T, H> {
             .field("levels", &self.levels)
             .field("hasher", &self.hasher)
             .finish()
+    }
+}
+
+impl<T: ?Sized, H: Digester<T>> Edge for ScalableBloomFilter<T, H> {
+    type Key = T;
+
+    #[inline]
+    fn digest(&self, key: &T) -> Digest {
+        self.hasher.digest(key)
     }
 }

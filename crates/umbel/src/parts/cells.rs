@@ -24,6 +24,12 @@ impl<V> Cells<V> {
         Self { words, bits }
     }
 
+    /// How many bits a cell has.
+    #[inline(always)]
+    pub(crate) const fn width(&self) -> u32 {
+        self.bits
+    }
+
     /// The largest number in a cell: all its bits.
     #[inline(always)]
     pub(crate) const fn max(&self) -> u64 {
@@ -52,6 +58,18 @@ impl<V: AsRef<[u64]>> Cells<V> {
             number |= words[word + 1] << (64 - shift);
         }
         number & self.max()
+    }
+
+    /// The words.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> &[u64] {
+        self.words.as_ref()
+    }
+
+    /// The word in which a cell begins.
+    #[inline(always)]
+    pub(crate) fn word_of(&self, cell: u64) -> usize {
+        self.place(cell).0
     }
 
     /// The memory of the words, in bytes.
@@ -83,6 +101,12 @@ impl<V: AsRef<[u64]>> Cells<V> {
 }
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
+    /// The words, to be changed.
+    #[inline(always)]
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        self.words.as_mut()
+    }
+
     /// Puts a number that fits into a cell.
     ///
     /// # Panics
@@ -102,13 +126,63 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
         before
     }
 
-    /// Subtracts one, unless the cell is zero; what was there before.
+    /// Puts the largest number into a cell.
+    ///
+    /// # Panics
+    ///
+    /// If the cell is past the last word.
     #[inline(always)]
-    #[cfg_attr(not(test), allow(dead_code, reason = "for cells that age"))]
-    pub(crate) fn decrement(&mut self, cell: u64) -> u64 {
-        let before = self.get(cell);
-        self.change(cell, u64::from(before != 0).wrapping_neg());
-        before
+    pub(crate) fn fill(&mut self, cell: u64) {
+        let (max, bits, (word, shift)) = (self.max(), self.bits, self.place(cell));
+        let words = self.words.as_mut();
+        words[word] |= max << shift;
+        if shift + bits > 64 {
+            words[word + 1] |= max >> (64 - shift);
+        }
+    }
+
+    /// Subtracts one from each of `count` cells from `first` on, unless it is zero: as many at once
+    /// as a word holds, wherever they begin.
+    ///
+    /// # Panics
+    ///
+    /// If the first cell is past the last word.
+    #[inline(always)]
+    pub(crate) fn decrement_run(&mut self, first: u64, count: u64) {
+        let (bits, mut left) = (self.bits, count);
+        let (ones, together) = (ONES[bits as usize], 64 / bits);
+        let (mut word, mut shift) = self.place(first);
+        let words = self.words.as_mut();
+        let next = |words: &[u64], word: usize| words.get(word + 1).copied().unwrap_or_default();
+        // The two words at hand are loaded and stored once: in a small filter, memory that was just
+        // written is what a core has to wait for.
+        let (mut low, mut high) = (words[word], next(words, word));
+        loop {
+            let cells = low >> shift | high << 1 << (63 - shift);
+            let mut taken = not_zero(cells, ones, bits);
+            if left < u64::from(together) {
+                taken &= (1 << (left as u32 * bits)) - 1;
+            }
+            // A cell in two words may borrow from one to the other, so changed bits are carried back.
+            let changed = cells ^ cells.wrapping_sub(taken);
+            low ^= changed << shift;
+            high ^= changed >> 1 >> (63 - shift);
+            if left <= u64::from(together) {
+                break;
+            }
+            left -= u64::from(together);
+            shift += together * bits;
+            if shift >= 64 {
+                shift -= 64;
+                words[word] = low;
+                word += 1;
+                (low, high) = (high, next(words, word));
+            }
+        }
+        words[word] = low;
+        if let Some(next) = words.get_mut(word + 1) {
+            *next = high;
+        }
     }
 
     /// Subtracts one, unless the cell is zero or full: a full one may stand for any larger number.
@@ -150,16 +224,35 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
     }
 }
 
-/// How many cells of a word are not zero, of 1, 2, 4 or 8 bits.
+/// How many cells of a word are not zero.
 #[inline(always)]
 pub(crate) const fn nonzero_in_word(word: u64, bits: u32) -> u32 {
-    // Into the lowest bit of every cell, all its bits.
-    let (mut any, mut folded) = (word, 1);
-    while folded < bits {
-        any |= any >> folded;
-        folded *= 2;
+    not_zero(word, ONES[bits as usize], bits).count_ones()
+}
+
+/// The lowest bit of each cell of a word, for cells of every width.
+const ONES: [u64; 9] = {
+    let mut ones = [0; 9];
+    let mut bits = 1;
+    while bits <= 8 {
+        let mut cell = 0;
+        while cell < 64 / bits {
+            ones[bits] |= 1 << (cell * bits);
+            cell += 1;
+        }
+        bits += 1;
     }
-    (any & (u64::MAX / ((1 << bits) - 1))).count_ones()
+    ones
+};
+
+/// The lowest bit of each cell that is not zero.
+#[inline(always)]
+const fn not_zero(cells: u64, ones: u64, bits: u32) -> u64 {
+    // All but the highest bit of a cell, and as many again, reach the highest bit unless they are
+    // zero.
+    let highest = ones << (bits - 1);
+    let others = highest - ones;
+    ((((cells & others) + others) | cells) & highest) >> (bits - 1)
 }
 
 /// Adds the cells of two words, all at once: every other cell, so that a carry has room.
@@ -214,9 +307,16 @@ mod tests {
                         assert_eq!(cells.increment(cell), *number);
                         *number = max.min(*number + 1);
                     }
-                    9..12 => {
-                        assert_eq!(cells.decrement(cell), *number);
-                        *number = number.saturating_sub(1);
+                    9..11 => {
+                        let run = random(&mut seed) % (CELLS as u64 - cell + 1) % 70;
+                        cells.decrement_run(cell, run);
+                        for number in &mut model[cell as usize..(cell + run) as usize] {
+                            *number = number.saturating_sub(1);
+                        }
+                    }
+                    11 => {
+                        cells.fill(cell);
+                        *number = max;
                     }
                     12..15 => {
                         cells.decrement_sticky(cell);

@@ -5,8 +5,11 @@
 use umbel::bloom::Bloom;
 use umbel::hash::{Digest, Digester, Key, Portable};
 use umbel::layout::Layout;
+use umbel::stable;
 use umbel::storage::Heap;
-use umbel::{BlockedBloomFilter, BloomFilter, Keyed, ScalableBloomFilter, blocked};
+use umbel::{
+    BlockedBloomFilter, BloomFilter, Keyed, ScalableBloomFilter, StableBloomFilter, blocked,
+};
 use umbel::{WindowBloomFilter, window};
 
 /// The vectors of `docs/hashing.md`.
@@ -223,4 +226,28 @@ fn a_window_filter_keeps_its_words_its_state_and_its_mistakes() {
     let state: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).take(8).collect();
     // 250 of a turn of 100: two turns, and three and a half of seven groups.
     assert_eq!(state, [3, 3, 50, 1, 400, 1, 1_250, 0]);
+}
+
+/// Computed by a second implementation in another language, written from `docs/hashing.md`.
+#[test]
+fn a_stable_filter_keeps_its_cells_its_mistakes_and_what_it_forgets() {
+    for ((cells, width, probes, decrements), keys, fold, first, kept) in [
+        ((731, 3, 4, 51), 1_000, 0x88b2_3887_8c95_3e0e, [1000, 1040, 1041, 1092, 1125], 120),
+        ((1_001, 1, 3, 7), 1_000, 0x44e8_91a0_dbd1_277f, [1006, 1014, 1148, 1169, 1204], 87),
+        ((1_001, 8, 5, 900), 1_000, 0xf5f7_8034_a906_7dc3, [1005, 1006, 1009, 1016, 1025], 475),
+        ((63, 2, 2, 63), 100, 0x353d_66ad_2d7d_a7c0, [158, 335, 350, 446, 447], 4),
+    ] {
+        let shape = stable::Shape::with(cells, width, probes, decrements).unwrap();
+        let mut filter = StableBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+        filter.extend(0..keys);
+        let bit = |bit: u64| filter.words()[(bit / 64) as usize] >> (bit % 64) & 1;
+        let cell = |cell: u64| (0..u64::from(width)).map(move |i| (cell * u64::from(width) + i, i));
+        let folded = (0..cells).fold(0_u64, |fold, number| {
+            let number: u64 = cell(number).map(|(at, place)| bit(at) << place).sum();
+            fold.wrapping_mul(31).wrapping_add(number)
+        });
+        assert_eq!(folded, fold, "the cells have changed");
+        assert_eq!(mistakes(keys, |key| filter.contains(&key)), first);
+        assert_eq!((0..keys).filter(|key| filter.contains(key)).count(), kept);
+    }
 }

@@ -1,6 +1,7 @@
 //! Which family claims what, and every claim put to the law.
 
 use crate::independent::{Independent, ManyHashes};
+use crate::subjects::Aged;
 use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
 use crate::subjects::{AtomicSplit, Blocked, BlockedArray, Counting, Grown, GrownFromOne};
 use crate::subjects::{BlockedCounting, JoinedRecords, Recent, Records, Split};
@@ -8,7 +9,7 @@ use std::hash::BuildHasherDefault;
 use umbel::blocked::Lines;
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::{Keyed, Portable, Std};
-use umbel_laws::{Pattern, Subject, Trial, Unites};
+use umbel_laws::{AgeingTrial, Pattern, Subject, Trial, Unites};
 
 /// The table of claims: a name, the subject, and the laws it obeys.
 macro_rules! claims {
@@ -111,11 +112,44 @@ macro_rules! claims {
             }
         }
     };
+    // Filters that are made for so many keys to remember.
+    (@ $subject:ty, finds_what_just_came) => {
+        #[test]
+        fn finds_what_just_came() {
+            for items in [1, 10, 100, 1_000] {
+                for rate in [0.3, 0.03, 1e-3] {
+                    umbel_laws::finds_what_just_came::<$subject>(items, rate);
+                }
+            }
+        }
+    };
     (@ $subject:ty, forgets_what_is_older) => {
         #[test]
         fn forgets_what_is_older() {
             for (window, rate) in [(1_000, 0.1), (1_000, 0.01), (5_000, 0.01), (20_000, 0.001)] {
                 umbel_laws::forgets_what_is_older::<$subject>(window, rate, 2_000);
+            }
+        }
+    };
+    // Filters that are made for so many cells, of a width that so few can have.
+    (@ $subject:ty, settles_at_its_rate_in_cells) => {
+        #[test]
+        fn settles_at_its_rate() {
+            for (items, rate) in [(101, 0.1), (730, 0.03), (730, 0.3), (5_000, 0.01)] {
+                for pattern in [Pattern::Sequential, Pattern::Random] {
+                    let trial = AgeingTrial { items, rate, pattern, rounds: 800_000 };
+                    umbel_laws::settles_at_its_rate::<$subject>(trial);
+                }
+            }
+        }
+    };
+    (@ $subject:ty, settles_at_its_rate_in_wide_cells) => {
+        #[test]
+        fn settles_at_its_rate() {
+            for (items, rate) in [(3_000, 0.03), (3_000, 0.1)] {
+                let pattern = Pattern::Sequential;
+                let trial = AgeingTrial { items, rate, pattern, rounds: 200_000 };
+                umbel_laws::settles_at_its_rate::<$subject>(trial);
             }
         }
     };
@@ -215,4 +249,10 @@ claims! {
         keeps_the_window forgets_what_is_older;
     window_with_the_identity: Recent<Std<BuildHasherDefault<Identity>>> =>
         keeps_the_window forgets_what_is_older;
+    stable: Aged<0> => finds_what_just_came survives_any_bytes;
+    stable_with_room: Aged<0, 50> => round_trips;
+    stable_of_1_bit: Aged<1> => settles_at_its_rate_in_cells;
+    stable_of_2_bits: Aged<2> => settles_at_its_rate_in_cells;
+    stable_of_3_bits: Aged<3> => settles_at_its_rate_in_cells;
+    stable_of_8_bits: Aged<8> => settles_at_its_rate_in_wide_cells;
 }

@@ -24,6 +24,8 @@ mod rates;
 mod scalable;
 /// The split-block filter against Parquet's definition of it and the bytes of others.
 mod split;
+/// The stable filter against plain numbers that age, and what is meant to break it.
+mod stable;
 /// Many threads, one filter.
 mod threads;
 /// Filters through serde.

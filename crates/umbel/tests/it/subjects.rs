@@ -15,11 +15,14 @@ use umbel::layout::{Layout, Plan, StoredLayout};
 use umbel::multi::Multi;
 use umbel::scalable;
 use umbel::split;
+use umbel::stable;
 use umbel::storage::{Heap, SharedHeap};
 use umbel::window::{self, WindowBloomFilter};
 use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter};
-use umbel::{Keyed, MultiBloomFilter, Portable, ScalableBloomFilter, Std, words_for};
-use umbel_laws::{Forgets, Removes, Saves, Subject, Unites};
+use umbel::{
+    Keyed, MultiBloomFilter, Portable, ScalableBloomFilter, StableBloomFilter, Std, words_for,
+};
+use umbel_laws::{Ages, Forgets, Removes, Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
 pub(crate) const ARRAY_RATE: f64 = 0.01;
@@ -334,6 +337,57 @@ impl<H: Seeded + Digester<u64> + Restored> Saves for Recent<H> {
     }
     fn load(bytes: &[u8]) -> Result<Self, String> {
         WindowBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+/// A stable filter of integers that is made for so many cells of `WIDTH` bits; of 0 bits, for so many
+/// keys to remember, or with room for many more where nothing may be lost.
+pub(crate) struct Aged<const WIDTH: u32, const ROOM: u64 = 1>(pub(crate) StableBloomFilter<u64>);
+
+impl<const WIDTH: u32, const ROOM: u64> Subject for Aged<WIDTH, ROOM> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        let shape = match WIDTH {
+            0 => stable::Shape::for_capacity(capacity * ROOM, err_rate),
+            _ => stable::Shape::for_rate(capacity, WIDTH, err_rate),
+        };
+        Self(StableBloomFilter::with(shape.unwrap(), Portable::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+impl<const WIDTH: u32, const ROOM: u64> Ages for Aged<WIDTH, ROOM> {
+    fn stable_rate(&self) -> f64 {
+        self.0.shape().stable_rate()
+    }
+    fn settles_after(&self) -> u64 {
+        self.0.shape().settles_after(1e-4)
+    }
+}
+
+/// For the laws about bytes: no two stable filters can be united.
+impl<const WIDTH: u32, const ROOM: u64> Unites for Aged<WIDTH, ROOM> {
+    fn unite(&mut self, _: &Self) -> Result<(), String> {
+        Err("what is old in one filter is not old in the other".into())
+    }
+    fn same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<const WIDTH: u32, const ROOM: u64> Saves for Aged<WIDTH, ROOM> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        StableBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
     }
 }
 
