@@ -97,6 +97,7 @@ pub use counting::{BlockedCountingBloomFilter, CountingBloomFilter};
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
+#[cfg(feature = "alloc")]
 pub use stable::StableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use window::WindowBloomFilter;
