@@ -185,13 +185,15 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
         }
     }
 
-    /// Subtracts one, unless the cell is zero or full: a full one may stand for any larger number.
+    /// Subtracts one, unless the cell is zero or full: a full one may stand for any larger number. What
+    /// it was before, and whether something was subtracted.
     #[inline(always)]
-    pub(crate) fn decrement_sticky(&mut self, cell: u64) {
+    pub(crate) fn decrement_sticky(&mut self, cell: u64) -> (u64, bool) {
         let before = self.get(cell);
         // Zero and full are the two numbers that fall below 2 when one is added, modulo the width.
         let counted = (before + 1) & self.max() > 1;
         self.change(cell, u64::from(counted).wrapping_neg());
+        (before, counted)
     }
 
     /// Adds to a cell a difference, modulo 2^64, that leaves a number of its width.
@@ -319,8 +321,9 @@ mod tests {
                         *number = max;
                     }
                     12..15 => {
-                        cells.decrement_sticky(cell);
-                        *number -= u64::from(*number != 0 && *number != max);
+                        let counted = *number != 0 && *number != max;
+                        assert_eq!(cells.decrement_sticky(cell), (*number, counted));
+                        *number -= u64::from(counted);
                     }
                     _ => {
                         *number = random(&mut seed) & max;
