@@ -57,6 +57,7 @@ pub mod atomic;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
+pub mod cuckoo;
 pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]
@@ -73,7 +74,7 @@ pub mod storage;
 mod parts;
 
 pub use bloom::{ArrayBloomFilter, words_for, words_for_cells};
-pub use error::{Full, Incompatible, InvalidBytes, InvalidShape};
+pub use error::{Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
 pub use filter::{Edge, Filter, Insert, Remove, Union};
 pub use hash::Keyed;
 pub use hash::{Digest, Key, Portable, Std};
@@ -87,6 +88,8 @@ pub use blocked::{AtomicBlockedBloomFilter, BlockedBloomFilter};
 pub use bloom::BloomFilter;
 #[cfg(feature = "alloc")]
 pub use counting::CountingBloomFilter;
+#[cfg(feature = "alloc")]
+pub use cuckoo::CuckooFilter;
 #[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]
