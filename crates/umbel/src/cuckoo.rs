@@ -197,14 +197,14 @@ impl<T: ?Sized, H, B: AsRef<[u64]>> Cuckoo<T, H, Own<B>> {
         H: Digester<T>,
     {
         let digest = |key: &A| self.hasher.digest(key.borrow());
-        self.table().for_each(keys, digest, found, |table, digest| table.contains(digest));
+        self.table().for_each(batch::LookUp, keys, digest, found);
     }
 
     /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
     #[inline]
     pub fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
         let digest = |digest: &Digest| *digest;
-        self.table().for_each(digests, digest, found, |table, digest| table.contains(digest));
+        self.table().for_each(batch::LookUp, digests, digest, found);
     }
 
     /// How many times the key is in the filter: inserted and not removed, at most 8. Never too low;
@@ -416,25 +416,17 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Cuckoo<T, H, Own<B>> {
         H: Digester<T>,
     {
         let Self { shape, hasher, storage, .. } = self;
-        let (mut inserted, mut full) = (0, false);
+        let mut work = batch::Insert::default();
         let digest = |key: &A| hasher.digest(key.borrow());
-        Table::new(shape, storage.words_mut()).for_each(keys, digest, fresh, |table, digest| {
-            if full {
-                return false;
-            }
-            let fresh = table.insert(table.place(digest));
-            full = fresh.is_err();
-            inserted += usize::from(!full);
-            fresh.unwrap_or_default()
-        });
-        if full {
+        Table::new(shape, storage.words_mut()).for_each(&mut work, keys, digest, fresh);
+        if work.full {
             let mut table = Table::new(shape, storage.words_mut());
-            for key in &keys[..inserted] {
+            for key in &keys[..work.inserted] {
                 table.remove(table.place(digest(key)));
             }
             return Err(Full);
         }
-        self.len += inserted as u64;
+        self.len += work.inserted as u64;
         Ok(())
     }
 
@@ -475,11 +467,8 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Cuckoo<T, H, Own<B>> {
     {
         let Self { shape, hasher, storage, len, .. } = self;
         let digest = |key: &A| hasher.digest(key.borrow());
-        Table::new(shape, storage.words_mut()).for_each(keys, digest, removed, |table, digest| {
-            let removed = table.remove(table.place(digest));
-            *len -= u64::from(removed);
-            removed
-        });
+        Table::new(shape, storage.words_mut()).for_each(batch::Remove, keys, digest, removed);
+        *len -= removed.iter().filter(|removed| **removed).count() as u64;
     }
 
     /// Puts the fingerprints of the other filter into this one: the same as if all keys had been inserted

@@ -25,10 +25,10 @@ const FEW: usize = 42;
 /// be full; more would not make it much fuller.
 const MANY: usize = 1024;
 
-impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
+impl Table<&mut [u64]> {
     /// Puts the fingerprint into one of its buckets, both of which are full.
     #[inline(never)]
-    pub(super) fn make_room<R: Row>(&mut self, place: Place) -> Result<(), Full> {
+    pub(super) fn make_room<R: Row>(mut self, place: Place) -> Result<(), Full> {
         let slots = self.slots::<R>();
         let wanted = slots.everywhere(place.fingerprint);
         let rows = self.rows(&slots, place.buckets);
@@ -58,13 +58,13 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
         let mut nodes = [0; NODES];
         nodes[..2].copy_from_slice(&place.buckets);
         for node in 0..NODES {
-            let row = slots.row(self.words.as_ref(), nodes[node]);
+            let row = self.row(slots, nodes[node]);
             for slot in 0..4 {
                 let fingerprint = slots.number(row, slot);
                 let other = self.other(nodes[node], fingerprint);
-                let free = slots.empty(slots.row(self.words.as_ref(), other));
+                let free = slots.empty(self.row(slots, other));
                 if free != R::of(0) {
-                    slots.change(self.words.as_mut(), other, free, fingerprint);
+                    self.flip(slots, other, free, fingerprint);
                     self.move_up(slots, &nodes, (node, slot), place.fingerprint);
                     return true;
                 }

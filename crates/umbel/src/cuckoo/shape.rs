@@ -102,7 +102,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If there is no room for the items in fingerprints of four bits, or more than [`MAX_BITS`].
+    /// If there is no room for the items, however short the fingerprints, or more than [`MAX_BITS`].
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         if bytes > MAX_BITS / 8 {
             let bits = bytes.saturating_mul(8);
@@ -122,11 +122,7 @@ impl Shape {
             }
             width -= 1;
         }
-        let least = buckets_for(items, MIN_FINGERPRINT_BITS);
-        Err(InvalidShape::TooSmall {
-            bytes,
-            min: words_for_buckets(least, MIN_FINGERPRINT_BITS) * 8,
-        })
+        Err(InvalidShape::TooSmall { bytes, min: least_bytes(items) })
     }
 
     /// A plan with exactly these numbers, which may be too few for the items: [`room`](Self::room) tells.
@@ -233,6 +229,18 @@ impl Shape {
 const fn max_width(buckets: u64) -> u32 {
     let width = MAX_PLACES_LOG2 - buckets.next_power_of_two().trailing_zeros();
     if width < MAX_FINGERPRINT_BITS { width } else { MAX_FINGERPRINT_BITS }
+}
+
+/// The memory of the smallest filter with room for so many items, whatever its rate. That of the shortest
+/// fingerprints may not be it, since fewer of them fit.
+const fn least_bytes(items: u64) -> u64 {
+    let (mut least, mut width) = (u64::MAX, MIN_FINGERPRINT_BITS);
+    while width <= 8 {
+        let words = words_for_buckets(buckets_for(items, width), width);
+        least = if words < least { words } else { least };
+        width += 1;
+    }
+    least * 8
 }
 
 /// How many buckets it takes to be wrong no more often, if there is room in them: as

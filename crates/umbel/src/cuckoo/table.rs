@@ -1,4 +1,5 @@
-//! One key: its fingerprint and its two buckets, and what is done there.
+//! One key: its fingerprint and its two buckets, and what is done there. An island of `unsafe`: buckets
+//! are below their number by the arithmetic that finds them, and are not checked again.
 
 use super::Shape;
 use crate::error::Full;
@@ -16,7 +17,8 @@ const fn product(a: u64, b: u64) -> (u64, u64) {
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What the two buckets of a fingerprint add up to, modulo the number of buckets. If that is even, the
-/// sum is odd, so that no fingerprint has the same bucket twice.
+/// sum is odd, so that no fingerprint has the same bucket twice. It is below that number: so is the upper
+/// half of a product with it, and an odd one above an even one that is below an even number.
 ///
 /// One multiplication would not do: fingerprints in a row have sums in a row then, chains of moves come
 /// back to where they began, and tables of short fingerprints are full at a load of 0.84 already.
@@ -52,20 +54,26 @@ macro_rules! in_rows {
         }
     };
 }
-pub(super) use in_rows;
 
-impl<V> Table<V> {
+impl<V: AsRef<[u64]>> Table<V> {
+    /// # Panics
+    ///
+    /// If there are fewer words than the shape has.
     #[inline(always)]
     pub(super) fn new(shape: &Shape, words: V) -> Self {
+        // What the buckets take, and a word.
+        assert!(words.as_ref().len() as u64 * 64 >= shape.bits() + 64);
         Self { words, buckets: shape.buckets(), width: shape.fingerprint_bits() }
     }
+}
 
+impl<V> Table<V> {
     /// Two digits of the digest, which has a bucket's worth and a fingerprint's worth of them: the
     /// bits that tell one tell nothing of the other. No fingerprint is 0, which is an empty slot.
     #[inline(always)]
     pub(super) fn place(&self, digest: Digest) -> Place {
         let (bucket, rest) = product(digest.bits(), self.buckets);
-        let (fingerprint, _) = product(rest, (1 << self.width) - 1);
+        let fingerprint = ((rest >> 32) * ((1 << self.width) - 1)) >> 32;
         self.place_in(bucket, fingerprint + 1)
     }
 
@@ -75,7 +83,8 @@ impl<V> Table<V> {
         Place { fingerprint, buckets: [bucket, self.other(bucket, fingerprint)] }
     }
 
-    /// The other bucket of a fingerprint, from which this one is the other.
+    /// The other bucket of a fingerprint, from which this one is the other. Below the number of buckets
+    /// if this one is.
     #[inline(always)]
     pub(super) fn other(&self, bucket: u64, fingerprint: u64) -> u64 {
         let (other, below) = sum(self.buckets, fingerprint).overflowing_sub(bucket);
@@ -89,16 +98,33 @@ impl<V> Table<V> {
 }
 
 impl<V: AsRef<[u64]>> Table<V> {
+    /// The slots of a bucket that `place` or [`other`](Self::other) gave.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "buckets that were computed need no check")]
+    pub(super) fn row<R: Row>(&self, slots: &Slots<R>, bucket: u64) -> R {
+        debug_assert!(bucket < self.buckets);
+        // SAFETY: both give numbers below that of the buckets, for which there are words, and one more.
+        unsafe { slots.row_unchecked(self.words.as_ref(), bucket) }
+    }
+
     #[inline(always)]
     pub(super) fn rows<R: Row>(&self, slots: &Slots<R>, buckets: [u64; 2]) -> [R; 2] {
-        let words = self.words.as_ref();
-        [slots.row(words, buckets[0]), slots.row(words, buckets[1])]
+        buckets.map(|bucket| self.row(slots, bucket))
     }
 
     /// Whether the fingerprint of the digest is in one of its buckets.
     #[inline(always)]
     pub(super) fn contains(&self, digest: Digest) -> bool {
-        in_rows!(self, contains_in(digest))
+        if self.width <= NARROW {
+            return self.contains_in::<u64>(digest);
+        }
+        self.by_ref().contains_wide(digest)
+    }
+
+    #[inline(always)]
+    fn by_ref(&self) -> Table<&[u64]> {
+        let Self { ref words, buckets, width } = *self;
+        Table { words: words.as_ref(), buckets, width }
     }
 
     #[inline(always)]
@@ -122,12 +148,10 @@ impl<V: AsRef<[u64]>> Table<V> {
         if first == second { there } else { there + slots.count(slots.empty(b ^ wanted)) }
     }
 
-    /// Calls `fetch` with the words and the one in which a bucket begins, for both of a digest.
+    /// The words in which the buckets of a digest begin.
     #[inline(always)]
-    pub(super) fn fetch(&self, digest: Digest, fetch: impl Fn(&[u64], usize)) {
-        for bucket in self.place(digest).buckets {
-            fetch(self.words.as_ref(), word_of_bucket(bucket, self.width));
-        }
+    pub(super) fn words_of(&self, digest: Digest) -> [usize; 2] {
+        self.place(digest).buckets.map(|bucket| word_of_bucket(bucket, self.width))
     }
 
     /// The fingerprint in a slot of a bucket, or 0.
@@ -160,10 +184,29 @@ impl<V: AsRef<[u64]>> Table<V> {
 }
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
+    /// Puts a fingerprint into the empty slot of the lowest flag, or takes it out of there, in a bucket
+    /// that `place` or [`other`](Self::other) gave.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "buckets that were computed need no check")]
+    pub(super) fn flip<R: Row>(&mut self, slots: &Slots<R>, bucket: u64, flags: R, number: u64) {
+        debug_assert!(bucket < self.buckets);
+        // SAFETY: as in `row`.
+        unsafe { slots.flip_unchecked(self.words.as_mut(), bucket, flags, number) }
+    }
+
     /// Puts the fingerprint into a slot of one of its buckets; whether it was in neither before.
     #[inline(always)]
     pub(super) fn insert(&mut self, place: Place) -> Result<bool, Full> {
-        in_rows!(self, insert_in(place))
+        if self.width <= NARROW {
+            return self.insert_in::<u64>(place);
+        }
+        self.by_mut().insert_wide(place)
+    }
+
+    #[inline(always)]
+    fn by_mut(&mut self) -> Table<&mut [u64]> {
+        let Self { ref mut words, buckets, width } = *self;
+        Table { words: words.as_mut(), buckets, width }
     }
 
     #[inline(always)]
@@ -176,16 +219,19 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
         let [a, b] = rows.map(|row| slots.empty(row));
         let (bucket, free) = if a >= b { (place.buckets[0], a) } else { (place.buckets[1], b) };
         if free == R::of(0) {
-            return self.make_room::<R>(place).map(|()| fresh);
+            return self.by_mut().make_room::<R>(place).map(|()| fresh);
         }
-        slots.change(self.words.as_mut(), bucket, free, place.fingerprint);
+        self.flip(&slots, bucket, free, place.fingerprint);
         Ok(fresh)
     }
 
     /// Takes the fingerprint out of one slot; whether it was there.
     #[inline(always)]
     pub(super) fn remove(&mut self, place: Place) -> bool {
-        in_rows!(self, remove_in(place))
+        if self.width <= NARROW {
+            return self.remove_in::<u64>(place);
+        }
+        self.by_mut().remove_wide(place)
     }
 
     #[inline(always)]
@@ -198,7 +244,27 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
         if found == none {
             return false;
         }
-        slots.change(self.words.as_mut(), bucket, found, place.fingerprint);
+        self.flip(&slots, bucket, found, place.fingerprint);
         true
+    }
+}
+
+/// Wide rows, out of line, so that they take no registers from the others.
+impl Table<&[u64]> {
+    #[inline(never)]
+    fn contains_wide(self, digest: Digest) -> bool {
+        self.contains_in::<u128>(digest)
+    }
+}
+
+impl Table<&mut [u64]> {
+    #[inline(never)]
+    fn insert_wide(mut self, place: Place) -> Result<bool, Full> {
+        self.insert_in::<u128>(place)
+    }
+
+    #[inline(never)]
+    fn remove_wide(mut self, place: Place) -> bool {
+        self.remove_in::<u128>(place)
     }
 }

@@ -11,7 +11,9 @@
 //! ```
 //!
 //! Slots of up to 16 bits are searched in a `u64`, wider ones in a `u128`. The words end with one
-//! that no bucket is in, so that reading past the end of a bucket is reading words.
+//! that no bucket is in, so that reading past the end of a bucket is reading words. An island of
+//! `unsafe`: a bucket that is known to be there can be read and changed at once, wherever it begins, and
+//! every such way has a twin that is checked and goes word by word.
 
 use core::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
@@ -64,6 +66,40 @@ pub(crate) trait Row:
 
     /// Changes the bits from `bit` on that are set here.
     fn flip(self, words: &mut [u64], bit: u64);
+
+    /// As [`read`](Self::read), all at once.
+    ///
+    /// # Safety
+    ///
+    /// From the byte of `bit` on, there must be as many bytes as a row has.
+    #[cfg(target_endian = "little")]
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
+    unsafe fn load(words: &[u64], bit: u64) -> Self {
+        let byte = (bit >> 3) as usize;
+        debug_assert!(byte + size_of::<Self>() <= size_of_val(words));
+        // SAFETY: the bytes are inside the words, any bytes are a row, and it need not be aligned.
+        let row = unsafe { words.as_ptr().cast::<u8>().add(byte).cast::<Self>().read_unaligned() };
+        row >> (bit & 7) as u32
+    }
+
+    /// As [`flip`](Self::flip), all at once.
+    ///
+    /// # Safety
+    ///
+    /// As for [`load`](Self::load).
+    #[cfg(target_endian = "little")]
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
+    unsafe fn toggle(self, words: &mut [u64], bit: u64) {
+        let byte = (bit >> 3) as usize;
+        debug_assert!(byte + size_of::<Self>() <= size_of_val(words));
+        // SAFETY: the bytes are inside the words, any bytes are words, and a row need not be aligned.
+        unsafe {
+            let row = words.as_mut_ptr().cast::<u8>().add(byte).cast::<Self>();
+            row.write_unaligned(row.read_unaligned() ^ self << (bit & 7) as u32);
+        }
+    }
 }
 
 /// The word of a bit, and which of its bits it is.
@@ -210,6 +246,22 @@ impl<R: Row> Slots<R> {
         R::read(words, self.bit(bucket))
     }
 
+    /// As [`row`](Self::row), without asking whether there is such a bucket.
+    ///
+    /// # Safety
+    ///
+    /// There must be such a bucket in the words, and a word after the last one.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
+    pub(crate) unsafe fn row_unchecked(&self, words: &[u64], bucket: u64) -> R {
+        #[cfg(target_endian = "little")]
+        // SAFETY: from its byte on, a row reaches past its bucket by less than a word: a `u64` has no
+        // more bits than that, and the bucket of a `u128` has more than 64.
+        return unsafe { R::load(words, self.bit(bucket)) };
+        #[cfg(not(target_endian = "little"))]
+        self.row(words, bucket)
+    }
+
     /// The number in a slot of a row.
     #[inline(always)]
     pub(crate) fn number(&self, row: R, slot: u32) -> u64 {
@@ -255,8 +307,8 @@ impl<R: Row> Slots<R> {
     }
 
     /// The slot of the lowest flag.
-    #[inline(always)]
-    pub(crate) fn first(&self, flags: R) -> u32 {
+    #[cfg(test)]
+    fn first(&self, flags: R) -> u32 {
         flags.trailing_zeros() / self.width
     }
 
@@ -270,11 +322,29 @@ impl<R: Row> Slots<R> {
         (R::of(old ^ new) << (slot * self.width)).flip(words, self.bit(bucket));
     }
 
-    /// As [`replace`](Self::replace), in the slot of the lowest flag.
+    /// As [`replace`](Self::replace), in the slot of the lowest flag, where `old` or `new` is 0 and the
+    /// other one `number`; without asking whether there is such a bucket.
+    ///
+    /// # Safety
+    ///
+    /// There must be such a bucket in the words, and a word after the last one.
     #[inline(always)]
-    pub(crate) fn change(&self, words: &mut [u64], bucket: u64, flags: R, difference: u64) {
-        let shift = flags.trailing_zeros() + 1 - self.width;
-        (R::of(difference) << shift).flip(words, self.bit(bucket));
+    #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
+    pub(crate) unsafe fn flip_unchecked(
+        &self,
+        words: &mut [u64],
+        bucket: u64,
+        flags: R,
+        number: u64,
+    ) {
+        let row = R::of(number) << (flags.trailing_zeros() + 1 - self.width);
+        #[cfg(target_endian = "little")]
+        // SAFETY: as in `row_unchecked`.
+        unsafe {
+            row.toggle(words, self.bit(bucket));
+        }
+        #[cfg(not(target_endian = "little"))]
+        row.flip(words, self.bit(bucket));
     }
 }
 
@@ -339,16 +409,36 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_flag_tells_where_a_number_is_changed() {
-        let slots = Slots::<u64>::new(10);
-        let mut words = vec![0; words_for_buckets(3, 10) as usize];
-        for number in [5, 6, 7, 8] {
-            let flags = slots.empty(slots.row(&words, 1));
-            slots.change(&mut words, 1, flags, number);
+    /// The ways without a check against those with one, up to the last bucket.
+    #[allow(unsafe_code, reason = "what is tested")]
+    fn unchecked_is_the_same<R: Row>(width: u32) {
+        for buckets in 1..20 {
+            let slots = Slots::<R>::new(width);
+            let mut words = vec![0; words_for_buckets(buckets, width) as usize];
+            for step in 0..8 * buckets {
+                let bucket = noise(step) % buckets;
+                let free = slots.empty(slots.row(&words, bucket));
+                let mut checked = words.clone();
+                if free == R::of(0) {
+                    continue;
+                }
+                let number = 1 + noise(step * 7) % ((1 << width) - 1);
+                slots.replace(&mut checked, bucket, slots.first(free), 0, number);
+                // SAFETY: there are as many buckets, and the words that were made for them.
+                unsafe { slots.flip_unchecked(&mut words, bucket, free, number) };
+                assert_eq!(words, checked, "slots of {width} bits");
+                // SAFETY: as above.
+                let row = unsafe { slots.row_unchecked(&words, bucket) };
+                let same =
+                    |slot| slots.number(row, slot) == slots.number(slots.row(&words, bucket), slot);
+                assert!((0..4).all(same), "slots of {width} bits");
+            }
         }
-        let row = slots.row(&words, 1);
-        assert_eq!([0, 1, 2, 3].map(|slot| slots.number(row, slot)), [5, 6, 7, 8]);
-        assert_eq!([0, 2].map(|bucket| slots.empty(slots.row(&words, bucket))), [slots.all(); 2]);
+    }
+
+    #[test]
+    fn without_a_check_there_are_the_same_rows() {
+        (4..=NARROW).for_each(unchecked_is_the_same::<u64>);
+        (NARROW + 1..=32).for_each(unchecked_is_the_same::<u128>);
     }
 }
