@@ -159,9 +159,9 @@ const fn counting(items: u64, operation: Operation, at_most: f64) -> Bar {
 }
 
 /// The peers of the cuckoo filter. The first one has as many fingerprint bits as the rate asks for, in
-/// tables of a power of two; the second one 8 bits, whatever the rate.
+/// tables of a power of two; the second one 8 bits, whatever the rate, and its own hash.
 const AUTOSCALE: &str = "autoscale_cuckoo_filter + foldhash";
-const EIGHT_BITS: &str = "cuckoofilter + foldhash";
+const EIGHT_BITS: &str = "cuckoofilter (SipHash)";
 
 /// The cuckoo filter at 1 %.
 const fn cuckoo(peer: &'static str, items: u64, operation: Operation, at_most: f64) -> Bar {

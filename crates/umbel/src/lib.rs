@@ -18,6 +18,7 @@
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
 //! | a set whose size nobody knows | [`ScalableBloomFilter`] | 16.9 when grown 64-fold and full |
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
+//! | keys that leave again, in little space | [`CuckooFilter`] | 10.6 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
@@ -30,6 +31,7 @@
 //! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`]: the families, each
 //!    with its own picture, costs and limits; [`layout`] is what the first four differ in. [`multi`]
 //!    is made of several of any kind.
+//!    [`cuckoo`] is no Bloom filter: it keeps fingerprints.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
