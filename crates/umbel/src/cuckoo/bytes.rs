@@ -25,7 +25,7 @@ fn restore(
 ) -> Option<Result<Shape, InvalidShape>> {
     let width = u32::from(kernels >> 8);
     let bucket = SLOTS * u64::from(width.max(1));
-    let whole = kernels & 0xff == KERNELS && probes == 2 && bits % bucket == 0;
+    let whole = kernels & 0xff == KERNELS && probes == 2 && bits.is_multiple_of(bucket);
     whole.then(|| Shape::with(items, bits / bucket, width))
 }
 

@@ -48,7 +48,7 @@ impl Table<&mut [u64]> {
         for (bucket, row) in buckets.into_iter().zip(rows) {
             for slot in 0..4 {
                 let other = self.other(bucket, slots.number(row, slot));
-                prefetch(self.words.as_ref(), word_of_bucket(other, self.width));
+                prefetch(self.words, word_of_bucket(other, self.width));
             }
         }
     }
@@ -90,7 +90,7 @@ impl Table<&mut [u64]> {
             let number = |words: &[u64], (node, slot): (usize, u32)| {
                 slots.number(slots.row(words, nodes[node]), slot)
             };
-            let words = self.words.as_mut();
+            let words = &mut *self.words;
             let old = number(words, (node, slot));
             let new = parent.map_or(fingerprint, |parent| number(words, parent));
             slots.replace(words, nodes[node], slot, old, new);

@@ -73,7 +73,9 @@ impl<V> Table<V> {
     #[inline(always)]
     pub(super) fn place(&self, digest: Digest) -> Place {
         let (bucket, rest) = product(digest.bits(), self.buckets);
-        let fingerprint = ((rest >> 32) * ((1 << self.width) - 1)) >> 32;
+        // In this form, the compiler multiplies.
+        let fingerprints = u64::MAX >> (64 - self.width);
+        let fingerprint = ((rest >> 32) * fingerprints) >> 32;
         self.place_in(bucket, fingerprint + 1)
     }
 

@@ -61,7 +61,8 @@ impl Model {
         let whole = u128::from(Portable::default().digest(&key).bits());
         let product = whole * u128::from(self.shape.buckets());
         let fingerprints = (1 << self.shape.fingerprint_bits()) - 1_u128;
-        let fingerprint = 1 + (((product % (1 << 64)) >> 32) * fingerprints >> 32);
+        let rest = (product % (1 << 64)) >> 32;
+        let fingerprint = 1 + ((rest * fingerprints) >> 32);
         self.place_in((product >> 64) as u64, fingerprint as u64)
     }
 
@@ -102,8 +103,8 @@ impl Model {
             *count = count.checked_sub(1).expect("a fingerprint too many");
         }
         assert!(left.values().all(|count| *count == 0), "a fingerprint is lost: {left:?}");
-        assert_eq!(filter.len(), self.places.values().sum::<u64>());
-        assert_eq!(filter.is_empty(), filter.len() == 0);
+        let len = self.places.values().sum::<u64>();
+        assert_eq!((filter.len(), filter.is_empty()), (len, len == 0));
     }
 }
 
