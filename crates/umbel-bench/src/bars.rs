@@ -111,6 +111,34 @@ const BARS: &[Bar] = &[
     stable(Insert, 0.3),
     stable(Absent, 0.8),
     stable(Present, 0.8),
+    cuckoo(AUTOSCALE, 1_000_000, Absent, 0.25),
+    cuckoo(AUTOSCALE, 1_000_000, Present, 0.42),
+    cuckoo(AUTOSCALE, 1_000_000, Insert, 0.4),
+    cuckoo(AUTOSCALE, 1_000_000, Remove, 0.6),
+    cuckoo(AUTOSCALE, 1_300_000, Absent, 0.25),
+    cuckoo(AUTOSCALE, 1_300_000, Present, 0.42),
+    cuckoo(AUTOSCALE, 1_300_000, Insert, 0.85),
+    cuckoo(AUTOSCALE, 1_300_000, Remove, 0.6),
+    cuckoo(AUTOSCALE, 10_000_000, Absent, 0.25),
+    cuckoo(AUTOSCALE, 10_000_000, Present, 0.42),
+    cuckoo(AUTOSCALE, 10_000_000, Insert, 1.1),
+    cuckoo(AUTOSCALE, 10_000_000, Remove, 1.0),
+    cuckoo(AUTOSCALE, 10_000_000, BatchAbsent, 0.2),
+    cuckoo(AUTOSCALE, 10_000_000, BatchPresent, 0.2),
+    cuckoo(AUTOSCALE, 10_000_000, BatchInsert, 0.7),
+    cuckoo(EIGHT_BITS, 1_000_000, Absent, 0.3),
+    cuckoo(EIGHT_BITS, 1_000_000, Present, 0.3),
+    cuckoo(EIGHT_BITS, 1_000_000, Insert, 0.4),
+    cuckoo(EIGHT_BITS, 1_000_000, Remove, 0.6),
+    cuckoo(EIGHT_BITS, 1_300_000, Absent, 0.3),
+    cuckoo(EIGHT_BITS, 1_300_000, Present, 0.3),
+    cuckoo(EIGHT_BITS, 1_300_000, Insert, 0.85),
+    cuckoo(EIGHT_BITS, 1_300_000, Remove, 0.6),
+    cuckoo(EIGHT_BITS, 10_000_000, Absent, 0.3),
+    cuckoo(EIGHT_BITS, 10_000_000, Present, 0.3),
+    cuckoo(EIGHT_BITS, 10_000_000, Insert, 1.1),
+    cuckoo(EIGHT_BITS, 10_000_000, Remove, 1.0),
+    cuckoo(EIGHT_BITS, 10_000_000, BatchInsert, 0.7),
 ];
 
 /// The classic filter at 1 %.
@@ -168,6 +196,17 @@ const fn in_line(bar: Bar) -> Bar {
 const fn stable(operation: Operation, at_most: f64) -> Bar {
     let (ours, peer) = ("umbel stable", "stable-bloom-filter (FNV)");
     Bar { ours, peer, ..bloom(KeyKind::U64, 1_000_000, operation, at_most) }
+}
+
+/// The peers of the cuckoo filter. The first one has as many fingerprint bits as the rate asks for, in
+/// tables of a power of two; the second one 8 bits, whatever the rate, and its own hash.
+const AUTOSCALE: &str = "autoscale_cuckoo_filter + foldhash";
+const EIGHT_BITS: &str = "cuckoofilter (SipHash)";
+
+/// The cuckoo filter at 1 %.
+const fn cuckoo(peer: &'static str, items: u64, operation: Operation, at_most: f64) -> Bar {
+    let ours = "umbel cuckoo";
+    Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
 }
 
 /// Where an operation is measured.

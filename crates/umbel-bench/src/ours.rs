@@ -1,6 +1,8 @@
 //! Our own filters. A new family implements [`Contender`] here and is added to [`register`]; a new
 //! layout of Bloom filter has only to be added.
 
+mod cuckoo;
+
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
     AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BlockedCountingBloomFilter,
@@ -47,6 +49,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry
         .add::<StableBloomFilter<u64>, StableBloomFilter<[u8; 32]>>("stable", "umbel stable")
         .may_forget("a stable Bloom filter forgets old keys by design");
+    cuckoo::register(registry);
 }
 
 /// The filter of the last keys, with a window of as many as there are.

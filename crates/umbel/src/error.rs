@@ -116,6 +116,15 @@ pub enum InvalidShape {
         /// How many cells there are.
         max: u64,
     },
+    /// Fingerprints of so many bits are not possible, or not in so many buckets.
+    FingerprintOutOfRange {
+        /// What was asked for.
+        bits: u32,
+        /// The fewest.
+        min: u32,
+        /// The most.
+        max: u32,
+    },
     /// The allocator refused.
     OutOfMemory {
         /// How many bytes it was asked for.
@@ -174,6 +183,9 @@ impl fmt::Display for InvalidShape {
             }
             Self::DecrementsOutOfRange { decrements, max } => {
                 write!(f, "{decrements} cells cannot be counted down, it takes from 1 to {max}")
+            }
+            Self::FingerprintOutOfRange { bits, min, max } => {
+                write!(f, "fingerprints of {bits} bits are not possible, it takes {min} to {max}")
             }
             Self::OutOfMemory { bytes } => write!(f, "the allocator has no {bytes} bytes to give"),
         }
@@ -244,6 +256,40 @@ impl fmt::Display for Full {
 }
 
 impl core::error::Error for Full {}
+
+/// Two filters cannot be merged. Neither was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unmergeable {
+    /// They differ in more than what was inserted.
+    Incompatible(Incompatible),
+    /// There is no room in the one for what is in the other.
+    Full,
+}
+
+impl fmt::Display for Unmergeable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incompatible(incompatible) => incompatible.fmt(f),
+            Self::Full => Full.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Unmergeable {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Incompatible(incompatible) => Some(incompatible),
+            Self::Full => None,
+        }
+    }
+}
+
+impl From<Incompatible> for Unmergeable {
+    fn from(incompatible: Incompatible) -> Self {
+        Self::Incompatible(incompatible)
+    }
+}
 
 /// These bytes are not a filter of the wanted kind.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -21,6 +21,7 @@
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
 //! | the same, in batches | [`BlockedCountingBloomFilter`] | 43.7 |
 //! | a stream without end: old keys are forgotten | [`StableBloomFilter`] | 69 for each of the last keys |
+//! | keys that leave again, in little space | [`CuckooFilter`] | 10.6 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
@@ -32,7 +33,8 @@
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
 //! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`],
 //!    [`mod@stable`]: the families, each with its own picture, costs and limits; [`layout`] is what the
-//!    first four differ in. [`multi`] is made of several of any kind.
+//!    first four differ in. [`multi`] is made of several of any kind. [`cuckoo`] is no Bloom filter: it
+//!    keeps fingerprints.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -60,6 +62,7 @@ pub mod atomic;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
+pub mod cuckoo;
 pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]
@@ -79,7 +82,7 @@ pub mod storage;
 mod parts;
 
 pub use bloom::{ArrayBloomFilter, words_for, words_for_cells};
-pub use error::{Full, Incompatible, InvalidBytes, InvalidShape};
+pub use error::{Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
 pub use filter::{Edge, Filter, Insert, Remove, Union};
 pub use hash::Keyed;
 pub use hash::{Digest, Key, Portable, Std};
@@ -93,6 +96,8 @@ pub use blocked::{AtomicBlockedBloomFilter, BlockedBloomFilter};
 pub use bloom::BloomFilter;
 #[cfg(feature = "alloc")]
 pub use counting::{BlockedCountingBloomFilter, CountingBloomFilter};
+#[cfg(feature = "alloc")]
+pub use cuckoo::CuckooFilter;
 #[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]

@@ -3,6 +3,7 @@
 #[cfg(feature = "alloc")]
 pub(crate) mod alloc_zeroed;
 pub(crate) mod bits;
+pub(crate) mod buckets;
 pub(crate) mod cells;
 pub(crate) mod math;
 pub(crate) mod occupancy;

@@ -6,6 +6,8 @@ mod blocked;
 mod choosing;
 /// The counting filter against a multiset, and what is meant to break it.
 mod counting;
+/// The cuckoo filter against a multiset of places, and what is meant to break it.
+mod cuckoo;
 /// Bytes that must never change: digests, positions, whole filters.
 mod golden;
 /// Parameters and keys meant to break a filter.

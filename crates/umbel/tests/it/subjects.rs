@@ -18,7 +18,7 @@ use umbel::split;
 use umbel::stable;
 use umbel::storage::{Heap, SharedHeap};
 use umbel::window::{self, WindowBloomFilter};
-use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter};
+use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CuckooFilter};
 use umbel::{
     Keyed, MultiBloomFilter, Portable, ScalableBloomFilter, StableBloomFilter, Std, words_for,
 };
@@ -142,6 +142,62 @@ where
     }
     fn load(bytes: &[u8]) -> Result<Self, String> {
         counting::Counting::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+/// A cuckoo filter of integers with room for `TIMES` as many keys as are promised.
+pub(crate) struct Cuckoo<H = Portable, const TIMES: u64 = 1>(CuckooFilter<u64, H>);
+
+/// What is full refuses keys that no law says it has to take; one that it has to is missed by the law.
+impl<H: Seeded + Digester<u64>, const TIMES: u64> Subject for Cuckoo<H, TIMES> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        Self(CuckooFilter::with(planned(capacity * TIMES, err_rate), H::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key).unwrap_or(false)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+impl<H: Seeded + Digester<u64>> Removes for Cuckoo<H> {
+    fn remove(&mut self, key: u64) -> bool {
+        self.0.remove(&key)
+    }
+}
+
+/// By adding: a filter united with itself holds everything twice, and answers the same.
+impl<H: Seeded + Digester<u64>, const TIMES: u64> Unites for Cuckoo<H, TIMES> {
+    fn unite(&mut self, other: &Self) -> Result<(), String> {
+        self.0.merge_with(&other.0).map_err(|error| error.to_string())
+    }
+    fn same(&self, other: &Self) -> bool {
+        let (mine, yours) = (&self.0, &other.0);
+        mine.shape() == yours.shape()
+            && mine.hasher().check() == yours.hasher().check()
+            && mine.fingerprints().all(|place| yours.contains_digest(digest_of(mine, place)))
+            && yours.fingerprints().all(|place| mine.contains_digest(digest_of(mine, place)))
+    }
+}
+
+/// A digest with this fingerprint that begins in this bucket.
+fn digest_of<H>(filter: &CuckooFilter<u64, H>, (bucket, fingerprint): (u64, u32)) -> Digest {
+    let fingerprints = (1_u128 << filter.shape().fingerprint_bits()) - 1;
+    let rest = ((u128::from(fingerprint - 1) << 64) + (1 << 63)) / fingerprints;
+    let digest = ((u128::from(bucket) << 64) + rest) / u128::from(filter.shape().buckets());
+    Digest::new(digest as u64)
+}
+
+impl<H: Seeded + Digester<u64> + Restored> Saves for Cuckoo<H> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        CuckooFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
     }
 }
 
