@@ -18,6 +18,7 @@
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
 //! | a set whose size nobody knows | [`ScalableBloomFilter`] | 16.9 when grown 64-fold and full |
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
+//! | keys that leave again, filters that merge, grow and shrink without the keys | [`QuotientFilter`] | 9.7 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
@@ -27,9 +28,9 @@
 //!
 //! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
-//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`]: the families, each
-//!    with its own picture, costs and limits; [`layout`] is what the first four differ in. [`multi`]
-//!    is made of several of any kind.
+//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`quotient`], [`scalable`]: the
+//!    families, each with its own picture, costs and limits; [`layout`] is what the first four differ
+//!    in. [`multi`] is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -60,6 +61,8 @@ pub mod counting;
 pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]
+pub mod quotient;
+#[cfg(feature = "alloc")]
 pub mod scalable;
 pub mod split;
 
@@ -87,6 +90,8 @@ pub use blocked::{AtomicBlockedBloomFilter, BlockedBloomFilter};
 pub use bloom::BloomFilter;
 #[cfg(feature = "alloc")]
 pub use counting::CountingBloomFilter;
+#[cfg(feature = "alloc")]
+pub use quotient::QuotientFilter;
 #[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]

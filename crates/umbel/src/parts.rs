@@ -6,6 +6,10 @@ pub(crate) mod bits;
 pub(crate) mod cells;
 pub(crate) mod math;
 pub(crate) mod occupancy;
+#[cfg(feature = "alloc")]
+pub(crate) mod packed;
 pub(crate) mod prefetch;
+#[cfg(feature = "alloc")]
+pub(crate) mod select;
 #[cfg(feature = "alloc")]
 pub(crate) mod words;

@@ -1,0 +1,465 @@
+//! The table: runs of remainders in the order of their quotients, and the marks that tell where they
+//! are.
+//!
+//! Slots come in blocks of 64. A block has a bit for every quotient (is there a run?) and one for every
+//! slot (is it the last of a run?), and a number: how many of its slots the runs of earlier quotients
+//! take, its *offset*. The n-th run of a block is therefore the one that ends at the n-th end of a run
+//! from the offset on: counting bits finds a run, and nothing has to be walked through.
+
+use super::shape::{BLOCK, Shape};
+use crate::error::{Full, InvalidShape};
+use crate::hash::Digest;
+use crate::parts::packed::Packed;
+use crate::parts::prefetch::{prefetch, prefetch_far};
+use crate::parts::select::Select;
+use crate::parts::words::Words;
+use core::ops::Range;
+
+/// The slots of a block.
+pub(super) const SLOTS: usize = BLOCK as usize;
+
+/// The largest number an offset is stored as. It stands for itself and all above it, which are then
+/// counted anew from the last block that has less.
+pub(super) const SATURATED: usize = 255;
+
+/// How many copies of one key there may be. A run of them is moved with every key that comes before
+/// it, and in the way of all keys behind it, so there is an end.
+pub const MAX_COPIES: u64 = 64;
+
+/// The runs of a filter.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    /// For each block, the quotients that have a run, then the slots where one ends.
+    marks: Words<u64>,
+    /// The offset of each block, a byte each.
+    offsets: Words<u64>,
+    remainders: Packed,
+    quotients: u64,
+    /// How many slots are taken.
+    len: u64,
+    capacity: u64,
+    /// The last slot, which stays free.
+    last: usize,
+}
+
+/// A run, or where it would be if there is none.
+#[derive(Clone, Debug)]
+struct Run {
+    slots: Range<usize>,
+    exists: bool,
+}
+
+/// A key as the table knows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) quotient: usize,
+    pub(super) remainder: u64,
+}
+
+impl Table {
+    /// A table without keys.
+    pub(super) fn new(shape: &Shape) -> Result<Self, InvalidShape> {
+        let [marks, offsets, remainders] = shape.parts();
+        let zeroed = |words: u64| {
+            let memory = usize::try_from(words).ok().and_then(Words::zeroed);
+            memory.ok_or(InvalidShape::OutOfMemory { bytes: shape.bytes() })
+        };
+        Ok(Self {
+            marks: zeroed(marks)?,
+            offsets: zeroed(offsets)?,
+            remainders: Packed::new(zeroed(remainders)?, shape.remainder_bits()),
+            quotients: shape.quotients(),
+            len: 0,
+            capacity: shape.capacity(),
+            last: (shape.blocks() * BLOCK - 1) as usize,
+        })
+    }
+
+    /// How many slots are taken.
+    #[inline(always)]
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// To be told when the words were written from outside.
+    pub(super) fn set_len(&mut self, len: u64) {
+        self.len = len;
+    }
+
+    /// The words: marks, offsets, remainders.
+    pub(super) fn words(&self) -> [&[u64]; 3] {
+        [self.marks.as_ref(), self.offsets.as_ref(), self.remainders.words()]
+    }
+
+    /// As [`words`](Self::words), to change.
+    pub(super) fn words_mut(&mut self) -> [&mut [u64]; 3] {
+        [self.marks.as_mut(), self.offsets.as_mut(), self.remainders.words_mut()]
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.words_mut().into_iter().for_each(|words| words.fill(0));
+        self.len = 0;
+    }
+
+    /// The number of quotients.
+    pub(super) fn quotients(&self) -> usize {
+        self.quotients as usize
+    }
+
+    /// How many keys there may be.
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The bits of a remainder.
+    pub(super) fn width(&self) -> u32 {
+        self.remainders.width()
+    }
+
+    /// The last slot, which stays free.
+    pub(super) fn last(&self) -> usize {
+        self.last
+    }
+
+    #[inline(always)]
+    pub(super) fn remainder(&self, slot: usize) -> u64 {
+        self.remainders.get(slot)
+    }
+
+    pub(super) fn set_remainder(&mut self, slot: usize, remainder: u64) {
+        self.remainders.set(slot, remainder);
+    }
+
+    /// The digest as a fraction of all digests, times the number of quotients: the whole part is the
+    /// quotient, and the first bits behind the point are the remainder. Twice the quotients move one of
+    /// those bits before the point.
+    #[inline(always)]
+    pub(super) fn entry(&self, digest: Digest) -> Entry {
+        let product = u128::from(digest.bits()) * u128::from(self.quotients);
+        let remainder = product as u64 >> (64 - self.remainders.width());
+        Entry { quotient: (product >> 64) as usize, remainder }
+    }
+
+    /// The quotients of a block that have runs, and the slots where one ends.
+    #[inline(always)]
+    pub(super) fn marks(&self, block: usize) -> [u64; 2] {
+        self.marks.as_ref().as_chunks().0[block]
+    }
+
+    #[inline(always)]
+    fn marks_mut(&mut self, block: usize) -> &mut [u64; 2] {
+        &mut self.marks.as_mut().as_chunks_mut().0[block]
+    }
+
+    #[inline(always)]
+    pub(super) fn stored_offset(&self, block: usize) -> usize {
+        (self.offsets.as_ref()[block / 8] >> (block % 8 * 8)) as usize & SATURATED
+    }
+
+    #[inline(always)]
+    fn store_offset(&mut self, block: usize, offset: usize) {
+        let (word, place) = (&mut self.offsets.as_mut()[block / 8], block % 8 * 8);
+        *word = *word & !((SATURATED as u64) << place) | (offset.min(SATURATED) as u64) << place;
+    }
+
+    /// How many slots from the start of a block on the runs of earlier quotients take.
+    #[inline(always)]
+    pub(super) fn offset(&self, select: impl Select, block: usize) -> usize {
+        let stored = self.stored_offset(block);
+        if stored < SATURATED { stored } else { self.counted_offset(select, block) }
+    }
+
+    /// As [`offset`](Self::offset), from the last block whose offset is known.
+    #[inline(always)]
+    fn counted_offset(&self, select: impl Select, block: usize) -> usize {
+        // The first block has none.
+        let mut known = block;
+        while self.stored_offset(known) == SATURATED {
+            known -= 1;
+        }
+        (known..block).fold(self.stored_offset(known), |offset, block| {
+            self.next_offset(select, block, offset)
+        })
+    }
+
+    /// The offset of the next block, given that of this one.
+    #[inline(always)]
+    fn next_offset(&self, select: impl Select, block: usize, offset: usize) -> usize {
+        let runs = self.marks(block)[0].count_ones();
+        let first = block * SLOTS + offset;
+        let end = if runs == 0 { first } else { self.nth_end(select, first, runs - 1) + 1 };
+        end.saturating_sub((block + 1) * SLOTS)
+    }
+
+    /// The slot of the n-th end of a run, from 0, at this slot or behind it. There must be one.
+    #[inline(always)]
+    fn nth_end(&self, select: impl Select, from: usize, mut n: u32) -> usize {
+        let mut block = from / SLOTS;
+        let mut ends = self.marks(block)[1] & u64::MAX << (from % SLOTS);
+        loop {
+            let here = ends.count_ones();
+            if n < here {
+                return block * SLOTS + select.nth_set(ends, n).trailing_zeros() as usize;
+            }
+            n -= here;
+            block += 1;
+            ends = self.marks(block)[1];
+        }
+    }
+
+    /// How many of these quotients have runs.
+    #[inline(always)]
+    fn count_runs(&self, from: usize, to: usize) -> u32 {
+        if from >= to {
+            return 0;
+        }
+        let (first, last) = (from / SLOTS, (to - 1) / SLOTS);
+        let (low, high) = (u64::MAX << (from % SLOTS), u64::MAX >> (63 - (to - 1) % SLOTS));
+        if first == last {
+            return (self.marks(first)[0] & low & high).count_ones();
+        }
+        let between: u32 = (first + 1..last).map(|block| self.marks(block)[0].count_ones()).sum();
+        (self.marks(first)[0] & low).count_ones()
+            + between
+            + (self.marks(last)[0] & high).count_ones()
+    }
+
+    /// The run of a quotient.
+    #[inline(always)]
+    fn run(&self, select: impl Select, quotient: usize) -> Run {
+        let (block, place) = (quotient / SLOTS, (quotient % SLOTS) as u32);
+        let [runs, ends] = self.marks(block);
+        let exists = runs >> place & 1 == 1;
+        let offset = self.stored_offset(block) as u32;
+        // The runs of this block up to this quotient.
+        let rank = (runs << (63 - place)).count_ones();
+        if offset < BLOCK as u32 && rank > 0 {
+            let ends = ends & u64::MAX << offset;
+            let end = select.nth_set(ends, rank - 1);
+            if end != 0 {
+                let start = 64 - (ends & (end - 1)).leading_zeros();
+                let end = (end.trailing_zeros() + 1).max(place);
+                let start = if exists { start.max(offset).max(place) } else { end };
+                let at = block * SLOTS;
+                return Run { slots: at + start as usize..at + end as usize, exists };
+            }
+        }
+        self.far_run(select, quotient, rank, exists)
+    }
+
+    /// As [`run`](Self::run), when it ends in another block, or begins there, or is the first.
+    #[inline(always)]
+    fn far_run(&self, select: impl Select, quotient: usize, rank: u32, exists: bool) -> Run {
+        let block = quotient / SLOTS;
+        let mut start = block * SLOTS + self.offset(select, block);
+        let before = rank - u32::from(exists);
+        if before > 0 {
+            start = self.nth_end(select, start, before - 1) + 1;
+        }
+        let start = start.max(quotient);
+        let end = if exists { self.nth_end(select, start, 0) + 1 } else { start };
+        Run { slots: start..end, exists }
+    }
+
+    /// Whether a key is there.
+    #[inline(always)]
+    pub(super) fn contains(&self, select: impl Select, key: Entry) -> bool {
+        // Before the marks, which tell where exactly it is, have come.
+        self.remainders.fetch(key.quotient);
+        let [runs, _] = self.marks(key.quotient / SLOTS);
+        if runs >> (key.quotient % SLOTS) & 1 == 0 {
+            return false;
+        }
+        self.remainders.has(self.run(select, key.quotient).slots, key.remainder)
+    }
+
+    /// How many times a key is there.
+    #[inline(always)]
+    pub(super) fn count(&self, select: impl Select, key: Entry) -> u64 {
+        let run = self.run(select, key.quotient);
+        if run.exists { self.remainders.count(run.slots, key.remainder) } else { 0 }
+    }
+
+    /// Starts to load what a key needs, some keys before it is needed.
+    #[inline(always)]
+    pub(super) fn fetch<const FAR: bool>(&self, digest: Digest) {
+        let Entry { quotient, .. } = self.entry(digest);
+        if FAR {
+            prefetch_far(self.marks.as_ref(), quotient / SLOTS * 2);
+            self.remainders.fetch_far(quotient);
+        } else {
+            prefetch(self.marks.as_ref(), quotient / SLOTS * 2);
+            self.remainders.fetch(quotient);
+        }
+    }
+
+    /// Inserts a key; whether it is new.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, select: impl Select, key: Entry) -> Result<bool, Full> {
+        self.remainders.fetch(key.quotient);
+        let run = self.run(select, key.quotient);
+        let found = run.exists && self.remainders.has(run.slots.clone(), key.remainder);
+        if self.len >= self.capacity || run.slots.len() as u64 >= MAX_COPIES && self.is_many(&run, key) {
+            return Err(Full);
+        }
+        self.put(select, run, key)?;
+        Ok(!found)
+    }
+
+    /// Whether there may be no more copies of a key.
+    #[cold]
+    fn is_many(&self, run: &Run, key: Entry) -> bool {
+        self.remainders.count(run.slots.clone(), key.remainder) >= MAX_COPIES
+    }
+
+    /// Inserts a key unless it is found; whether it was inserted.
+    #[inline(always)]
+    pub(super) fn insert_unique(&mut self, select: impl Select, key: Entry) -> Result<bool, Full> {
+        self.remainders.fetch(key.quotient);
+        let run = self.run(select, key.quotient);
+        if run.exists && self.remainders.has(run.slots.clone(), key.remainder) {
+            return Ok(false);
+        }
+        if self.len >= self.capacity {
+            return Err(Full);
+        }
+        self.put(select, run, key)?;
+        Ok(true)
+    }
+
+    /// Inserts a key, however full the table is and however often it is there.
+    pub(super) fn force(&mut self, select: impl Select, key: Entry) -> Result<(), Full> {
+        let run = self.run(select, key.quotient);
+        self.put(select, run, key)
+    }
+
+    /// Puts a remainder behind its run, and moves what is in the way one slot up.
+    #[inline(always)]
+    fn put(&mut self, select: impl Select, run: Run, key: Entry) -> Result<(), Full> {
+        let at = run.slots.end;
+        let free = self.first_free(select, key.quotient, at).ok_or(Full)?;
+        self.remainders.open(at, free, key.remainder);
+        self.open_ends(at, free);
+        let block = key.quotient / SLOTS;
+        if run.exists {
+            // The run goes on.
+            self.marks_mut((at - 1) / SLOTS)[1] &= !(1 << ((at - 1) % SLOTS));
+        } else {
+            self.marks_mut(block)[0] |= 1 << (key.quotient % SLOTS);
+        }
+        for behind in block + 1..=free / SLOTS {
+            let offset = self.stored_offset(behind);
+            self.store_offset(behind, offset + 1);
+        }
+        self.len += 1;
+        Ok(())
+    }
+
+    /// The first free slot from `at` on, where the runs of all quotients up to `quotient` have ended;
+    /// `None` if that is the last one.
+    #[inline(always)]
+    fn first_free(&self, select: impl Select, quotient: usize, at: usize) -> Option<usize> {
+        let (mut counted, mut slot) = (quotient, at);
+        while slot < self.last {
+            // As many runs as have begun by this slot and not ended before it.
+            let pending = self.count_runs(counted + 1, slot + 1);
+            if pending == 0 {
+                return Some(slot);
+            }
+            counted = slot;
+            slot = self.nth_end(select, slot, pending - 1) + 1;
+        }
+        None
+    }
+
+    /// Moves the ends in `from..to` one slot up, and marks one at `from`.
+    #[inline(always)]
+    fn open_ends(&mut self, from: usize, to: usize) {
+        let (first, last) = (from / SLOTS, to / SLOTS);
+        for block in (first..=last).rev() {
+            let low = if block == first { from % SLOTS } else { 0 };
+            let high = if block == last { to % SLOTS } else { SLOTS - 1 };
+            let carry = if block == first { 1 } else { self.marks(block - 1)[1] >> 63 };
+            let moved = u64::MAX << low & u64::MAX >> (63 - high);
+            let ends = &mut self.marks_mut(block)[1];
+            *ends = *ends & !moved | (*ends & moved) << 1 & moved | carry << low;
+        }
+    }
+
+    /// Takes one copy of a key away; whether there was one.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, select: impl Select, key: Entry) -> bool {
+        self.remainders.fetch(key.quotient);
+        let (block, place) = (key.quotient / SLOTS, key.quotient % SLOTS);
+        if self.marks(block)[0] >> place & 1 == 0 {
+            return false;
+        }
+        let run = self.run(select, key.quotient);
+        let Some(at) = self.remainders.find(run.slots.clone(), key.remainder) else {
+            return false;
+        };
+        // The last of the run takes its place, and what comes behind the run moves down.
+        let gap = run.slots.end - 1;
+        self.remainders.set(at, self.remainders.get(gap));
+        let stop = self.first_settled(select, key.quotient, run.slots.end);
+        self.remainders.close(gap, stop);
+        self.close_ends(gap, stop);
+        if run.slots.len() == 1 {
+            self.marks_mut(block)[0] &= !(1 << place);
+        } else {
+            self.marks_mut((gap - 1) / SLOTS)[1] |= 1 << ((gap - 1) % SLOTS);
+        }
+        self.lower_offsets(select, block, (stop - 1) / SLOTS);
+        self.len -= 1;
+        true
+    }
+
+    /// The first slot from `at` on, where the runs of all quotients up to `quotient` have ended, that is
+    /// free or has a remainder that is where it wants to be.
+    #[inline(always)]
+    fn first_settled(&self, select: impl Select, quotient: usize, at: usize) -> usize {
+        let (mut counted, mut slot) = (quotient, at);
+        loop {
+            let pending = self.count_runs(counted + 1, slot);
+            if pending == 0 {
+                return slot;
+            }
+            counted = slot - 1;
+            slot = self.nth_end(select, slot, pending - 1) + 1;
+        }
+    }
+
+    /// Moves the ends in `from + 1..to` one slot down, over that at `from`.
+    #[inline(always)]
+    fn close_ends(&mut self, from: usize, to: usize) {
+        let (first, last) = (from / SLOTS, (to - 1) / SLOTS);
+        for block in first..=last {
+            let low = if block == first { from % SLOTS } else { 0 };
+            let high = if block == last { (to - 1) % SLOTS } else { SLOTS - 1 };
+            let carry = if block == last { 0 } else { self.marks(block + 1)[1] & 1 };
+            let moved = u64::MAX << low & u64::MAX >> (63 - high);
+            let ends = &mut self.marks_mut(block)[1];
+            *ends = *ends & !moved | (*ends & moved) >> 1 & moved | carry << high;
+        }
+    }
+
+    /// Takes one from the offset of each block behind `block`, up to `last`.
+    #[inline(always)]
+    fn lower_offsets(&mut self, select: impl Select, block: usize, last: usize) {
+        if block == last {
+            return;
+        }
+        let mut offset = self.offset(select, block);
+        for behind in block + 1..=last {
+            // One less than a saturated offset is not known before it is counted, and then carried on,
+            // lest every block count from the first one anew.
+            let stored = self.stored_offset(behind);
+            offset = if stored < SATURATED {
+                stored - 1
+            } else {
+                self.next_offset(select, behind - 1, offset)
+            };
+            self.store_offset(behind, offset);
+        }
+    }
+}
