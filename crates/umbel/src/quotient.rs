@@ -374,7 +374,7 @@ impl<T: ?Sized, H> QuotientFilter<T, H> {
         // Copies are in each other's way however large the table is.
         while self.count_digest(digest) < MAX_COPIES {
             self.grow_as_planned()?;
-            let answer = ranked(self.ranks, One(batch::Insert(&mut self.table), digest));
+                let answer = ranked(self.ranks, One(batch::Insert(&mut self.table), digest));
             if answer.is_ok() {
                 return answer;
             }
@@ -410,7 +410,7 @@ impl<T: ?Sized, H> QuotientFilter<T, H> {
     #[inline]
     pub fn insert_unique_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         loop {
-            let answer = ranked(self.ranks, One(batch::InsertUnique(&mut self.table), digest));
+                let answer = ranked(self.ranks, One(batch::InsertUnique(&mut self.table), digest));
             if answer.is_ok() {
                 return answer;
             }

@@ -29,7 +29,7 @@ pub(crate) use lanes::{Lanes, MAX_LANES, Places, SPLIT_SALTS, split};
 #[cfg(all(test, feature = "alloc"))]
 pub(crate) use pdep::on_each_select;
 #[cfg(feature = "alloc")]
-pub(crate) use pdep::{Ranked, Ranks, ranked};
+pub(crate) use pdep::{Ranks, ranked};
 pub(crate) use portable::{Portable, for_each_of_block};
 
 use crate::parts::bits::Word;

@@ -1,21 +1,42 @@
 //! Numbers of 2 to 32 bits, one after another, in words: looked for several at a time, and moved up or
 //! down to make room for one more or one less.
 
+#[cfg(not(loom))]
+use super::alloc_zeroed::alloc_zeroed_words;
 use super::prefetch::{prefetch, prefetch_far};
-use super::words::Words;
+use alloc::boxed::Box;
 use core::ops::Range;
+
+/// Bytes in memory of their own, in words.
+pub(crate) type Bytes = Box<[[u8; 8]]>;
+
+/// `words` words of bytes, all zero, or `None` if the allocator has no room for them.
+#[cfg(not(loom))]
+pub(crate) fn zeroed(words: u64) -> Option<Bytes> {
+    usize::try_from(words).ok().and_then(alloc_zeroed_words)
+}
+
+/// As above; under loom only its own words are made of zeros.
+#[cfg(loom)]
+pub(crate) fn zeroed(words: u64) -> Option<Bytes> {
+    Some((0..words).map(|_| [0; 8]).collect())
+}
 
 /// Numbers of one width. Those that were never set are zero.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
-    /// One more than the numbers need, so that 64 bits from any number on are there.
-    words: Words<u64>,
+    /// One word more than the numbers need, so that 64 bits from any number on are there. The words
+    /// are little-endian: a number may be loaded from any byte on.
+    bytes: Bytes,
     width: u32,
-    /// How many numbers a word has room for.
+    /// How many numbers there are in a window.
     lanes: u32,
-    /// The lowest bit of each lane of a word.
+    /// The lowest bit of each lane of a window.
     ones: u64,
 }
+
+/// A window has this many bits of numbers, or some more: 64 from the byte of the first one on.
+const WINDOW: u32 = 57;
 
 /// How many words `len` numbers of this width take.
 pub(crate) const fn words_for(len: u64, width: u32) -> u64 {
@@ -24,11 +45,11 @@ pub(crate) const fn words_for(len: u64, width: u32) -> u64 {
 
 impl Packed {
     /// Numbers of `width` bits, from 2 to 32, in words that [`words_for`] has counted.
-    pub(crate) fn new(words: Words<u64>, width: u32) -> Self {
+    pub(crate) fn new(bytes: Bytes, width: u32) -> Self {
         debug_assert!((2..=32).contains(&width));
-        let lanes = 64 / width;
+        let lanes = WINDOW / width;
         let ones = (0..lanes).fold(0, |ones, lane| ones | 1 << (lane * width));
-        Self { words, width, lanes, ones }
+        Self { bytes, width, lanes, ones }
     }
 
     /// The width of a number in bits.
@@ -37,12 +58,20 @@ impl Packed {
         self.width
     }
 
-    pub(crate) fn words(&self) -> &[u64] {
-        self.words.as_ref()
+    /// How many numbers can be looked at together.
+    #[inline(always)]
+    pub(crate) fn lanes(&self) -> u32 {
+        self.lanes
     }
 
-    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
-        self.words.as_mut()
+    /// The numbers as little-endian words.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.as_flattened()
+    }
+
+    /// As [`bytes`](Self::bytes), to change.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes.as_flattened_mut()
     }
 
     #[inline(always)]
@@ -50,30 +79,40 @@ impl Packed {
         !(u64::MAX << self.width)
     }
 
+    /// The byte in which a number begins, and the bit of it.
     #[inline(always)]
     fn bit(&self, at: usize) -> (usize, u32) {
         let bit = at * self.width as usize;
-        (bit / 64, (bit % 64) as u32)
+        (bit / 8, (bit % 8) as u32)
     }
 
     /// Starts to load a number.
     #[inline(always)]
     pub(crate) fn fetch(&self, at: usize) {
-        prefetch(self.words(), self.bit(at).0);
+        prefetch(self.bytes(), self.bit(at).0);
     }
 
     /// As [`fetch`](Self::fetch), from memory that is far away.
     #[inline(always)]
     pub(crate) fn fetch_far(&self, at: usize) {
-        prefetch_far(self.words(), self.bit(at).0);
+        prefetch_far(self.bytes(), self.bit(at).0);
     }
 
-    /// 64 bits of numbers, this one first.
+    /// At least [`WINDOW`] bits of numbers, this one first.
     #[inline(always)]
     fn window(&self, at: usize) -> u64 {
-        let (word, place) = self.bit(at);
-        let words = &self.words()[word..word + 2];
-        words[0] >> place | words[1] << 1 << (63 - place)
+        let (byte, place) = self.bit(at);
+        load(self.bytes(), byte) >> place
+    }
+
+    /// Sets the numbers of `from..to`, from one to as many as a window has, to those of a window.
+    #[inline(always)]
+    fn set_window(&mut self, from: usize, to: usize, window: u64) {
+        let (byte, place) = self.bit(from);
+        let mask = u64::MAX >> (64 - (to - from) as u32 * self.width);
+        let bytes = self.bytes_mut();
+        let word = load(bytes, byte) & !(mask << place) | (window & mask) << place;
+        store(bytes, byte, word);
     }
 
     #[inline(always)]
@@ -83,15 +122,10 @@ impl Packed {
 
     #[inline(always)]
     pub(crate) fn set(&mut self, at: usize, number: u64) {
-        let ((word, place), mask) = (self.bit(at), self.mask());
-        let words = &mut self.words.as_mut()[word..word + 2];
-        words[0] = words[0] & !(mask << place) | number << place;
-        // Shifted out altogether unless the number goes on in the next word.
-        let (mask, number) = (mask >> 1 >> (63 - place), number >> 1 >> (63 - place));
-        words[1] = words[1] & !mask | number;
+        self.set_window(at, at + 1, number);
     }
 
-    /// The top bits of those of the first `len` numbers, at most a word of them, that are equal to
+    /// The top bits of those of the first `len` numbers, at most a window of them, that are equal to
     /// `number`. No others, which a shorter test for zero would not promise.
     #[inline(always)]
     fn equal(&self, at: usize, len: u32, number: u64) -> u64 {
@@ -100,6 +134,24 @@ impl Packed {
         let differ = self.window(at) ^ number * self.ones;
         let zero = !((differ & rest) + rest | differ) & tops;
         zero & u64::MAX >> (64 - len * self.width)
+    }
+
+    /// Puts another number into the first of `len` places, from one to as many as a window has
+    /// [`lanes`](Self::lanes), that has `number`; whether there is one.
+    #[inline(always)]
+    pub(crate) fn replace(&mut self, at: usize, len: u32, number: u64, by: u64) -> bool {
+        let equal = self.equal(at, len, number);
+        if equal == 0 {
+            return false;
+        }
+        // To divide by the width would take longer than all of the rest.
+        let bit = at * self.width as usize + equal.trailing_zeros() as usize + 1;
+        let (bit, mask) = (bit - self.width as usize, self.mask());
+        let (byte, place) = (bit / 8, bit % 8);
+        let bytes = self.bytes_mut();
+        let word = load(bytes, byte) & !(mask << place) | by << place;
+        store(bytes, byte, word);
+        true
     }
 
     /// The first of these places that has `number`.
@@ -117,15 +169,11 @@ impl Packed {
         None
     }
 
-    /// Whether one of these places has `number`.
+    /// Whether one of `len` places, from one to as many as a window has [`lanes`](Self::lanes), has
+    /// `number`.
     #[inline(always)]
-    pub(crate) fn has(&self, places: Range<usize>, number: u64) -> bool {
-        // As a rule all of them are in one window.
-        let len = places.end - places.start;
-        if len <= self.lanes as usize {
-            return self.equal(places.start, len as u32, number) != 0;
-        }
-        self.find(places, number).is_some()
+    pub(crate) fn has(&self, at: usize, len: u32, number: u64) -> bool {
+        self.equal(at, len, number) != 0
     }
 
     /// How many of these places have `number`.
@@ -143,69 +191,90 @@ impl Packed {
     /// Moves the numbers of `from..to` one place up, over that of `to`, and puts `number` at `from`.
     #[inline(always)]
     pub(crate) fn open(&mut self, from: usize, to: usize, number: u64) {
-        if from == to {
-            return self.set(from, number);
+        if to - from < self.lanes as usize {
+            let window = self.window(from) << self.width | number;
+            return self.set_window(from, to + 1, window);
         }
         let width = self.width;
-        let (first, place) = self.bit(from);
-        let (last, above) = self.end(to + 1);
-        let words = &mut self.words.as_mut()[first..=last];
-        let count = words.len();
-        let low = words[0] & !(u64::MAX << place);
-        let high = words[count - 1] & above;
-        words[0] ^= low;
-        for at in (1..count).rev() {
-            words[at] = words[at] << width | words[at - 1] >> (64 - width);
+        let (words, place, above) = self.words_of(from, to + 1);
+        let last = words.len() - 1;
+        let low = get(words, 0) & !(u64::MAX << place);
+        let high = get(words, last) & above;
+        words[0] = (get(words, 0) ^ low).to_le_bytes();
+        for at in (1..=last).rev() {
+            let word = get(words, at) << width | get(words, at - 1) >> (64 - width);
+            words[at] = word.to_le_bytes();
         }
-        words[0] = words[0] << width | low;
-        words[count - 1] = words[count - 1] & !above | high;
         // Zeros came in where the number goes.
-        words[0] |= number << place;
-        if count > 1 {
-            words[1] |= number >> 1 >> (63 - place);
+        words[0] = (get(words, 0) << width | low | number << place).to_le_bytes();
+        if last > 0 {
+            words[1] = (get(words, 1) | number >> 1 >> (63 - place)).to_le_bytes();
         }
+        words[last] = (get(words, last) & !above | high).to_le_bytes();
     }
 
     /// Moves the numbers of `from + 1..to` one place down, over that of `from`; the last place becomes
     /// zero.
     #[inline(always)]
     pub(crate) fn close(&mut self, from: usize, to: usize) {
-        if from + 1 == to {
-            return self.set(from, 0);
-        }
         let width = self.width;
-        let (first, place) = self.bit(from);
-        let (last, above) = self.end(to);
-        let words = &mut self.words.as_mut()[first..=last];
-        let count = words.len();
-        let below = !(u64::MAX << place);
-        let low = words[0] & below;
-        let high = words[count - 1] & above;
-        words[count - 1] ^= high;
-        for at in 1..count {
-            words[at - 1] = words[at - 1] >> width | words[at] << (64 - width);
+        if to - from <= self.lanes as usize {
+            let kept = u64::MAX >> (64 - (to - from) as u32 * width);
+            return self.set_window(from, to, (self.window(from) & kept) >> width);
         }
-        words[count - 1] >>= width;
-        words[0] = words[0] & !below | low;
-        words[count - 1] |= high;
+        let (words, place, above) = self.words_of(from, to);
+        let last = words.len() - 1;
+        let below = !(u64::MAX << place);
+        let low = get(words, 0) & below;
+        let high = get(words, last) & above;
+        words[last] = (get(words, last) ^ high).to_le_bytes();
+        for at in 1..=last {
+            let word = get(words, at - 1) >> width | get(words, at) << (64 - width);
+            words[at - 1] = word.to_le_bytes();
+        }
+        words[last] = (get(words, last) >> width).to_le_bytes();
+        words[0] = (get(words, 0) & !below | low).to_le_bytes();
+        words[last] = (get(words, last) | high).to_le_bytes();
     }
 
-    /// The last word of the numbers before `to`, of which there is one, and its bits behind them.
+    /// The words of the numbers in `from..to`, of which there is one, the bit of the first word where
+    /// they begin, and the bits of the last word behind them.
     #[inline(always)]
-    fn end(&self, to: usize) -> (usize, u64) {
-        let last = to * self.width as usize - 1;
-        (last / 64, u64::MAX << (last % 64) << 1)
+    fn words_of(&mut self, from: usize, to: usize) -> (&mut [[u8; 8]], u32, u64) {
+        let (first, last) = (from * self.width as usize, to * self.width as usize - 1);
+        let above = u64::MAX << (last % 64) << 1;
+        (&mut self.bytes[first / 64..=last / 64], (first % 64) as u32, above)
     }
 }
 
-/// Puts a number of `width` bits into words where there is a zero.
 #[inline(always)]
-pub(crate) fn put(words: &mut [u64], width: u32, at: usize, number: u64) {
+fn get(words: &[[u8; 8]], at: usize) -> u64 {
+    u64::from_le_bytes(words[at])
+}
+
+/// The word that begins at this byte.
+#[inline(always)]
+fn load(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+#[inline(always)]
+fn store(bytes: &mut [u8], at: usize, word: u64) {
+    bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+}
+
+/// Puts a number of `width` bits into bytes where there is a zero.
+#[inline(always)]
+pub(crate) fn put(bytes: &mut [u8], width: u32, at: usize, number: u64) {
     let bit = at * width as usize;
-    let (word, place) = (bit / 64, bit % 64);
-    words[word] |= number << place;
-    if place + width as usize > 64 {
-        words[word + 1] |= number >> (64 - place);
+    let (byte, number) = (bit / 8, number << (bit % 8));
+    if byte + 8 <= bytes.len() {
+        return store(bytes, byte, load(bytes, byte) | number);
+    }
+    for (byte, part) in bytes[byte..].iter_mut().zip(number.to_le_bytes()) {
+        *byte |= part;
     }
 }
 
@@ -215,10 +284,12 @@ mod tests {
     use std::vec::Vec;
 
     fn made(width: u32, numbers: &[u64]) -> Packed {
-        let words = Words::zeroed(words_for(numbers.len() as u64, width) as usize).unwrap();
-        let mut packed = Packed::new(words, width);
+        let bytes = zeroed(words_for(numbers.len() as u64, width)).unwrap();
+        let mut packed = Packed::new(bytes, width);
         for (at, number) in numbers.iter().enumerate() {
-            put(packed.words_mut(), width, at, *number);
+            // All but the padding: the last numbers come to the end.
+            let bytes = &mut packed.bytes_mut()[..(numbers.len() * width as usize).div_ceil(8)];
+            put(bytes, width, at, *number);
         }
         packed
     }
@@ -243,7 +314,7 @@ mod tests {
                 packed.set(at, expected[at]);
                 assert!(same(&packed, &expected), "width {width}, place {at}");
             }
-            assert_eq!(packed.words()[packed.words().len() - 1], 0);
+            assert_eq!(packed.bytes.last(), Some(&[0; 8]));
         }
     }
 
@@ -274,7 +345,8 @@ mod tests {
     #[test]
     fn a_number_is_found_where_it_is_and_counted() {
         for width in 2..=32 {
-            let numbers: Vec<u64> = numbers(width, 90).into_iter().map(|n| n % 5 % (1 << width)).collect();
+            let few = |number: u64| number % 5 % (1 << width);
+            let numbers: Vec<u64> = numbers(width, 90).into_iter().map(few).collect();
             let packed = made(width, &numbers);
             for from in 0..90 {
                 for to in from + 1..=90.min(from + 40) {
@@ -282,7 +354,17 @@ mod tests {
                     for number in 0..4 {
                         let found = here.iter().position(|n| *n == number).map(|at| from + at);
                         assert_eq!(packed.find(from..to, number), found);
-                        assert_eq!(packed.has(from..to, number), found.is_some());
+                        let len = (to - from) as u32;
+                        if len <= packed.lanes() {
+                            assert_eq!(packed.has(from, len, number), found.is_some());
+                            let (mut packed, mut numbers) = (packed.clone(), numbers.clone());
+                            if let Some(at) = found {
+                                numbers[at] = number ^ 1;
+                            }
+                            let replaced = packed.replace(from, len, number, number ^ 1);
+                            assert_eq!(replaced, found.is_some());
+                            assert!(same(&packed, &numbers));
+                        }
                         let count = here.iter().filter(|n| **n == number).count();
                         assert_eq!(packed.count(from..to, number), count as u64);
                     }

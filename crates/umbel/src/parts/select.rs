@@ -5,6 +5,19 @@ pub(crate) trait Select: Copy {
     /// The set bit of `word` that has `n` set bits below it, alone; 0 if there is none. `n` is below
     /// 64.
     fn nth_set(self, word: u64, n: u32) -> u64;
+
+    /// Does work that is seldom needed: in a function of its own, so that it takes no registers from
+    /// the usual way.
+    fn apart<R: Ranked>(self, work: R) -> R::Answer;
+}
+
+/// Work that counts bits, written once for all ways to do it.
+pub(crate) trait Ranked {
+    /// What comes out.
+    type Answer;
+
+    /// Does it. Must be `#[inline(always)]`, so that all of it is compiled for the processor.
+    fn run<S: Select>(self, select: S) -> Self::Answer;
 }
 
 /// With additions and multiplications, on every processor: Vigna 2008, "Broadword implementation of
@@ -35,6 +48,11 @@ impl Select for Broadword {
             left -= 1;
         }
         (byte & byte.wrapping_neg()) << place
+    }
+
+    #[inline(never)]
+    fn apart<R: Ranked>(self, work: R) -> R::Answer {
+        work.run(self)
     }
 }
 
@@ -70,7 +88,7 @@ mod tests {
         expected: u64,
     }
 
-    impl crate::simd::Ranked for SameBit {
+    impl Ranked for SameBit {
         type Answer = ();
 
         fn run<S: Select>(self, select: S) {

@@ -3,8 +3,7 @@
 use super::table::Table;
 use crate::error::Full;
 use crate::hash::Digest;
-use crate::parts::select::Select;
-use crate::simd::Ranked;
+use crate::parts::select::{Ranked, Select};
 
 /// How many keys of a batch are on their way.
 const AHEAD: usize = 32;
@@ -30,7 +29,7 @@ pub(super) trait Touch {
 
 /// Makes a [`Touch`] of a method of the table that takes an entry.
 macro_rules! touch {
-    ($name:ident, $table:ty, $method:ident, $answer:ty, $what:literal) => {
+    ($name:ident, $table:ty, $method:ident $(::<$unique:literal>)?, $answer:ty, $what:literal) => {
         #[doc = $what]
         pub(super) struct $name<'a>(pub(super) $table);
 
@@ -44,22 +43,20 @@ macro_rules! touch {
 
             #[inline(always)]
             fn touch(&mut self, select: impl Select, digest: Digest) -> $answer {
-                self.0.$method(select, self.0.entry(digest))
+                Table::$method$(::<$unique>)?(self.0, select, digest)
             }
         }
     };
 }
 touch!(LookUp, &'a Table, contains, bool, "Whether the key is there.");
+touch!(FarLookUp, &'a Table, far_contains, bool, "The same, for a run that is not in one block.");
 touch!(Count, &'a Table, count, u64, "How many times the key is there.");
-touch!(Insert, &'a mut Table, insert, Result<bool, Full>, "Inserts the key; whether it is new.");
-touch!(
-    InsertUnique,
-    &'a mut Table,
-    insert_unique,
-    Result<bool, Full>,
-    "Inserts the key unless it is found; whether it was inserted."
-);
+touch!(Insert, &'a mut Table, insert::<false>, Result<bool, Full>, "Inserts it; whether it is new.");
+touch!(FarInsert, &'a mut Table, far_insert::<false>, Result<bool, Full>, "The same, far away.");
+touch!(InsertUnique, &'a mut Table, insert::<true>, Result<bool, Full>, "Unless it is found.");
+touch!(FarInsertUnique, &'a mut Table, far_insert::<true>, Result<bool, Full>, "The same, far away.");
 touch!(Remove, &'a mut Table, remove, bool, "Takes one copy of the key away; whether it did.");
+touch!(FarRemove, &'a mut Table, far_remove, bool, "The same, far away.");
 
 /// One key.
 pub(super) struct One<T>(pub(super) T, pub(super) Digest);
@@ -90,7 +87,7 @@ where
 
     #[inline(always)]
     fn run<S: Select>(mut self, select: S) {
-        let bytes: usize = self.touch.table().words().iter().map(|words| words.len() * 8).sum();
+        let bytes = self.touch.table().bytes();
         if bytes <= CACHED {
             while let Some(digest) = self.digests.next() {
                 if !(self.each)(self.touch.touch(select, digest)) {

@@ -32,9 +32,10 @@ impl<T: ?Sized, H: Stored> QuotientFilter<T, H> {
         bytes.extend_from_slice(&header);
         let mut sorted = self.table.clone();
         sorted.sort();
-        for words in sorted.words() {
-            bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        }
+        let (marks, offsets, remainders) = sorted.parts();
+        bytes.extend(marks.iter().flat_map(|word| word.to_le_bytes()));
+        bytes.extend_from_slice(offsets);
+        bytes.extend_from_slice(remainders);
         let checksum = format::payload_checksum(&header, &bytes[format::HEADER..]);
         bytes.extend_from_slice(&checksum.to_le_bytes());
         bytes
@@ -53,11 +54,15 @@ impl<T: ?Sized, H: Stored> QuotientFilter<T, H> {
             return Err(InvalidBytes::Hasher);
         }
         let mut filter = Self::with(parsed.shape, hasher)?;
-        let (chunks, _) = parsed.payload.as_chunks();
-        let words = filter.table.words_mut().into_iter().flatten();
-        for (word, chunk) in words.zip(chunks) {
+        // As many bytes as the table has: the length was compared with the shape.
+        let (marks, offsets, remainders) = filter.table.parts_mut();
+        let (first, rest) = parsed.payload.split_at(marks.len() * 8);
+        for (word, chunk) in marks.iter_mut().zip(first.as_chunks().0) {
             *word = u64::from_le_bytes(*chunk);
         }
+        let (second, third) = rest.split_at(offsets.len());
+        offsets.copy_from_slice(second);
+        remainders.copy_from_slice(third);
         let len = filter.table.check().ok_or(InvalidBytes::Inconsistent)?;
         if !filter.table.is_sorted() {
             return Err(InvalidBytes::Inconsistent);

@@ -14,7 +14,7 @@ use crate::parts::select::Broadword;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Quotients between which a table can be cut: the offsets of their blocks are a word.
+/// Tables are cut between quotients that are multiples of this: between blocks, and not too often.
 const CUT: usize = 8 * SLOTS;
 
 /// Why there is no such table.
@@ -42,8 +42,8 @@ impl From<InvalidShape> for Refused {
 #[derive(Debug)]
 struct Stretch<'a> {
     marks: &'a mut [u64],
-    offsets: &'a mut [u64],
-    remainders: &'a mut [u64],
+    offsets: &'a mut [u8],
+    remainders: &'a mut [u8],
     width: u32,
     /// The first quotient and slot; all numbers below are counted from it.
     first: usize,
@@ -99,7 +99,7 @@ impl Stretch<'_> {
     fn write_offsets(&mut self, to: usize) {
         while self.block < to {
             let offset = self.free.saturating_sub(self.block * SLOTS).min(SATURATED);
-            self.offsets[self.block / 8] |= (offset as u64) << (self.block % 8 * 8);
+            self.offsets[self.block] = offset as u8;
             self.block += 1;
         }
     }
@@ -170,18 +170,17 @@ pub(super) fn rebuilt(
 /// behind the last quotient too.
 fn stretches<'a>(table: &'a mut Table, cuts: &[Range<usize>], smallest: usize) -> Vec<Stretch<'a>> {
     let (times, width, last) = (table.quotients() / smallest, table.width(), table.last());
-    let [mut marks, mut offsets, mut remainders] = table.words_mut();
+    let (mut marks, mut offsets, mut remainders) = table.parts_mut();
     let mut stretches = Vec::with_capacity(cuts.len());
     for (number, cut) in cuts.iter().enumerate() {
         let first = cut.start * times;
         let is_last = number + 1 == cuts.len();
         let slots = if is_last { last + 1 - first } else { cut.end * times - first };
         let blocks = slots / SLOTS;
-        let words = blocks * width as usize + usize::from(is_last);
         stretches.push(Stretch {
             marks: take(&mut marks, 2 * blocks),
-            offsets: take(&mut offsets, blocks.div_ceil(8)),
-            remainders: take(&mut remainders, words),
+            offsets: take(&mut offsets, blocks),
+            remainders: take(&mut remainders, blocks * 8 * width as usize),
             width,
             first,
             end: slots - usize::from(is_last),
@@ -195,10 +194,10 @@ fn stretches<'a>(table: &'a mut Table, cuts: &[Range<usize>], smallest: usize) -
     stretches
 }
 
-/// The first words, which are then gone.
-fn take<'a>(words: &mut &'a mut [u64], len: usize) -> &'a mut [u64] {
-    let (first, rest) = core::mem::take(words).split_at_mut(len);
-    *words = rest;
+/// The first of these, which are then gone.
+fn take<'a, W>(all: &mut &'a mut [W], len: usize) -> &'a mut [W] {
+    let (first, rest) = core::mem::take(all).split_at_mut(len);
+    *all = rest;
     first
 }
 

@@ -145,13 +145,9 @@ impl Table {
                 free = run.end;
             }
         }
-        let [marks, offsets, remainders] = self.words();
-        let blocks = marks.len() / 2;
-        let stray = offsets[blocks / 8..].iter().enumerate().any(|(word, offsets)| {
-            let used = (blocks % 8 * 8) as u32;
-            word == 0 && used > 0 && offsets >> used != 0 || used == 0 && *offsets != 0
-        });
-        let padding = remainders.last().is_some_and(|word| *word != 0);
+        let (marks, offsets, remainders) = self.parts();
+        let stray = offsets[marks.len() / 2..].iter().any(|byte| *byte != 0);
+        let padding = remainders[remainders.len() - 8..].iter().any(|byte| *byte != 0);
         let free_is_zero = (free..=self.last()).all(|slot| self.remainder(slot) == 0);
         let sound = runs == ends && !stray && !padding && free_is_zero && len <= self.capacity();
         sound.then_some(len)

@@ -98,7 +98,10 @@ impl Shape {
         while remainder + doublings <= MAX_REMAINDER {
             let least = ceil(prefixes / (1_u64 << remainder) as f64);
             let quotients = if least > fewest { least } else { fewest };
-            if let Some(shape) = Self::rounded(items, quotients, remainder, doublings, rate) {
+            // A table that is half empty is larger than one with longer remainders.
+            let sparse = quotients > 2 * fewest;
+            let shape = Self::rounded(items, quotients, remainder, doublings, rate);
+            if let (Some(shape), false) = (shape, sparse) {
                 match best {
                     Some(best) if best.words() <= shape.words() => {}
                     _ => best = Some(shape),

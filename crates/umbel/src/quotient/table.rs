@@ -6,10 +6,11 @@
 //! take, its *offset*. The n-th run of a block is therefore the one that ends at the n-th end of a run
 //! from the offset on: counting bits finds a run, and nothing has to be walked through.
 
+use super::batch::{FarInsert, FarInsertUnique, FarLookUp, FarRemove, One};
 use super::shape::{BLOCK, Shape};
 use crate::error::{Full, InvalidShape};
 use crate::hash::Digest;
-use crate::parts::packed::Packed;
+use crate::parts::packed::{self, Bytes, Packed};
 use crate::parts::prefetch::{prefetch, prefetch_far};
 use crate::parts::select::Select;
 use crate::parts::words::Words;
@@ -32,7 +33,7 @@ pub(super) struct Table {
     /// For each block, the quotients that have a run, then the slots where one ends.
     marks: Words<u64>,
     /// The offset of each block, a byte each.
-    offsets: Words<u64>,
+    offsets: Bytes,
     remainders: Packed,
     quotients: u64,
     /// How many slots are taken.
@@ -49,6 +50,106 @@ struct Run {
     exists: bool,
 }
 
+/// A quotient and the marks of its block: as a rule, all that matters is in one block.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    /// The first slot of the block.
+    first: usize,
+    /// The quotient, and all other numbers, are counted from it.
+    place: u32,
+    runs: u64,
+    ends: u64,
+    offset: u32,
+}
+
+impl Near {
+    #[inline(always)]
+    fn exists(&self) -> bool {
+        self.runs >> self.place & 1 == 1
+    }
+
+    /// The run of a quotient that has one: its first slot, and how many there are; `None` if it is not
+    /// in this block.
+    #[inline(always)]
+    fn existing_run(&self, select: impl Select) -> Option<(u32, u32)> {
+        let rank = (self.runs << (63 - self.place)).count_ones();
+        let ends = self.ends & u64::MAX << (self.offset % 64);
+        let end = select.nth_set(ends, (rank - 1) % 64);
+        if self.offset >= BLOCK as u32 || end == 0 {
+            return None;
+        }
+        let before = 64 - (ends & (end - 1)).leading_zeros();
+        let start = before.max(self.offset).max(self.place);
+        Some((start, end.trailing_zeros() + 1 - start))
+    }
+
+    /// The run of the quotient, or where it would be; `None` if it is not in this block.
+    #[inline(always)]
+    fn run(&self, select: impl Select) -> Option<Range<u32>> {
+        if self.offset >= BLOCK as u32 {
+            return None;
+        }
+        // The runs of this block up to this quotient.
+        let rank = (self.runs << (63 - self.place)).count_ones();
+        if rank == 0 {
+            let at = self.offset.max(self.place);
+            return Some(at..at);
+        }
+        let ends = self.ends & u64::MAX << self.offset;
+        let end = select.nth_set(ends, rank - 1);
+        if end == 0 {
+            return None;
+        }
+        let behind = (end.trailing_zeros() + 1).max(self.place);
+        let before = 64 - (ends & (end - 1)).leading_zeros();
+        let start = before.max(self.offset).max(self.place);
+        Some(if self.exists() { start } else { behind }..behind)
+    }
+
+    /// The runs that begin behind `counted`, at `to` or before.
+    #[inline(always)]
+    fn begun(&self, counted: u32, to: u32) -> u64 {
+        self.runs >> 1 >> counted << 1 << counted & u64::MAX >> (63 - to)
+    }
+
+    /// The place behind the last of these runs, when all earlier ones have ended before `place`; `None`
+    /// if that is in another block.
+    #[inline(always)]
+    fn behind(&self, select: impl Select, begun: u64, place: u32) -> Option<u32> {
+        let end = select.nth_set(self.ends & u64::MAX << place, begun.count_ones() - 1);
+        (end << 1 != 0).then(|| end.trailing_zeros() + 1)
+    }
+
+    /// The first free place from this one on; `None` if that is not in this block.
+    #[inline(always)]
+    fn free(&self, select: impl Select, mut place: u32) -> Option<u32> {
+        let mut counted = self.place;
+        loop {
+            let begun = self.begun(counted, place);
+            if begun == 0 {
+                return Some(place);
+            }
+            counted = place;
+            place = self.behind(select, begun, place)?;
+        }
+    }
+
+    /// The first place from this one on that is free or has a remainder that is where it wants to be;
+    /// `None` if that is not known in this block.
+    #[inline(always)]
+    fn settled(&self, select: impl Select, mut place: u32) -> Option<u32> {
+        let mut counted = self.place;
+        loop {
+            let begun = self.begun(counted, place - 1);
+            if begun == 0 {
+                return Some(place);
+            }
+            counted = place - 1;
+            place = self.behind(select, begun, place)?;
+        }
+    }
+}
+
 /// A key as the table knows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
@@ -60,12 +161,11 @@ impl Table {
     /// A table without keys.
     pub(super) fn new(shape: &Shape) -> Result<Self, InvalidShape> {
         let [marks, offsets, remainders] = shape.parts();
-        let zeroed = |words: u64| {
-            let memory = usize::try_from(words).ok().and_then(Words::zeroed);
-            memory.ok_or(InvalidShape::OutOfMemory { bytes: shape.bytes() })
-        };
+        let refused = InvalidShape::OutOfMemory { bytes: shape.bytes() };
+        let zeroed = |words: u64| packed::zeroed(words).ok_or(refused);
+        let marks = usize::try_from(marks).ok().and_then(Words::zeroed);
         Ok(Self {
-            marks: zeroed(marks)?,
+            marks: marks.ok_or(refused)?,
             offsets: zeroed(offsets)?,
             remainders: Packed::new(zeroed(remainders)?, shape.remainder_bits()),
             quotients: shape.quotients(),
@@ -86,18 +186,28 @@ impl Table {
         self.len = len;
     }
 
-    /// The words: marks, offsets, remainders.
-    pub(super) fn words(&self) -> [&[u64]; 3] {
-        [self.marks.as_ref(), self.offsets.as_ref(), self.remainders.words()]
+    /// Marks, offsets, remainders.
+    pub(super) fn parts(&self) -> (&[u64], &[u8], &[u8]) {
+        (self.marks.as_ref(), self.offsets.as_flattened(), self.remainders.bytes())
     }
 
-    /// As [`words`](Self::words), to change.
-    pub(super) fn words_mut(&mut self) -> [&mut [u64]; 3] {
-        [self.marks.as_mut(), self.offsets.as_mut(), self.remainders.words_mut()]
+    /// As [`parts`](Self::parts), to change.
+    pub(super) fn parts_mut(&mut self) -> (&mut [u64], &mut [u8], &mut [u8]) {
+        let Self { marks, offsets, remainders, .. } = self;
+        (marks.as_mut(), offsets.as_flattened_mut(), remainders.bytes_mut())
+    }
+
+    /// The memory of all of them.
+    pub(super) fn bytes(&self) -> usize {
+        let (marks, offsets, remainders) = self.parts();
+        marks.len() * 8 + offsets.len() + remainders.len()
     }
 
     pub(super) fn clear(&mut self) {
-        self.words_mut().into_iter().for_each(|words| words.fill(0));
+        let (marks, offsets, remainders) = self.parts_mut();
+        marks.fill(0);
+        offsets.fill(0);
+        remainders.fill(0);
         self.len = 0;
     }
 
@@ -153,13 +263,12 @@ impl Table {
 
     #[inline(always)]
     pub(super) fn stored_offset(&self, block: usize) -> usize {
-        (self.offsets.as_ref()[block / 8] >> (block % 8 * 8)) as usize & SATURATED
+        usize::from(self.offsets.as_flattened()[block])
     }
 
     #[inline(always)]
     fn store_offset(&mut self, block: usize, offset: usize) {
-        let (word, place) = (&mut self.offsets.as_mut()[block / 8], block % 8 * 8);
-        *word = *word & !((SATURATED as u64) << place) | (offset.min(SATURATED) as u64) << place;
+        self.offsets.as_flattened_mut()[block] = offset.min(SATURATED) as u8;
     }
 
     /// How many slots from the start of a block on the runs of earlier quotients take.
@@ -224,35 +333,15 @@ impl Table {
             + (self.marks(last)[0] & high).count_ones()
     }
 
-    /// The run of a quotient.
+    /// The run of a quotient, wherever it is.
     #[inline(always)]
     fn run(&self, select: impl Select, quotient: usize) -> Run {
-        let (block, place) = (quotient / SLOTS, (quotient % SLOTS) as u32);
-        let [runs, ends] = self.marks(block);
+        let (block, place) = (quotient / SLOTS, quotient % SLOTS);
+        let runs = self.marks(block)[0];
         let exists = runs >> place & 1 == 1;
-        let offset = self.stored_offset(block) as u32;
-        // The runs of this block up to this quotient.
-        let rank = (runs << (63 - place)).count_ones();
-        if offset < BLOCK as u32 && rank > 0 {
-            let ends = ends & u64::MAX << offset;
-            let end = select.nth_set(ends, rank - 1);
-            if end != 0 {
-                let start = 64 - (ends & (end - 1)).leading_zeros();
-                let end = (end.trailing_zeros() + 1).max(place);
-                let start = if exists { start.max(offset).max(place) } else { end };
-                let at = block * SLOTS;
-                return Run { slots: at + start as usize..at + end as usize, exists };
-            }
-        }
-        self.far_run(select, quotient, rank, exists)
-    }
-
-    /// As [`run`](Self::run), when it ends in another block, or begins there, or is the first.
-    #[inline(always)]
-    fn far_run(&self, select: impl Select, quotient: usize, rank: u32, exists: bool) -> Run {
-        let block = quotient / SLOTS;
         let mut start = block * SLOTS + self.offset(select, block);
-        let before = rank - u32::from(exists);
+        // The runs of this block before this quotient.
+        let before = (runs & !(u64::MAX << place)).count_ones();
         if before > 0 {
             start = self.nth_end(select, start, before - 1) + 1;
         }
@@ -261,21 +350,45 @@ impl Table {
         Run { slots: start..end, exists }
     }
 
+    /// The block of a quotient.
+    #[inline(always)]
+    fn near(&self, quotient: usize) -> Near {
+        let block = quotient / SLOTS;
+        let [runs, ends] = self.marks(block);
+        let offset = self.stored_offset(block) as u32;
+        Near { first: block * SLOTS, place: (quotient % SLOTS) as u32, runs, ends, offset }
+    }
+
     /// Whether a key is there.
     #[inline(always)]
-    pub(super) fn contains(&self, select: impl Select, key: Entry) -> bool {
+    pub(super) fn contains(&self, select: impl Select, digest: Digest) -> bool {
+        let key = self.entry(digest);
         // Before the marks, which tell where exactly it is, have come.
         self.remainders.fetch(key.quotient);
-        let [runs, _] = self.marks(key.quotient / SLOTS);
-        if runs >> (key.quotient % SLOTS) & 1 == 0 {
+        let near = self.near(key.quotient);
+        if !near.exists() {
             return false;
         }
-        self.remainders.has(self.run(select, key.quotient).slots, key.remainder)
+        match near.existing_run(select) {
+            Some((start, len)) if len <= self.remainders.lanes() => {
+                self.remainders.has(near.first + start as usize, len, key.remainder)
+            }
+            _ => select.apart(One(FarLookUp(self), digest)),
+        }
+    }
+
+    /// As [`contains`](Self::contains), for any run that there is.
+    #[inline(always)]
+    pub(super) fn far_contains(&self, select: impl Select, digest: Digest) -> bool {
+        let key = self.entry(digest);
+        let run = self.run(select, key.quotient);
+        self.remainders.find(run.slots, key.remainder).is_some()
     }
 
     /// How many times a key is there.
     #[inline(always)]
-    pub(super) fn count(&self, select: impl Select, key: Entry) -> u64 {
+    pub(super) fn count(&self, select: impl Select, digest: Digest) -> u64 {
+        let key = self.entry(digest);
         let run = self.run(select, key.quotient);
         if run.exists { self.remainders.count(run.slots, key.remainder) } else { 0 }
     }
@@ -293,13 +406,66 @@ impl Table {
         }
     }
 
-    /// Inserts a key; whether it is new.
+    /// Inserts a key; whether it is new. If it must be `UNIQUE`, one that is found is not inserted.
     #[inline(always)]
-    pub(super) fn insert(&mut self, select: impl Select, key: Entry) -> Result<bool, Full> {
+    pub(super) fn insert<const UNIQUE: bool>(
+        &mut self,
+        select: impl Select,
+        digest: Digest,
+    ) -> Result<bool, Full> {
+        let key = self.entry(digest);
         self.remainders.fetch(key.quotient);
+        let near = self.near(key.quotient);
+        let Some((run, free)) = self.room(select, &near) else {
+            if UNIQUE {
+                return select.apart(One(FarInsertUnique(self), digest));
+            }
+            return select.apart(One(FarInsert(self), digest));
+        };
+        let (exists, at) = (near.exists(), run.end);
+        let first = near.first + run.start as usize;
+        let found = exists && self.remainders.has(first, run.end - run.start, key.remainder);
+        if UNIQUE && found {
+            return Ok(false);
+        }
+        let slot = near.first + at as usize;
+        self.remainders.open(slot, near.first + free as usize, key.remainder);
+        let moved = u64::MAX << at & !(u64::MAX << free);
+        let ends = near.ends & !moved | (near.ends & moved) << 1 | 1 << at;
+        // If there is a run already, it goes on.
+        let ends = ends & !(u64::from(exists) << at >> 1);
+        *self.marks_mut(near.first / SLOTS) = [near.runs | 1 << near.place, ends];
+        self.len += 1;
+        Ok(!found)
+    }
+
+    /// The run of a quotient, or where it would be, and the first free place behind it, if all of that
+    /// is in one block and the run in one window.
+    #[inline(always)]
+    fn room(&self, select: impl Select, near: &Near) -> Option<(Range<u32>, u32)> {
+        let run = near.run(select)?;
+        if run.end >= BLOCK as u32 || run.end - run.start > self.remainders.lanes() {
+            return None;
+        }
+        let free = near.free(select, run.end)?;
+        let fits = near.first + (free as usize) < self.last && self.len < self.capacity;
+        fits.then_some((run, free))
+    }
+
+    /// As [`insert`](Self::insert), in any case.
+    #[inline(always)]
+    pub(super) fn far_insert<const UNIQUE: bool>(
+        &mut self,
+        select: impl Select,
+        digest: Digest,
+    ) -> Result<bool, Full> {
+        let key = self.entry(digest);
         let run = self.run(select, key.quotient);
-        let found = run.exists && self.remainders.has(run.slots.clone(), key.remainder);
-        if self.len >= self.capacity || run.slots.len() as u64 >= MAX_COPIES && self.is_many(&run, key) {
+        let found = run.exists && self.remainders.find(run.slots.clone(), key.remainder).is_some();
+        if UNIQUE && found {
+            return Ok(false);
+        }
+        if self.len >= self.capacity || self.is_many(&run, key) {
             return Err(Full);
         }
         self.put(select, run, key)?;
@@ -307,24 +473,10 @@ impl Table {
     }
 
     /// Whether there may be no more copies of a key.
-    #[cold]
-    fn is_many(&self, run: &Run, key: Entry) -> bool {
-        self.remainders.count(run.slots.clone(), key.remainder) >= MAX_COPIES
-    }
-
-    /// Inserts a key unless it is found; whether it was inserted.
     #[inline(always)]
-    pub(super) fn insert_unique(&mut self, select: impl Select, key: Entry) -> Result<bool, Full> {
-        self.remainders.fetch(key.quotient);
-        let run = self.run(select, key.quotient);
-        if run.exists && self.remainders.has(run.slots.clone(), key.remainder) {
-            return Ok(false);
-        }
-        if self.len >= self.capacity {
-            return Err(Full);
-        }
-        self.put(select, run, key)?;
-        Ok(true)
+    fn is_many(&self, run: &Run, key: Entry) -> bool {
+        let len = run.slots.len() as u64;
+        len >= MAX_COPIES && self.remainders.count(run.slots.clone(), key.remainder) >= MAX_COPIES
     }
 
     /// Inserts a key, however full the table is and however often it is there.
@@ -388,12 +540,50 @@ impl Table {
 
     /// Takes one copy of a key away; whether there was one.
     #[inline(always)]
-    pub(super) fn remove(&mut self, select: impl Select, key: Entry) -> bool {
+    pub(super) fn remove(&mut self, select: impl Select, digest: Digest) -> bool {
+        let key = self.entry(digest);
         self.remainders.fetch(key.quotient);
-        let (block, place) = (key.quotient / SLOTS, key.quotient % SLOTS);
-        if self.marks(block)[0] >> place & 1 == 0 {
+        let near = self.near(key.quotient);
+        if !near.exists() {
             return false;
         }
+        let Some((start, len, stop)) = self.gap(select, &near) else {
+            return select.apart(One(FarRemove(self), digest));
+        };
+        let first = near.first + start as usize;
+        let gap = start + len - 1;
+        let last = near.first + gap as usize;
+        // The last of the run takes its place, and what comes behind the run moves down.
+        if !self.remainders.replace(first, len, key.remainder, self.remainders.get(last)) {
+            return false;
+        }
+        self.remainders.close(last, near.first + stop as usize);
+        let alone = u64::from(len == 1);
+        let moved = u64::MAX << gap & u64::MAX >> (64 - stop);
+        let ends = near.ends & !moved | (near.ends & moved & !(1 << gap)) >> 1;
+        // If there is a run still, it ends one slot earlier.
+        let ends = ends | (1 - alone) << gap >> 1;
+        *self.marks_mut(near.first / SLOTS) = [near.runs & !(alone << near.place), ends];
+        self.len -= 1;
+        true
+    }
+
+    /// The run of a quotient that has one, and the first place behind it that is settled, if all of that
+    /// is in one block and the run in one window.
+    #[inline(always)]
+    fn gap(&self, select: impl Select, near: &Near) -> Option<(u32, u32, u32)> {
+        let (start, len) = near.existing_run(select)?;
+        if len > self.remainders.lanes() || start + len >= BLOCK as u32 {
+            return None;
+        }
+        Some((start, len, near.settled(select, start + len)?))
+    }
+
+    /// As [`remove`](Self::remove), for any run that there is.
+    #[inline(always)]
+    pub(super) fn far_remove(&mut self, select: impl Select, digest: Digest) -> bool {
+        let key = self.entry(digest);
+        let (block, place) = (key.quotient / SLOTS, key.quotient % SLOTS);
         let run = self.run(select, key.quotient);
         let Some(at) = self.remainders.find(run.slots.clone(), key.remainder) else {
             return false;

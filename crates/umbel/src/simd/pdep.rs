@@ -5,16 +5,7 @@
 //! steps; they and everybody else take the portable way.
 
 use super::{Path, path};
-use crate::parts::select::{Broadword, Select};
-
-/// Work that counts bits, written once for all ways to do it.
-pub(crate) trait Ranked {
-    /// What comes out.
-    type Answer;
-
-    /// Does it. Must be `#[inline(always)]`, so that all of it is compiled for the processor.
-    fn run<S: Select>(self, select: S) -> Self::Answer;
-}
+use crate::parts::select::{Broadword, Ranked};
 
 /// How a filter finds the n-th set bit. A way that is not available cannot be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +49,7 @@ use x86::is_fast;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86 {
-    use super::{Ranked, Select};
+    use crate::parts::select::{Ranked, Select};
     use core::arch::x86_64::{__cpuid, _pdep_u64};
 
     /// Whether the processor has what [`on_pdep`] needs, in hardware.
@@ -106,10 +97,23 @@ mod x86 {
             // SAFETY: whoever has the token has asked the processor.
             unsafe { _pdep_u64(1 << n, word) }
         }
+
+        #[inline(always)]
+        #[allow(unsafe_code, reason = "instructions that only some processors have")]
+        fn apart<R: Ranked>(self, work: R) -> R::Answer {
+            // SAFETY: whoever has the token has asked the processor.
+            unsafe { on_pdep_apart(work) }
+        }
     }
 
     #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
     pub(super) fn on_pdep<R: Ranked>(work: R) -> R::Answer {
+        work.run(Pdep(()))
+    }
+
+    #[inline(never)]
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+    fn on_pdep_apart<R: Ranked>(work: R) -> R::Answer {
         work.run(Pdep(()))
     }
 
