@@ -190,11 +190,7 @@ impl<T: ?Sized, H> QuotientFilter<T, H> {
     }
 
     #[inline(always)]
-    fn contains_each(
-        &self,
-        digests: impl ExactSizeIterator<Item = Digest>,
-        found: &mut [bool],
-    ) {
+    fn contains_each(&self, digests: impl ExactSizeIterator<Item = Digest>, found: &mut [bool]) {
         assert_eq!(digests.len(), found.len(), "one answer for each key");
         let mut found = found.iter_mut();
         let each = |answer| found.next().map(|slot| *slot = answer).is_some();
@@ -374,7 +370,7 @@ impl<T: ?Sized, H> QuotientFilter<T, H> {
         // Copies are in each other's way however large the table is.
         while self.count_digest(digest) < MAX_COPIES {
             self.grow_as_planned()?;
-                let answer = ranked(self.ranks, One(batch::Insert(&mut self.table), digest));
+            let answer = ranked(self.ranks, One(batch::Insert(&mut self.table), digest));
             if answer.is_ok() {
                 return answer;
             }
@@ -410,7 +406,7 @@ impl<T: ?Sized, H> QuotientFilter<T, H> {
     #[inline]
     pub fn insert_unique_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         loop {
-                let answer = ranked(self.ranks, One(batch::InsertUnique(&mut self.table), digest));
+            let answer = ranked(self.ranks, One(batch::InsertUnique(&mut self.table), digest));
             if answer.is_ok() {
                 return answer;
             }
@@ -529,7 +525,9 @@ impl<T: ?Sized, H> QuotientFilter<T, H> {
             match refused {
                 Refused::Shape(error) => error,
                 // Twice the table pushes no more past its end than the table did.
-                Refused::Full => InvalidShape::TooSmall { bytes: shape.bytes(), min: shape.bytes() },
+                Refused::Full => {
+                    InvalidShape::TooSmall { bytes: shape.bytes(), min: shape.bytes() }
+                }
             }
         })
     }
@@ -596,14 +594,14 @@ impl<T: ?Sized, H> QuotientFilter<T, H> {
         self.compatible(other)?;
         let keys = self.len() + other.len();
         let items = self.shape.items().max(other.shape.items());
-        let larger =
-            if self.capacity() < other.capacity() { &other.shape } else { &self.shape };
-        let mut shape = Shape::with(items, larger.quotients(), larger.remainder_bits())
-            .unwrap_or(*larger);
+        let larger = if self.capacity() < other.capacity() { &other.shape } else { &self.shape };
+        let mut shape =
+            Shape::with(items, larger.quotients(), larger.remainder_bits()).unwrap_or(*larger);
         loop {
             let room = Incompatible::Room { keys, most: shape.capacity() };
             if shape.capacity() >= keys {
-                match self.take(shape, rebuilt(&shape, [&self.table, &other.table], true, threads)) {
+                match self.take(shape, rebuilt(&shape, [&self.table, &other.table], true, threads))
+                {
                     Ok(()) => return Ok(()),
                     Err(Refused::Full) => {}
                     Err(Refused::Shape(_)) => {

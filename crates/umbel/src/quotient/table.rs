@@ -89,21 +89,21 @@ impl Near {
         if self.offset >= BLOCK as u32 {
             return None;
         }
-        // The runs of this block up to this quotient.
+        // The runs of this block up to this quotient. Whether there are any, and whether the quotient
+        // has one, is a matter of chance: branches would often be wrong.
         let rank = (self.runs << (63 - self.place)).count_ones();
-        if rank == 0 {
-            let at = self.offset.max(self.place);
-            return Some(at..at);
-        }
         let ends = self.ends & u64::MAX << self.offset;
-        let end = select.nth_set(ends, rank - 1);
-        if end == 0 {
+        let end = select.nth_set(ends, rank.wrapping_sub(1) % 64);
+        if (rank != 0) & (end == 0) {
             return None;
         }
-        let behind = (end.trailing_zeros() + 1).max(self.place);
-        let before = 64 - (ends & (end - 1)).leading_zeros();
+        let any = u32::from(rank != 0).wrapping_neg();
+        let behind = self.offset & !any | (end.trailing_zeros() + 1) & any;
+        let behind = behind.max(self.place);
+        let before = 64 - (ends & end.wrapping_sub(1)).leading_zeros();
         let start = before.max(self.offset).max(self.place);
-        Some(if self.exists() { start } else { behind }..behind)
+        let exists = u32::from(self.exists()).wrapping_neg();
+        Some(start & exists | behind & !exists..behind)
     }
 
     /// The runs that begin behind `counted`, at `to` or before.
@@ -424,7 +424,7 @@ impl Table {
         };
         let (exists, at) = (near.exists(), run.end);
         let first = near.first + run.start as usize;
-        let found = exists && self.remainders.has(first, run.end - run.start, key.remainder);
+        let found = exists & self.remainders.has(first, 1.max(run.end - run.start), key.remainder);
         if UNIQUE && found {
             return Ok(false);
         }

@@ -701,7 +701,10 @@ fn headers_that_contradict_themselves_are_refused() {
     assert_eq!(with(48, 8), InvalidBytes::Inconsistent);
     let mut kernels = bytes.clone();
     kernels[14] = 1;
-    assert_eq!(Quotient::from_bytes(&sealed(kernels)).unwrap_err(), InvalidBytes::Kernels { got: 1 });
+    assert_eq!(
+        Quotient::from_bytes(&sealed(kernels)).unwrap_err(),
+        InvalidBytes::Kernels { got: 1 }
+    );
 }
 
 #[test]

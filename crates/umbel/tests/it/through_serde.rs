@@ -6,7 +6,7 @@ use umbel::hash::{Digest, Portable};
 use umbel::kernels::Digits;
 use umbel::layout::StoredLayout;
 use umbel::storage::Heap;
-use umbel::{ArrayBloomFilter, words_for};
+use umbel::{ArrayBloomFilter, QuotientFilter, words_for};
 
 /// A filter and its form in JSON, through which it came back.
 fn there_and_back<L: StoredLayout<Digest = Digest>>() -> (Bloom<str, Portable, Heap, L>, String) {
@@ -46,4 +46,17 @@ fn what_is_not_a_filter_is_refused_by_serde() {
     }
     refuse::<Digits>(&there_and_back::<Lines>().1);
     refuse::<Lines>(&there_and_back::<Digits>().1);
+}
+
+#[test]
+fn a_quotient_filter_comes_back_through_serde() {
+    let mut filter = QuotientFilter::<str>::new(100, 0.01);
+    ["one", "two", "two"].into_iter().for_each(|key| _ = filter.insert(key).unwrap());
+    let json = serde_json::to_string(&filter).unwrap();
+    let again: QuotientFilter<str> = serde_json::from_str(&json).unwrap();
+    assert!(again == filter && again.count("two") == 2);
+    let damaged = json.replacen("117", "118", 1);
+    for wrong in ["null", "[]", "{}", &damaged, &there_and_back::<Digits>().1] {
+        assert!(serde_json::from_str::<QuotientFilter<str>>(wrong).is_err(), "{wrong:.30}");
+    }
 }
