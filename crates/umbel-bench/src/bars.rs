@@ -15,7 +15,7 @@ use crate::{
     versus::{self, Comparison, Operation},
 };
 use Operation::{
-    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Extend, Insert, Present, Remove,
+    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Build, Extend, Insert, Present, Remove,
     ThreadsAbsent, ThreadsInsert, ThreadsPresent,
 };
 use serde::Serialize;
@@ -88,6 +88,31 @@ const BARS: &[Bar] = &[
     counting(10_000_000, Absent, 0.8),
     counting(10_000_000, Present, 0.8),
     counting(10_000_000, Remove, 0.8),
+    sparse(1_000_000, Absent, 0.88),
+    sparse(1_000_000, Present, 0.8),
+    sparse(1_000_000, Insert, 0.88),
+    sparse(1_000_000, Remove, 0.95),
+    sparse(1_300_000, Absent, 0.88),
+    sparse(1_300_000, Present, 0.8),
+    sparse(1_300_000, Insert, 0.88),
+    sparse(1_300_000, Remove, 0.95),
+    sparse(10_000_000, Absent, 0.88),
+    sparse(10_000_000, Present, 0.8),
+    sparse(10_000_000, Insert, 0.88),
+    sparse(10_000_000, Remove, 1.1),
+    quotient(1_000_000, Absent, 1.1),
+    quotient(1_000_000, Present, 0.85),
+    quotient(1_300_000, Absent, 1.1),
+    quotient(1_300_000, Present, 0.85),
+    quotient(10_000_000, Absent, 1.1),
+    quotient(10_000_000, Present, 0.85),
+    quotient(10_000_000, BatchAbsent, 0.6),
+    quotient(10_000_000, BatchPresent, 0.6),
+    Bar {
+        ours: "umbel quotient, 64x",
+        peer: "qfilter resizeable + foldhash, 64x",
+        ..quotient(1_000_000, Build, 1.0)
+    },
 ];
 
 /// The classic filter at 1 %.
@@ -128,6 +153,17 @@ const fn scalable(operation: Operation, at_most: f64) -> Bar {
 const fn counting(items: u64, operation: Operation, at_most: f64) -> Bar {
     let (ours, peer) = ("umbel counting", "fastbloom-rs counting (xxh3)");
     Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The quotient filter at 1 % and a load of 0.94, with two thirds of the peer's bits or less.
+const fn quotient(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel quotient", "qfilter + foldhash");
+    Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The same at the load of the peer, whose slots are a power of two.
+const fn sparse(items: u64, operation: Operation, at_most: f64) -> Bar {
+    Bar { ours: "umbel quotient, peer's load", ..quotient(items, operation, at_most) }
 }
 
 /// Where an operation is measured.

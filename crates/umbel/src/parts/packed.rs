@@ -65,11 +65,13 @@ impl Packed {
     }
 
     /// The numbers as little-endian words.
+    #[inline(always)]
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.as_flattened()
     }
 
     /// As [`bytes`](Self::bytes), to change.
+    #[inline(always)]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         self.bytes.as_flattened_mut()
     }
