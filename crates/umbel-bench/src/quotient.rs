@@ -73,7 +73,8 @@ fn copies(keys: &[u64], rounds: usize) -> Result<(), Failure> {
             keys.iter().filter(|key| near.contains(&prefix(&filter, key))).copied().collect();
         let look = |filter: &QuotientFilter<u64>| {
             let pass = || neighbours.iter().filter(|key| filter.contains(*key)).count();
-            let (nanos, found) = clock::time(|| (0..2_000).map(|_| black_box(pass())).sum::<usize>());
+            let (nanos, found) =
+                clock::time(|| (0..2_000).map(|_| black_box(pass())).sum::<usize>());
             assert_eq!(found, neighbours.len() * 2_000, "no neighbour is lost");
             nanos
         };

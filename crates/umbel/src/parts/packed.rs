@@ -1,5 +1,6 @@
 //! Numbers of 2 to 32 bits, one after another, in words: looked for several at a time, and moved up or
-//! down to make room for one more or one less.
+//! down to make room for one more or one less. An island of `unsafe`: one look-up whose caller knows that
+//! the numbers are there.
 
 #[cfg(not(loom))]
 use super::alloc_zeroed::alloc_zeroed_words;
@@ -127,22 +128,46 @@ impl Packed {
         self.set_window(at, at + 1, number);
     }
 
-    /// The top bits of those of the first `len` numbers, at most a window of them, that are equal to
-    /// `number`. No others, which a shorter test for zero would not promise.
+    /// The top bits of those of the first `len` numbers of a window that are equal to `number`. No
+    /// others, which a shorter test for zero would not promise.
     #[inline(always)]
-    fn equal(&self, at: usize, len: u32, number: u64) -> u64 {
+    fn equal(&self, window: u64, len: u32, number: u64) -> u64 {
         let tops = self.ones << (self.width - 1);
         let rest = tops - self.ones;
-        let differ = self.window(at) ^ number * self.ones;
+        let differ = window ^ number * self.ones;
         let zero = !((differ & rest) + rest | differ) & tops;
         zero & u64::MAX >> (64 - len * self.width)
+    }
+
+    /// Whether one of `len` places, from one to as many as a window has [`lanes`](Self::lanes), has
+    /// `number`.
+    #[inline(always)]
+    pub(crate) fn has(&self, at: usize, len: u32, number: u64) -> bool {
+        self.equal(self.window(at), len, number) != 0
+    }
+
+    /// As [`has`](Self::has).
+    ///
+    /// # Safety
+    ///
+    /// `at` must be the place of a number.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "a check at every look-up of what the caller knows")]
+    pub(crate) unsafe fn has_unchecked(&self, at: usize, len: u32, number: u64) -> bool {
+        let (byte, place) = self.bit(at);
+        let mut word = [0; 8];
+        debug_assert!(byte + 8 <= self.bytes().len());
+        // SAFETY: the numbers have a word behind them, so that eight bytes from any of them on are
+        // there.
+        word.copy_from_slice(unsafe { self.bytes().get_unchecked(byte..byte + 8) });
+        self.equal(u64::from_le_bytes(word) >> place, len, number) != 0
     }
 
     /// Puts another number into the first of `len` places, from one to as many as a window has
     /// [`lanes`](Self::lanes), that has `number`; whether there is one.
     #[inline(always)]
     pub(crate) fn replace(&mut self, at: usize, len: u32, number: u64, by: u64) -> bool {
-        let equal = self.equal(at, len, number);
+        let equal = self.equal(self.window(at), len, number);
         if equal == 0 {
             return false;
         }
@@ -162,7 +187,7 @@ impl Packed {
         let mut at = places.start;
         while at < places.end {
             let len = (places.end - at).min(self.lanes as usize);
-            let equal = self.equal(at, len as u32, number);
+            let equal = self.equal(self.window(at), len as u32, number);
             if equal != 0 {
                 return Some(at + (equal.trailing_zeros() / self.width) as usize);
             }
@@ -171,20 +196,13 @@ impl Packed {
         None
     }
 
-    /// Whether one of `len` places, from one to as many as a window has [`lanes`](Self::lanes), has
-    /// `number`.
-    #[inline(always)]
-    pub(crate) fn has(&self, at: usize, len: u32, number: u64) -> bool {
-        self.equal(at, len, number) != 0
-    }
-
     /// How many of these places have `number`.
     #[inline(always)]
     pub(crate) fn count(&self, places: Range<usize>, number: u64) -> u64 {
         let (mut at, mut count) = (places.start, 0);
         while at < places.end {
             let len = (places.end - at).min(self.lanes as usize);
-            count += u64::from(self.equal(at, len as u32, number).count_ones());
+            count += u64::from(self.equal(self.window(at), len as u32, number).count_ones());
             at += len;
         }
         count
@@ -345,6 +363,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(unsafe_code, reason = "the unchecked twin")]
     fn a_number_is_found_where_it_is_and_counted() {
         for width in 2..=32 {
             let few = |number: u64| number % 5 % (1 << width);
@@ -359,6 +378,9 @@ mod tests {
                         let len = (to - from) as u32;
                         if len <= packed.lanes() {
                             assert_eq!(packed.has(from, len, number), found.is_some());
+                            // SAFETY: there are 90 numbers.
+                            let unchecked = unsafe { packed.has_unchecked(from, len, number) };
+                            assert_eq!(unchecked, found.is_some());
                             let (mut packed, mut numbers) = (packed.clone(), numbers.clone());
                             if let Some(at) = found {
                                 numbers[at] = number ^ 1;

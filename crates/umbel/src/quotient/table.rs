@@ -5,6 +5,9 @@
 //! slot (is it the last of a run?), and a number: how many of its slots the runs of earlier quotients
 //! take, its *offset*. The n-th run of a block is therefore the one that ends at the n-th end of a run
 //! from the offset on: counting bits finds a run, and nothing has to be walked through.
+//!
+//! An island of `unsafe`: quotients are below their number by their arithmetic, and a look-up in one
+//! block does not check that again.
 
 use super::batch::{FarInsert, FarInsertUnique, FarLookUp, FarRemove, One};
 use super::shape::{BLOCK, Shape};
@@ -286,9 +289,12 @@ impl Table {
         while self.stored_offset(known) == SATURATED {
             known -= 1;
         }
-        (known..block).fold(self.stored_offset(known), |offset, block| {
-            self.next_offset(select, block, offset)
-        })
+        let mut offset = self.stored_offset(known);
+        // A loop, since a closure would not be compiled for the processor.
+        for passed in known..block {
+            offset = self.next_offset(select, passed, offset);
+        }
+        offset
     }
 
     /// The offset of the next block, given that of this one.
@@ -327,10 +333,11 @@ impl Table {
         if first == last {
             return (self.marks(first)[0] & low & high).count_ones();
         }
-        let between: u32 = (first + 1..last).map(|block| self.marks(block)[0].count_ones()).sum();
-        (self.marks(first)[0] & low).count_ones()
-            + between
-            + (self.marks(last)[0] & high).count_ones()
+        let mut runs = (self.marks(first)[0] & low).count_ones();
+        for block in first + 1..last {
+            runs += self.marks(block)[0].count_ones();
+        }
+        runs + (self.marks(last)[0] & high).count_ones()
     }
 
     /// The run of a quotient, wherever it is.
@@ -359,19 +366,44 @@ impl Table {
         Near { first: block * SLOTS, place: (quotient % SLOTS) as u32, runs, ends, offset }
     }
 
+    /// As [`near`](Self::near).
+    ///
+    /// # Safety
+    ///
+    /// The quotient must be one of this table's.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "a check at every look-up of what arithmetic tells")]
+    unsafe fn near_unchecked(&self, quotient: usize) -> Near {
+        let block = quotient / SLOTS;
+        let (marks, offsets) = (self.marks.as_ref().as_chunks().0, self.offsets.as_flattened());
+        debug_assert!(block < marks.len() && block < offsets.len());
+        // SAFETY: `new` made marks and offsets for the blocks of all quotients, and nothing changes
+        // how many there are.
+        let ([runs, ends], offset) =
+            unsafe { (*marks.get_unchecked(block), *offsets.get_unchecked(block)) };
+        let place = (quotient % SLOTS) as u32;
+        Near { first: block * SLOTS, place, runs, ends, offset: u32::from(offset) }
+    }
+
     /// Whether a key is there.
     #[inline(always)]
+    #[allow(unsafe_code, reason = "a check at every look-up of what arithmetic tells")]
     pub(super) fn contains(&self, select: impl Select, digest: Digest) -> bool {
         let key = self.entry(digest);
         // Before the marks, which tell where exactly it is, have come.
         self.remainders.fetch(key.quotient);
-        let near = self.near(key.quotient);
+        // SAFETY: the upper half of a product of the number of quotients with a number below 2^64 is
+        // below that number.
+        let near = unsafe { self.near_unchecked(key.quotient) };
         if !near.exists() {
             return false;
         }
         match near.existing_run(select) {
             Some((start, len)) if len <= self.remainders.lanes() => {
-                self.remainders.has(near.first + start as usize, len, key.remainder)
+                let slot = near.first + start as usize;
+                // SAFETY: a run in one block begins at one of its slots, and all slots of the block
+                // of a quotient are there.
+                unsafe { self.remainders.has_unchecked(slot, len, key.remainder) }
             }
             _ => select.apart(One(FarLookUp(self), digest)),
         }
@@ -424,7 +456,7 @@ impl Table {
         };
         let (exists, at) = (near.exists(), run.end);
         let first = near.first + run.start as usize;
-        let found = exists & self.remainders.has(first, 1.max(run.end - run.start), key.remainder);
+        let found = exists && self.remainders.has(first, run.end - run.start, key.remainder);
         if UNIQUE && found {
             return Ok(false);
         }

@@ -111,6 +111,7 @@ mod x86 {
         work.run(Pdep(()))
     }
 
+    #[cold]
     #[inline(never)]
     #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
     fn on_pdep_apart<R: Ranked>(work: R) -> R::Answer {
