@@ -134,8 +134,8 @@ impl Packed {
     fn equal(&self, window: u64, len: u32, number: u64) -> u64 {
         let tops = self.ones << (self.width - 1);
         let rest = tops - self.ones;
-        let differ = window ^ number * self.ones;
-        let zero = !((differ & rest) + rest | differ) & tops;
+        let differ = window ^ (number * self.ones);
+        let zero = !(((differ & rest) + rest) | differ) & tops;
         zero & u64::MAX >> (64 - len * self.width)
     }
 

@@ -36,7 +36,7 @@ impl Select for Broadword {
         // In each byte, how many bits are set in it and below it. None is above 64, so that the
         // top bit of a byte is free to tell which of them are at most n.
         let sums = bytes.wrapping_mul(ONES);
-        let below = ((u64::from(n) * ONES | TOPS) - sums & TOPS) >> 7;
+        let below = ((((u64::from(n) * ONES) | TOPS) - sums) & TOPS) >> 7;
         let place = below.wrapping_mul(ONES) >> 56 << 3;
         if place == 64 {
             return 0;

@@ -89,7 +89,7 @@ where
     fn run<S: Select>(mut self, select: S) {
         let bytes = self.touch.table().bytes();
         if bytes <= CACHED {
-            while let Some(digest) = self.digests.next() {
+            for digest in self.digests {
                 if !(self.each)(self.touch.touch(select, digest)) {
                     return;
                 }

@@ -710,7 +710,7 @@ fn headers_that_contradict_themselves_are_refused() {
 #[test]
 fn a_secret_is_not_saved_and_must_be_brought() {
     let secret = Keyed::new([1; 16]);
-    let mut filter = QuotientFilter::<str, Keyed>::with_hasher(100, 0.01, secret.clone());
+    let mut filter = QuotientFilter::<str, Keyed>::with_hasher(100, 0.01, secret);
     filter.insert("key").unwrap();
     let bytes = filter.to_bytes();
     let again = QuotientFilter::<str, Keyed>::from_bytes_with_hasher(&bytes, secret).unwrap();
