@@ -31,6 +31,8 @@ pub(crate) enum Verb {
     Bars(BarsArgs),
     /// Records of several attributes in stable filters, and the bar for them.
     Multi(MultiArgs),
+    /// What only our quotient filter does: merging against inserting again, copies of one key.
+    Quotient(QuotientArgs),
     /// The names of all filters.
     List,
 }
@@ -151,6 +153,21 @@ pub(crate) struct MultiArgs {
     /// Exit with 1 when the bar is missed
     #[arg(long)]
     pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct QuotientArgs {
+    /// How many keys, half of them in each filter
+    #[arg(long, value_parser = count, default_value = "1e7")]
+    pub(crate) items: u64,
+    /// Rounds; the median counts
+    #[arg(long, value_parser = at_least::<1>, default_value = "9")]
+    pub(crate) rounds: usize,
+    /// How many threads merge
+    #[arg(long, value_parser = at_least::<1>, default_value = "2")]
+    pub(crate) threads: usize,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

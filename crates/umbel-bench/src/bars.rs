@@ -15,7 +15,7 @@ use crate::{
     versus::{self, Comparison, Operation},
 };
 use Operation::{
-    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Extend, Insert, Present, Remove,
+    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Build, Extend, Insert, Present, Remove,
     ThreadsAbsent, ThreadsInsert, ThreadsPresent,
 };
 use serde::Serialize;
@@ -139,6 +139,31 @@ const BARS: &[Bar] = &[
     cuckoo(EIGHT_BITS, 10_000_000, Insert, 1.1),
     cuckoo(EIGHT_BITS, 10_000_000, Remove, 1.0),
     cuckoo(EIGHT_BITS, 10_000_000, BatchInsert, 0.7),
+    sparse(1_000_000, Absent, 0.88),
+    sparse(1_000_000, Present, 0.8),
+    sparse(1_000_000, Insert, 0.88),
+    sparse(1_000_000, Remove, 0.95),
+    sparse(1_300_000, Absent, 0.88),
+    sparse(1_300_000, Present, 0.8),
+    sparse(1_300_000, Insert, 0.88),
+    sparse(1_300_000, Remove, 0.95),
+    sparse(10_000_000, Absent, 0.88),
+    sparse(10_000_000, Present, 0.8),
+    sparse(10_000_000, Insert, 0.88),
+    sparse(10_000_000, Remove, 1.1),
+    quotient(1_000_000, Absent, 1.1),
+    quotient(1_000_000, Present, 0.85),
+    quotient(1_300_000, Absent, 1.1),
+    quotient(1_300_000, Present, 0.85),
+    quotient(10_000_000, Absent, 1.1),
+    quotient(10_000_000, Present, 0.85),
+    quotient(10_000_000, BatchAbsent, 0.6),
+    quotient(10_000_000, BatchPresent, 0.6),
+    Bar {
+        ours: "umbel quotient, 64x",
+        peer: "qfilter resizeable + foldhash, 64x",
+        ..quotient(1_000_000, Build, 1.0)
+    },
 ];
 
 /// The classic filter at 1 %.
@@ -207,6 +232,17 @@ const EIGHT_BITS: &str = "cuckoofilter (SipHash)";
 const fn cuckoo(peer: &'static str, items: u64, operation: Operation, at_most: f64) -> Bar {
     let ours = "umbel cuckoo";
     Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The quotient filter at 1 % and a load of 0.94, with two thirds of the peer's bits or less.
+const fn quotient(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel quotient", "qfilter + foldhash");
+    Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The same at the load of the peer, whose slots are a power of two.
+const fn sparse(items: u64, operation: Operation, at_most: f64) -> Bar {
+    Bar { ours: "umbel quotient, peer's load", ..quotient(items, operation, at_most) }
 }
 
 /// Where an operation is measured.

@@ -12,6 +12,7 @@ mod number;
 mod ours;
 mod path;
 mod peers;
+mod quotient;
 mod registry;
 mod report;
 mod stats;
@@ -49,6 +50,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Verb::Versus(args) => versus::run(args)?,
         Verb::Threads(args) => threads::run(args)?,
         Verb::Floor(args) => floor::run(args)?,
+        Verb::Quotient(args) => quotient::run(args)?,
         Verb::Bars(args) => {
             let strict = args.strict;
             if !bars::run(args)? && strict {

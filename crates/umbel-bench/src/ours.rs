@@ -2,6 +2,7 @@
 //! layout of Bloom filter has only to be added.
 
 mod cuckoo;
+mod quotient;
 
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
@@ -50,6 +51,7 @@ pub(crate) fn register(registry: &mut Registry) {
         .add::<StableBloomFilter<u64>, StableBloomFilter<[u8; 32]>>("stable", "umbel stable")
         .may_forget("a stable Bloom filter forgets old keys by design");
     cuckoo::register(registry);
+    quotient::register(registry);
 }
 
 /// The filter of the last keys, with a window of as many as there are.

@@ -71,6 +71,12 @@ pub enum InvalidShape {
         /// What was asked for.
         bits: u64,
     },
+    /// The remainders of a quotient filter are not from 2 to 32 bits long, or would not be with all
+    /// the doublings that are planned.
+    RemainderOutOfRange {
+        /// How many bits they would take.
+        bits: u64,
+    },
     /// The growth of a scalable filter is not a finite number above 1.
     GrowthOutOfRange {
         /// What was asked for.
@@ -165,6 +171,9 @@ impl fmt::Display for InvalidShape {
             Self::EvenBits { bits } => {
                 write!(f, "{bits} bits are an even number and these kernels need an odd one")
             }
+            Self::RemainderOutOfRange { bits } => {
+                write!(f, "remainders of {bits} bits are not possible, it takes from 2 to 32")
+            }
             Self::GrowthOutOfRange { growth } => {
                 write!(f, "the growth {growth} is not a finite number above 1")
             }
@@ -219,6 +228,25 @@ pub enum Incompatible {
         /// Of the other one.
         got: u32,
     },
+    /// They tell different numbers of keys apart: other quotients, or other remainders.
+    Prefixes {
+        /// Of the filter to be changed.
+        expected: u64,
+        /// Of the other one.
+        got: u64,
+    },
+    /// Together they have more keys than there can be room for.
+    Room {
+        /// How many keys they have.
+        keys: u64,
+        /// How many there can be room for; less if keys crowd at the end of the table.
+        most: u64,
+    },
+    /// The allocator refused the memory for both.
+    OutOfMemory {
+        /// How many bytes it was asked for.
+        bytes: u64,
+    },
     /// They hash keys differently: another seed, another secret, another hasher.
     Hasher,
     /// They map digests to positions differently.
@@ -237,6 +265,13 @@ impl fmt::Display for Incompatible {
             Self::Cells { expected, got } => {
                 write!(f, "one filter has cells of {expected} bits and the other of {got}")
             }
+            Self::Prefixes { expected, got } => {
+                write!(f, "one filter tells {expected} keys apart and the other {got}")
+            }
+            Self::Room { keys, most } => {
+                write!(f, "together the filters have {keys} keys, and there is room for {most}")
+            }
+            Self::OutOfMemory { bytes } => write!(f, "the allocator has no {bytes} bytes to give"),
             Self::Hasher => f.write_str("the filters hash keys with different seeds or secrets"),
             Self::Kernels => f.write_str("the filters map digests to positions differently"),
         }

@@ -22,6 +22,7 @@
 //! | the same, in batches | [`BlockedCountingBloomFilter`] | 43.7 |
 //! | a stream without end: old keys are forgotten | [`StableBloomFilter`] | 69 for each of the last keys |
 //! | keys that leave again, in little space | [`CuckooFilter`] | 10.6 |
+//! | keys that leave again, filters that merge, grow and shrink without the keys | [`QuotientFilter`] | 9.7 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
@@ -33,8 +34,8 @@
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
 //! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`],
 //!    [`mod@stable`]: the families, each with its own picture, costs and limits; [`layout`] is what the
-//!    first four differ in. [`multi`] is made of several of any kind. [`cuckoo`] is no Bloom filter: it
-//!    keeps fingerprints.
+//!    first four differ in. [`cuckoo`] and [`quotient`] are no Bloom filters: they keep a part of every
+//!    digest. [`multi`] is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -65,6 +66,8 @@ pub mod counting;
 pub mod cuckoo;
 pub mod kernels;
 pub mod multi;
+#[cfg(feature = "alloc")]
+pub mod quotient;
 #[cfg(feature = "alloc")]
 pub mod scalable;
 pub mod split;
@@ -98,6 +101,8 @@ pub use bloom::BloomFilter;
 pub use counting::{BlockedCountingBloomFilter, CountingBloomFilter};
 #[cfg(feature = "alloc")]
 pub use cuckoo::CuckooFilter;
+#[cfg(feature = "alloc")]
+pub use quotient::QuotientFilter;
 #[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]

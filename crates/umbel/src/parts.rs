@@ -7,6 +7,10 @@ pub(crate) mod buckets;
 pub(crate) mod cells;
 pub(crate) mod math;
 pub(crate) mod occupancy;
+#[cfg(feature = "alloc")]
+pub(crate) mod packed;
 pub(crate) mod prefetch;
+#[cfg(feature = "alloc")]
+pub(crate) mod select;
 #[cfg(feature = "alloc")]
 pub(crate) mod words;

@@ -19,11 +19,17 @@
 mod lanes;
 #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
 mod neon;
+#[cfg(feature = "alloc")]
+mod pdep;
 mod portable;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86;
 
 pub(crate) use lanes::{Lanes, MAX_LANES, Places, SPLIT_SALTS, split};
+#[cfg(all(test, feature = "alloc"))]
+pub(crate) use pdep::on_each_select;
+#[cfg(feature = "alloc")]
+pub(crate) use pdep::{Ranks, ranked};
 pub(crate) use portable::{Portable, for_each_of_block};
 
 use crate::parts::bits::Word;

@@ -251,3 +251,41 @@ fn a_stable_filter_keeps_its_cells_its_mistakes_and_what_it_forgets() {
         assert_eq!((0..keys).filter(|key| filter.contains(key)).count(), kept);
     }
 }
+
+/// Computed by a second implementation in another language, written from `docs/hashing.md` and
+/// `docs/format.md`. FNV-1a of the words.
+#[test]
+fn a_quotient_filter_keeps_its_words_and_its_mistakes() {
+    let fnv = |bytes: &[u8]| {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |fnv, byte| {
+            (fnv ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        })
+    };
+    let filled = |quotients, remainder, keys| {
+        let shape = umbel::quotient::Shape::with(keys, quotients, remainder).unwrap();
+        let mut filter = umbel::QuotientFilter::<u64>::with(shape, Portable::default()).unwrap();
+        // The order in which they come does not matter.
+        (0..keys).rev().for_each(|key| _ = filter.insert(&key).unwrap());
+        filter
+    };
+    let filter = filled(1_100, 7, 1_000);
+    let bytes = filter.to_bytes();
+    assert_eq!(
+        (bytes.len(), fnv(&bytes[64..bytes.len() - 8])),
+        (64 + 1_616 + 8, 0x6d0f_0540_10a4_5b9e)
+    );
+    assert_eq!(
+        mistakes(1_000, |key| filter.contains(&key)),
+        [1167, 1178, 1379, 1535, 1560, 1762, 1826, 1903, 1982, 2172]
+    );
+    // The example of `docs/hashing.md`.
+    assert_eq!(filter.prefix(Portable::default().digest(&42_u64)), 1_078 << 7 | 79);
+
+    let filter = filled(333, 13, 300);
+    let bytes = filter.to_bytes();
+    assert_eq!(
+        (bytes.len(), fnv(&bytes[64..bytes.len() - 8])),
+        (64 + 1_224 + 8, 0x7200_8833_0d1b_0295)
+    );
+    assert_eq!(mistakes(300, |key| filter.contains(&key)), [4329, 19073, 19108]);
+}

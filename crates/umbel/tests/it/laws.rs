@@ -4,7 +4,7 @@ use crate::independent::{Independent, ManyHashes};
 use crate::subjects::Aged;
 use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
 use crate::subjects::{AtomicSplit, Blocked, BlockedArray, Counting, Grown, GrownFromOne};
-use crate::subjects::{BlockedCounting, Cuckoo, JoinedRecords, Recent, Records, Split};
+use crate::subjects::{BlockedCounting, Cuckoo, JoinedRecords, Quotient, Recent, Records, Split};
 use std::hash::BuildHasherDefault;
 use umbel::blocked::Lines;
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
@@ -235,6 +235,14 @@ claims! {
     // A union is a sum and takes the room of all its parts.
     cuckoo_with_room: Cuckoo<Portable, 3> =>
         union_contains_both refuses_incompatible;
+    quotient: Quotient =>
+        no_false_negatives rate_within remove_undoes_insert union_contains_both
+        refuses_incompatible round_trips survives_any_bytes;
+    quotient_with_a_secret: Quotient<Keyed> =>
+        no_false_negatives rate_within remove_undoes_insert union_contains_both
+        refuses_incompatible;
+    quotient_with_the_identity: Quotient<Std<BuildHasherDefault<Identity>>> =>
+        no_false_negatives rate_within remove_undoes_insert union_contains_both;
     split: Split =>
         no_false_negatives rate_within union_contains_both round_trips survives_any_bytes;
     split_with_a_seed: Split<Portable> =>

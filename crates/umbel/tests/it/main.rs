@@ -20,6 +20,8 @@ mod model;
 mod multi;
 /// The same bits and answers by every path a processor has.
 mod paths;
+/// The quotient filter against a multiset, and what is meant to break it.
+mod quotient;
 /// The promised rate for every size, rate and pattern of keys.
 mod rates;
 /// The scalable filter against blocked ones, its rate as it grows, and where it ends.

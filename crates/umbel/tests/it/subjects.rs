@@ -20,7 +20,8 @@ use umbel::storage::{Heap, SharedHeap};
 use umbel::window::{self, WindowBloomFilter};
 use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CuckooFilter};
 use umbel::{
-    Keyed, MultiBloomFilter, Portable, ScalableBloomFilter, StableBloomFilter, Std, words_for,
+    Keyed, MultiBloomFilter, Portable, QuotientFilter, ScalableBloomFilter, StableBloomFilter, Std,
+    words_for,
 };
 use umbel_laws::{Ages, Forgets, Removes, Saves, Subject, Unites};
 
@@ -198,6 +199,56 @@ impl<H: Seeded + Digester<u64> + Restored> Saves for Cuckoo<H> {
     }
     fn load(bytes: &[u8]) -> Result<Self, String> {
         CuckooFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+/// A quotient filter of integers; one that is full refuses and has no news.
+pub(crate) struct Quotient<H = Portable>(QuotientFilter<u64, H>);
+
+impl<H: Seeded + Digester<u64>> Subject for Quotient<H> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        Self(QuotientFilter::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key).unwrap_or(false)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+impl<H: Seeded + Digester<u64>> Removes for Quotient<H> {
+    fn remove(&mut self, key: u64) -> bool {
+        self.0.remove(&key)
+    }
+}
+
+/// By adding: a filter united with itself has every key twice, and answers the same.
+impl<H: Seeded + Digester<u64>> Unites for Quotient<H> {
+    fn unite(&mut self, other: &Self) -> Result<(), String> {
+        self.0.merge_with(&other.0).map_err(|error| error.to_string())
+    }
+    fn same(&self, other: &Self) -> bool {
+        let different = |filter: &Self| {
+            let mut prefixes: Vec<u64> = filter.0.prefixes().collect();
+            prefixes.dedup();
+            prefixes
+        };
+        self.0.shape().prefixes() == other.0.shape().prefixes()
+            && self.0.hasher().check() == other.0.hasher().check()
+            && different(self) == different(other)
+    }
+}
+
+impl<H: Seeded + Digester<u64> + Restored> Saves for Quotient<H> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        QuotientFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
     }
 }
 

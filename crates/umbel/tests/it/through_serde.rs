@@ -6,7 +6,7 @@ use umbel::hash::{Digest, Portable};
 use umbel::kernels::Digits;
 use umbel::layout::StoredLayout;
 use umbel::storage::Heap;
-use umbel::{ArrayBloomFilter, WindowBloomFilter, words_for};
+use umbel::{ArrayBloomFilter, QuotientFilter, WindowBloomFilter, words_for};
 use umbel::{BlockedCountingBloomFilter, CountingBloomFilter, ScalableBloomFilter};
 
 /// A filter and its form in JSON, through which it came back.
@@ -64,6 +64,7 @@ fn a_window_filter_comes_back_through_serde_and_goes_on() {
         assert!(serde_json::from_str::<WindowBloomFilter<u64>>(wrong).is_err(), "{wrong:.30}");
     }
 }
+
 /// A filter of the words `one`, `two` and `three` that comes back through JSON, and is no other filter.
 macro_rules! comes_back {
     ($name:ident, $filter:ident) => {
@@ -85,3 +86,16 @@ macro_rules! comes_back {
 comes_back!(a_counting_filter_comes_back_through_serde, CountingBloomFilter);
 comes_back!(a_blocked_counting_filter_comes_back_through_serde, BlockedCountingBloomFilter);
 comes_back!(a_scalable_filter_comes_back_through_serde, ScalableBloomFilter);
+
+#[test]
+fn a_quotient_filter_comes_back_through_serde() {
+    let mut filter = QuotientFilter::<str>::new(100, 0.01);
+    ["one", "two", "two"].into_iter().for_each(|key| _ = filter.insert(key).unwrap());
+    let json = serde_json::to_string(&filter).unwrap();
+    let again: QuotientFilter<str> = serde_json::from_str(&json).unwrap();
+    assert!(again == filter && again.count("two") == 2);
+    let damaged = json.replacen("117", "118", 1);
+    for wrong in ["null", "[]", "{}", &damaged, &there_and_back::<Digits>().1] {
+        assert!(serde_json::from_str::<QuotientFilter<str>>(wrong).is_err(), "{wrong:.30}");
+    }
+}
