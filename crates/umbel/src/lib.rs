@@ -57,6 +57,8 @@ pub mod atomic;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
+#[cfg(feature = "alloc")]
+pub mod frozen;
 pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]

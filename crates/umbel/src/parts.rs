@@ -4,6 +4,8 @@
 pub(crate) mod alloc_zeroed;
 pub(crate) mod bits;
 pub(crate) mod cells;
+#[cfg(feature = "alloc")]
+pub(crate) mod gather;
 pub(crate) mod math;
 pub(crate) mod occupancy;
 pub(crate) mod prefetch;
