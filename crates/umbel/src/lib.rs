@@ -59,11 +59,15 @@ pub mod bloom;
 pub mod counting;
 #[cfg(feature = "alloc")]
 pub mod frozen;
+#[cfg(feature = "alloc")]
+pub mod fuse;
 pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]
 pub mod scalable;
 pub mod split;
+#[cfg(feature = "alloc")]
+pub mod xor;
 
 pub mod error;
 pub mod filter;
@@ -90,9 +94,13 @@ pub use bloom::BloomFilter;
 #[cfg(feature = "alloc")]
 pub use counting::CountingBloomFilter;
 #[cfg(feature = "alloc")]
+pub use fuse::{BinaryFuse4Filter, BinaryFuseFilter};
+#[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
+#[cfg(feature = "alloc")]
+pub use xor::XorFilter;
 
 /// The examples of README are tests too.
 #[cfg(doctest)]
