@@ -71,6 +71,7 @@ impl Gathered {
     }
 
     /// All of them, a chunk at a time.
+    #[cfg_attr(not(test), allow(dead_code, reason = "for arrangements that read them twice"))]
     pub(crate) fn chunks(&self) -> impl ExactSizeIterator<Item = &[u64]> {
         self.chunks.iter().map(Vec::as_slice)
     }
