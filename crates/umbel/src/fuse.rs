@@ -52,7 +52,7 @@ use crate::frozen::{self, Frozen, Job, Map, Peeled};
 use crate::hash::Portable;
 use crate::parts::math::{ceil, ln};
 use crate::storage::Heap;
-use crate::xor::{Thirds, fraction};
+use crate::xor::Thirds;
 
 /// A filter of keys `T` for a set that does not change, hashed by `H`, with its words in `S`: three
 /// entries a key.
@@ -109,7 +109,7 @@ impl<const ARITY: usize> Places<ARITY> for Segments<ARITY> {
     #[inline(always)]
     fn of(&self, start: u64, hash: u64) -> [usize; ARITY] {
         // Whole segments are before the start.
-        let first = start + fraction(hash, self.firsts);
+        let first = start + (u128::from(hash) * u128::from(self.firsts) >> 64) as u64;
         core::array::from_fn(|number| {
             let bits = match number {
                 0 => return first as usize,
