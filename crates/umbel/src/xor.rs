@@ -75,7 +75,7 @@ impl Places<3> for Thirds {
     fn of(&self, start: u64, hash: u64) -> [usize; 3] {
         let Self { len } = *self;
         // Of 32 bits each, which have 32 lower ones to be multiplied into.
-        let third = |bits: u64| (bits & 0xffff_ffff) * len >> 32;
+        let third = |bits: u64| ((bits & 0xffff_ffff) * len) >> 32;
         let [first, second] = [third(hash >> 32), third(hash >> 11)];
         let third = third(stirred(hash) >> 32);
         [start + first, start + len + second, start + 2 * len + third].map(|place| place as usize)
