@@ -156,7 +156,13 @@ impl<const ARITY: usize> Map for Fused<ARITY> {
     fn with<J: Job>(&self, job: J) -> J::Output {
         match self {
             Self::Segments(segments) => job.run(*segments),
-            Self::Thirds(thirds) => job.run(*thirds),
+            Self::Thirds(thirds) => in_thirds(*thirds, job),
         }
     }
+}
+
+/// Out of line: what large filters do, and only that, should be small enough to be inlined.
+#[inline(never)]
+fn in_thirds<J: Job>(thirds: Thirds, job: J) -> J::Output {
+    job.run(thirds)
 }
