@@ -24,7 +24,8 @@
 //!
 //! # Memory
 //!
-//! Building takes at most 165 bits a key at rates down to 2<sup>−8</sup>, the filter included;
+//! Building from a million keys or more takes at most 165 bits a key at rates down to
+//! 2<sup>−8</sup>, the filter included;
 //! [`Frozen::peak_bytes`] tells how many bytes exactly, and [`Build::memory_limit`] refuses more.
 
 mod build;

@@ -21,7 +21,7 @@
 //! # Where it breaks
 //!
 //! All keys must be there at once, and building takes 20 bytes a key for a while: see
-//! [`frozen`](crate::frozen). Digests must be well mixed; digests that are nearly equal by the
+//! [`frozen`]. Digests must be well mixed; digests that are nearly equal by the
 //! thousand end in [`BuildError::Attempts`](crate::frozen::BuildError::Attempts).
 //!
 //! Segments pay for large sets only. Where three long ones, the thirds of a [`xor`](crate::xor)

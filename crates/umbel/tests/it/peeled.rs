@@ -99,7 +99,7 @@ fn every_size_of_the_scan_can_be_built() {
     for band in BANDS {
         let attempts = of_sizes::<Fused<3>>(&keys, band.clone());
         println!("{band:?}: {attempts:.3} attempts");
-        assert!(attempts < 1.2, "{attempts}");
+        assert!(attempts < 1.5, "{attempts}");
     }
 }
 
