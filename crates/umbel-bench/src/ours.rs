@@ -2,6 +2,7 @@
 //! layout of Bloom filter has only to be added.
 
 mod cuckoo;
+mod frozen;
 mod quotient;
 
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
@@ -52,6 +53,7 @@ pub(crate) fn register(registry: &mut Registry) {
         .may_forget("a stable Bloom filter forgets old keys by design");
     cuckoo::register(registry);
     quotient::register(registry);
+    frozen::register(registry);
 }
 
 /// The filter of the last keys, with a window of as many as there are.

@@ -24,6 +24,8 @@
 //! | keys that leave again, in little space | [`CuckooFilter`] | 10.6 |
 //! | keys that leave again, filters that merge, grow and shrink without the keys | [`QuotientFilter`] | 9.7 |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
+//! | a set that does not change, asked fast | [`BinaryFuseFilter`], [`BinaryFuse4Filter`] | 7.9, 7.5 |
+//! | the same, in the simplest way | [`XorFilter`] | 8.6 |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
 //! # Reading order
@@ -35,7 +37,8 @@
 //! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`],
 //!    [`mod@stable`]: the families, each with its own picture, costs and limits; [`layout`] is what the
 //!    first four differ in. [`cuckoo`] and [`quotient`] are no Bloom filters: they keep a part of every
-//!    digest. [`multi`] is made of several of any kind.
+//!    digest. [`frozen`] is what filters for sets that do not change have in common: [`xor`] and
+//!    [`fuse`]. [`multi`] is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -44,7 +47,8 @@
 //! # Features
 //!
 //! `std` (default) brings `alloc` and randomness for [`Keyed`]; without it the crate is `no_std`,
-//! and without `alloc` it needs no allocator. `serde` and `crc64` add what their names say. A
+//! and without `alloc` it needs no allocator. `serde` and `crc64` add what their names say, `rayon` threads
+//! that build filters for sets that do not change. A
 //! feature never changes an answer, a rate or a byte.
 
 #![no_std]
@@ -64,6 +68,10 @@ pub mod blocked;
 pub mod bloom;
 pub mod counting;
 pub mod cuckoo;
+#[cfg(feature = "alloc")]
+pub mod frozen;
+#[cfg(feature = "alloc")]
+pub mod fuse;
 pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]
@@ -74,6 +82,8 @@ pub mod split;
 pub mod stable;
 #[cfg(feature = "alloc")]
 pub mod window;
+#[cfg(feature = "alloc")]
+pub mod xor;
 
 pub mod error;
 pub mod filter;
@@ -102,6 +112,8 @@ pub use counting::{BlockedCountingBloomFilter, CountingBloomFilter};
 #[cfg(feature = "alloc")]
 pub use cuckoo::CuckooFilter;
 #[cfg(feature = "alloc")]
+pub use fuse::{BinaryFuse4Filter, BinaryFuseFilter};
+#[cfg(feature = "alloc")]
 pub use quotient::QuotientFilter;
 #[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
@@ -111,6 +123,7 @@ pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
 pub use stable::StableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use window::WindowBloomFilter;
+pub use xor::XorFilter;
 
 /// The examples of README are tests too.
 #[cfg(doctest)]

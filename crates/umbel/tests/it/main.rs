@@ -20,6 +20,8 @@ mod model;
 mod multi;
 /// The same bits and answers by every path a processor has.
 mod paths;
+/// Xor and binary fuse filters: every size, every kind of repetition, every way to fail.
+mod peeled;
 /// The quotient filter against a multiset, and what is meant to break it.
 mod quotient;
 /// The promised rate for every size, rate and pattern of keys.
