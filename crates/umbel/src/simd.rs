@@ -41,7 +41,7 @@ pub(crate) type Block<W> = [W; 4];
 pub enum Path {
     /// Probe by probe, on every processor.
     Portable,
-    /// AVX2 and BMI2 of x86-64.
+    /// AVX2, BMI2 and POPCNT of x86-64.
     Avx2,
     /// The same, with AVX-512 where it is faster: in single inserts.
     Avx512,
