@@ -62,6 +62,8 @@ pub mod frozen;
 pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]
+pub mod ribbon;
+#[cfg(feature = "alloc")]
 pub mod scalable;
 pub mod split;
 
@@ -89,6 +91,8 @@ pub use blocked::{AtomicBlockedBloomFilter, BlockedBloomFilter};
 pub use bloom::BloomFilter;
 #[cfg(feature = "alloc")]
 pub use counting::CountingBloomFilter;
+#[cfg(feature = "alloc")]
+pub use ribbon::RibbonFilter;
 #[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]

@@ -1,0 +1,160 @@
+//! A band of equations: Gaussian elimination, one equation at a time, in which every equation takes
+//! some of 64 neighbouring rows.
+//!
+//! ```text
+//!     row 4    1.1..1        an equation begins with the row where it stands
+//!     row 5    ......        free
+//!     row 6    11.1..
+//!
+//!     1.11.. at row 4:  add row 4's  ->  ...1.1 = 1.1 at row 7: free, it stays there
+//! ```
+//!
+//! An equation that adds up to nothing was there already, or it contradicts the others. Equations are
+//! written to rows that were free and never changed, so the last ones can be taken back.
+
+use crate::parts::alloc_zeroed::alloc_zeroed_words;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// What the rows of an equation add up to, in as many bytes as it needs.
+pub(super) trait Total: Copy + Default + PartialEq + core::ops::BitXorAssign + Send {
+    fn new(bits: u32) -> Self;
+
+    fn bits(self) -> u32;
+}
+
+impl Total for u8 {
+    #[inline(always)]
+    fn new(bits: u32) -> Self {
+        bits as Self
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        self.into()
+    }
+}
+
+impl Total for u16 {
+    #[inline(always)]
+    fn new(bits: u32) -> Self {
+        bits as Self
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        self.into()
+    }
+}
+
+impl Total for u32 {
+    #[inline(always)]
+    fn new(bits: u32) -> Self {
+        bits
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        self
+    }
+}
+
+/// Rows, and the equations that begin there.
+#[derive(Debug)]
+pub(super) struct Band<T> {
+    /// Bit i is for the i-th row from here; 0 where no equation begins.
+    pub(super) coefficients: Box<[u64]>,
+    pub(super) totals: Box<[T]>,
+}
+
+/// An equation on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moving<T> {
+    pub(super) row: usize,
+    /// The lowest one is set, unless there are none.
+    pub(super) coefficients: u64,
+    pub(super) total: T,
+}
+
+impl<T: Total> Moving<T> {
+    /// From this row on, with any coefficients.
+    #[inline(always)]
+    pub(super) fn new(row: usize, coefficients: u64, total: T) -> Self {
+        let skipped = coefficients.trailing_zeros() & 63;
+        Self { row: row + skipped as usize, coefficients: coefficients >> skipped, total }
+    }
+}
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It has moved.
+    Further,
+    /// It can stay here.
+    Free,
+    /// It adds up to nothing here, and so does its total if it follows from the others.
+    Nothing,
+}
+
+/// The equations so far say otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Contradiction;
+
+impl<T: Total> Band<T> {
+    /// So many rows without an equation, or `None` if there is no memory for them.
+    pub(super) fn free(rows: usize) -> Option<Self> {
+        let mut totals = Vec::new();
+        totals.try_reserve_exact(rows).ok()?;
+        totals.resize(rows, T::default());
+        Some(Self { coefficients: alloc_zeroed_words(rows)?, totals: totals.into() })
+    }
+
+    /// Frees these rows.
+    pub(super) fn clear(&mut self, rows: Range<usize>) {
+        self.coefficients[rows.clone()].fill(0);
+        self.totals[rows].fill(T::default());
+    }
+
+    /// Adds the equation of its row to this one, if there is one.
+    #[inline(always)]
+    pub(super) fn step(&self, moving: &mut Moving<T>) -> Step {
+        let row = moving.row;
+        let left = moving.coefficients ^ self.coefficients[row];
+        let zeros = left.trailing_zeros();
+        // Of two equations that begin with this row none is left that does.
+        if zeros.wrapping_sub(1) >= 63 {
+            return if zeros == 0 { Step::Free } else { Step::Nothing };
+        }
+        moving.total ^= self.totals[row];
+        moving.row = row + zeros as usize;
+        moving.coefficients = left >> zeros;
+        Step::Further
+    }
+
+    /// Writes an equation to its row, which is free.
+    #[inline(always)]
+    pub(super) fn put(&mut self, moving: Moving<T>) {
+        self.coefficients[moving.row] = moving.coefficients;
+        self.totals[moving.row] = moving.total;
+    }
+
+    /// Takes in one equation, or tells that it cannot.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, mut moving: Moving<T>) -> Result<(), Contradiction> {
+        if moving.coefficients == 0 {
+            return if moving.total == T::default() { Ok(()) } else { Err(Contradiction) };
+        }
+        loop {
+            match self.step(&mut moving) {
+                Step::Further => {}
+                Step::Free => {
+                    self.put(moving);
+                    return Ok(());
+                }
+                Step::Nothing if moving.total == self.totals[moving.row] => return Ok(()),
+                Step::Nothing => return Err(Contradiction),
+            }
+        }
+    }
+}

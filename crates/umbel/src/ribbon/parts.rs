@@ -1,0 +1,231 @@
+//! Entries in the order of their rows, without comparing them: first into parts that fit into a cache,
+//! through buffers of a cache line each, and later, part by part, by counting.
+
+use super::row::Entry;
+use super::shape::{BUCKET, Tier};
+use crate::frozen::Work;
+use alloc::vec::Vec;
+
+/// Buckets of a part, at least, and so many parts at most.
+const LEAST_BUCKETS: u32 = 32;
+const MOST_PARTS: u64 = 2048;
+
+/// Entries that are written together.
+const LINE: usize = 8;
+
+/// The entries of a layer, in parts.
+#[derive(Debug)]
+pub(super) struct Parts<E> {
+    tier: Tier,
+    buckets_shift: u32,
+    /// Every thread has filled one.
+    slabs: Vec<Slab<E>>,
+}
+
+#[derive(Debug)]
+struct Slab<E> {
+    entries: Vec<E>,
+    /// Where each part begins, and where the last one ends.
+    begins: Vec<usize>,
+}
+
+/// There is no memory for so many bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NoRoom {
+    pub(super) bytes: u64,
+}
+
+impl NoRoom {
+    pub(super) fn of<E>(len: usize) -> Self {
+        Self { bytes: len as u64 * size_of::<E>() as u64 }
+    }
+}
+
+impl<E: Entry> Parts<E> {
+    /// All entries in these pieces. A piece is freed as soon as its entries are in their parts.
+    pub(super) fn new(pieces: Vec<Vec<E>>, tier: Tier, work: &Work<'_>) -> Result<Self, NoRoom> {
+        let mut buckets_shift = LEAST_BUCKETS.ilog2();
+        while tier.buckets() >> buckets_shift > MOST_PARTS {
+            buckets_shift += 1;
+        }
+        let count = tier.buckets().div_ceil(1 << buckets_shift) as usize;
+        let part = |entry: E| (tier.place(entry.hash()).bucket() >> buckets_shift) as usize;
+        let slabs = each(work, split(pieces, threads(work)), |pieces| fill(pieces, count, part));
+        let slabs = slabs.into_iter().collect::<Result<_, _>>()?;
+        Ok(Self { tier, buckets_shift, slabs })
+    }
+
+    pub(super) const fn tier(&self) -> &Tier {
+        &self.tier
+    }
+
+    /// How many buckets a part has; the last one may have fewer.
+    pub(super) const fn buckets(&self) -> u64 {
+        1 << self.buckets_shift
+    }
+
+    /// How many entries these parts have.
+    pub(super) fn len(&self, parts: core::ops::Range<usize>) -> usize {
+        self.slabs.iter().map(|slab| slab.begins[parts.end] - slab.begins[parts.start]).sum()
+    }
+
+    /// Puts the entries of a part into `sorted`, by their places; how many there are.
+    pub(super) fn sort(&self, part: usize, sorted: &mut Vec<E>, counts: &mut Vec<u32>) -> usize {
+        let first = (part as u64 * self.buckets()) * BUCKET;
+        let place = |entry: E| (self.tier.place(entry.hash()).0 - first) as usize;
+        counts.clear();
+        counts.resize((self.buckets() * BUCKET) as usize, 0);
+        for &entry in self.part(part) {
+            counts[place(entry)] += 1;
+        }
+        let mut len = 0;
+        for count in counts.iter_mut() {
+            (*count, len) = (len, len + *count);
+        }
+        if sorted.len() < len as usize {
+            sorted.resize(len as usize, E::default());
+        }
+        for &entry in self.part(part) {
+            let at = &mut counts[place(entry)];
+            sorted[*at as usize] = entry;
+            *at += 1;
+        }
+        len as usize
+    }
+
+    pub(super) fn len_of_all(&self) -> usize {
+        self.slabs.iter().map(|slab| slab.entries.len()).sum()
+    }
+
+    fn part(&self, part: usize) -> impl Iterator<Item = &E> {
+        self.slabs.iter().flat_map(move |slab| {
+            &slab.entries[slab.begins[part]..slab.begins[part + 1]]
+        })
+    }
+
+    /// All entries, as they were given.
+    pub(super) fn into_pieces(self) -> Vec<Vec<E>> {
+        self.slabs.into_iter().map(|slab| slab.entries).collect()
+    }
+}
+
+/// One slab of `count` parts.
+fn fill<E: Entry>(
+    pieces: Vec<Vec<E>>,
+    count: usize,
+    part: impl Fn(E) -> usize,
+) -> Result<Slab<E>, NoRoom> {
+    let mut begins = alloc::vec![0; count + 1];
+    for &entry in pieces.iter().flatten() {
+        begins[part(entry) + 1] += 1;
+    }
+    for part in 0..count {
+        begins[part + 1] += begins[part];
+    }
+    let len = begins[count];
+    let mut entries = E::room(len).ok_or(NoRoom::of::<E>(len))?;
+    let mut lines = alloc::vec![[E::default(); LINE]; count];
+    let mut next = begins.clone();
+    for piece in pieces {
+        for entry in piece {
+            let part = part(entry);
+            let (line, at) = (&mut lines[part], next[part]);
+            line[at % LINE] = entry;
+            next[part] = at + 1;
+            if at % LINE == LINE - 1 {
+                write_line(&mut entries, line, begins[part], at);
+            }
+        }
+    }
+    for part in 0..count {
+        if next[part] > begins[part] && next[part] % LINE != 0 {
+            write_line(&mut entries, &lines[part], begins[part], next[part] - 1);
+        }
+    }
+    Ok(Slab { entries, begins })
+}
+
+/// Writes the entries up to the one at `last`, of those that began at `begin`.
+#[inline(always)]
+fn write_line<E: Entry>(entries: &mut [E], line: &[E; LINE], begin: usize, last: usize) {
+    let first = last / LINE * LINE;
+    if first >= begin && last % LINE == LINE - 1 {
+        entries[first..first + LINE].copy_from_slice(line);
+    } else {
+        let first = first.max(begin);
+        entries[first..=last].copy_from_slice(&line[first % LINE..=last % LINE]);
+    }
+}
+
+/// Pieces in `groups` groups of about as many entries, or fewer.
+fn split<E>(pieces: Vec<Vec<E>>, groups: usize) -> Vec<Vec<Vec<E>>> {
+    let total: usize = pieces.iter().map(Vec::len).sum();
+    let most = total.div_ceil(groups);
+    let mut split = alloc::vec![Vec::new()];
+    let mut len = 0;
+    for piece in pieces {
+        if len + piece.len() / 2 > most {
+            split.push(Vec::new());
+            len = 0;
+        }
+        len += piece.len();
+        split.last_mut().expect("there is always one").push(piece);
+    }
+    split
+}
+
+/// How many threads may work.
+pub(super) fn threads(work: &Work<'_>) -> usize {
+    #[cfg(feature = "rayon")]
+    if work.parallel {
+        return rayon::current_num_threads();
+    }
+    let _ = work;
+    1
+}
+
+/// What `task` makes of each item, in their order.
+pub(super) fn each<I: Send, O: Send>(
+    work: &Work<'_>,
+    items: Vec<I>,
+    task: impl Fn(I) -> O + Sync + Send,
+) -> Vec<O> {
+    #[cfg(feature = "rayon")]
+    if work.parallel {
+        use rayon::iter::{IntoParallelIterator, ParallelIterator};
+        return items.into_par_iter().map(task).collect();
+    }
+    let _ = work;
+    items.into_iter().map(task).collect()
+}
+
+/// Copies are found in about so many of all entries.
+const SAMPLE: usize = 1 << 16;
+
+/// Whether so many entries are there more than once that it pays to sort them all first: more than a
+/// fiftieth, as far as a sample tells. It has all entries of some hashes, so that it does not
+/// depend on their order.
+pub(super) fn has_many_copies<E: Entry>(pieces: &[Vec<E>]) -> bool {
+    /// 2^64 divided by the square root of 2, odd.
+    const CHOICE: u64 = 0xb504_f333_f9de_6485;
+    let len: usize = pieces.iter().map(Vec::len).sum();
+    let shift = (len / SAMPLE).max(1).ilog2();
+    let chosen = |entry: &&E| (entry.hash().wrapping_mul(CHOICE) >> 32) >> (32 - shift) == 0;
+    let mut sample: Vec<E> = pieces.iter().flatten().filter(chosen).copied().collect();
+    sample.sort_unstable();
+    sample.dedup();
+    sample.len() << shift < len - len / 50
+}
+
+/// All entries, once each, in ascending order.
+pub(super) fn distinct<E: Entry>(pieces: Vec<Vec<E>>) -> Result<Vec<E>, NoRoom> {
+    let len = pieces.iter().map(Vec::len).sum();
+    let mut all = Vec::new();
+    all.try_reserve_exact(len).map_err(|_| NoRoom::of::<E>(len))?;
+    for piece in pieces {
+        all.extend_from_slice(&piece);
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
+}
