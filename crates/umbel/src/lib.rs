@@ -92,7 +92,7 @@ pub use bloom::BloomFilter;
 #[cfg(feature = "alloc")]
 pub use counting::CountingBloomFilter;
 #[cfg(feature = "alloc")]
-pub use ribbon::RibbonFilter;
+pub use ribbon::{RibbonFilter, RibbonMap};
 #[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]

@@ -4,7 +4,7 @@ mod band;
 mod lane;
 mod layers;
 mod look_up;
-
+mod map;
 mod parity;
 mod parts;
 mod plain;
@@ -14,6 +14,7 @@ mod solve;
 mod tier;
 
 
+pub use map::{MapError, RibbonMap, Value, Width, map_peak_bytes};
 pub use shape::Shape;
 
 use crate::error::InvalidShape;
@@ -22,6 +23,7 @@ use crate::hash::{Digest, Portable};
 use crate::parts::gather::Gathered;
 use crate::sizing;
 use crate::storage::Heap;
+use alloc::vec::Vec;
 use layers::Fault;
 use row::mask;
 
@@ -54,7 +56,7 @@ impl Arrangement for Ribbon {
         if rate < min {
             return Err(InvalidShape::RateTooSmall { rate, min }.into());
         }
-        layers::build(digests.into_chunks().collect(), bits, work).map_err(|fault| match fault {
+        layers::build(digests.into_chunks().map(shrunk).collect(), bits, work).map_err(|fault| match fault {
             Fault::Build(error) => error,
             Fault::Conflict(never) => match never {},
         })
@@ -78,4 +80,10 @@ impl Arrangement for Ribbon {
             sum.is_some_and(|sum| sum.is_fingerprint(mask))
         });
     }
+}
+
+/// The same without room for more.
+fn shrunk<E>(mut chunk: Vec<E>) -> Vec<E> {
+    chunk.shrink_to_fit();
+    chunk
 }

@@ -103,14 +103,12 @@ impl Grid {
     ) -> Option<u32> {
         let width = bits as usize;
         let first = self.base + block * width;
-        let mut sum = 0;
-        let mut column = 0;
-        while column < width {
-            // A group may reach into the next block, the columns of which are masked.
-            let two = words.get(first + column..first + column + width + GROUP)?;
-            let (lower, upper) = (two.first_chunk()?, two.last_chunk()?);
-            sum |= window.parities(lower, upper) << column;
-            column += GROUP;
+        let mut sum = group(words, first, width, window)?;
+        // Nobody waits for the others where there are none.
+        if width > GROUP {
+            for column in (GROUP..width).step_by(GROUP) {
+                sum |= group(words, first + column, width, window)? << column;
+            }
         }
         Some(sum & mask(bits))
     }
@@ -155,6 +153,14 @@ impl Grid {
             fetch(words, first + 2 * width - 1);
         }
     }
+}
+
+/// The parities of eight columns from this one on, in blocks of `width` columns. They may reach into the
+/// next block.
+#[inline(always)]
+fn group(words: &[u64], column: usize, width: usize, window: Window) -> Option<u32> {
+    let two = words.get(column..column + width + GROUP)?;
+    Some(window.parities(two.first_chunk()?, two.last_chunk()?))
 }
 
 /// How many keys of a batch are under way at a time.

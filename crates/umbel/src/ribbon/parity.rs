@@ -67,16 +67,12 @@ mod sse2 {
     pub(super) fn parities(window: Window, lower: &[u64; GROUP], upper: &[u64; GROUP]) -> u32 {
         let lower_mask = _mm_set1_epi64x(window.lower as i64);
         let upper_mask = _mm_set1_epi64x(window.upper as i64);
-        let two = |column: usize| {
-            let words = |block: &[u64; GROUP]| {
-                _mm_set_epi64x(block[column + 1] as i64, block[column] as i64)
-            };
-            _mm_xor_si128(
-                _mm_and_si128(words(lower), lower_mask),
-                _mm_and_si128(words(upper), upper_mask),
-            )
+        let (lower, upper) = (load(lower), load(upper));
+        let two = |number: usize| {
+            let lower = _mm_and_si128(lower[number], lower_mask);
+            _mm_xor_si128(lower, _mm_and_si128(upper[number], upper_mask))
         };
-        let (first, second) = (halve(two(0), two(2)), halve(two(4), two(6)));
+        let (first, second) = (halve(two(0), two(1)), halve(two(2), two(3)));
         // From here on the parity of a column gathers in the highest bit of its lane.
         let upper_half = |x| _mm_srai_epi32::<16>(_mm_xor_si128(x, _mm_slli_epi32::<16>(x)));
         let x = _mm_packs_epi32(upper_half(first), upper_half(second));
@@ -85,6 +81,23 @@ mod sse2 {
         let x = _mm_xor_si128(x, _mm_slli_epi16::<2>(x));
         let x = _mm_xor_si128(x, _mm_slli_epi16::<1>(x));
         _mm_movemask_epi8(_mm_packs_epi16(x, _mm_setzero_si128())) as u32
+    }
+
+    /// The columns, two by two.
+    #[inline]
+    #[target_feature(enable = "sse,sse2")]
+    #[allow(unsafe_code, reason = "loads through pointers")]
+    fn load(block: &[u64; GROUP]) -> [__m128i; GROUP / 2] {
+        let two = block.as_ptr().cast::<__m128i>();
+        // SAFETY: eight words are four vectors of 16 bytes, and loads of this kind need no alignment.
+        unsafe {
+            [
+                _mm_loadu_si128(two),
+                _mm_loadu_si128(two.add(1)),
+                _mm_loadu_si128(two.add(2)),
+                _mm_loadu_si128(two.add(3)),
+            ]
+        }
     }
 
     /// Four columns of 64 bits folded to 32.

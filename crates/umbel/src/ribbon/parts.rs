@@ -13,6 +13,9 @@ const MOST_PARTS: u64 = 2048;
 /// Entries that are written together.
 const LINE: usize = 8;
 
+/// Chooses the sample: 2^64 divided by the square root of 2, odd.
+const CHOICE: u64 = 0xb504_f333_f9de_6485;
+
 /// The entries of a layer, in parts.
 #[derive(Debug)]
 pub(super) struct Parts<E> {
@@ -199,19 +202,23 @@ pub(super) fn each<I: Send, O: Send>(
     items.into_iter().map(task).collect()
 }
 
-/// Copies are found in about so many of all entries.
+/// Copies are looked for among about so many entries, or up to twice as many.
 const SAMPLE: usize = 1 << 16;
 
 /// Whether so many entries are there more than once that it pays to sort them all first: more than a
-/// fiftieth, as far as a sample tells. It has all entries of some hashes, so that it does not
+/// fiftieth, as far as a sample tells. The sample has all entries of some hashes, so that it does not
 /// depend on their order.
 pub(super) fn has_many_copies<E: Entry>(pieces: &[Vec<E>]) -> bool {
-    /// 2^64 divided by the square root of 2, odd.
-    const CHOICE: u64 = 0xb504_f333_f9de_6485;
     let len: usize = pieces.iter().map(Vec::len).sum();
     let shift = (len / SAMPLE).max(1).ilog2();
     let chosen = |entry: &&E| (entry.hash().wrapping_mul(CHOICE) >> 32) >> (32 - shift) == 0;
-    let mut sample: Vec<E> = pieces.iter().flatten().filter(chosen).copied().collect();
+    let chosen = pieces.iter().flatten().filter(chosen);
+    // More of them than this are copies of one another in any case.
+    let most = 4 * SAMPLE;
+    let mut sample: Vec<E> = chosen.take(most).copied().collect();
+    if sample.len() == most {
+        return true;
+    }
     sample.sort_unstable();
     sample.dedup();
     sample.len() << shift < len - len / 50
