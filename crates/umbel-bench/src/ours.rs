@@ -1,6 +1,8 @@
 //! Our own filters. A new family implements [`Contender`] here and is added to [`register`]; a new
 //! layout of Bloom filter has only to be added.
 
+mod frozen;
+
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
     AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter,
@@ -36,6 +38,7 @@ pub(crate) fn register(registry: &mut Registry) {
         "scalable",
         "umbel scalable, 64x",
     );
+    frozen::register(registry);
 }
 
 /// The counting filter, of 4-bit cells.

@@ -28,9 +28,13 @@
 //! [`Frozen::peak_bytes`] tells how many bytes exactly, and [`Build::memory_limit`] refuses more.
 
 mod build;
+mod hashes;
+pub(crate) mod peel;
+mod peeled;
 
 pub(crate) use build::MAX_ATTEMPTS;
 pub use build::{Build, BuildError, MAX_BITS, Progress, Stage, Work};
+pub use peeled::{Job, Map, Peeled, Shape};
 
 use crate::error::InvalidShape;
 use crate::filter::{Edge, Filter};
@@ -88,6 +92,11 @@ pub trait Drawing: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
 
     /// The number of 64-bit words.
     fn words(&self) -> u64;
+
+    /// The share of absent keys that are found; 0 if there are no keys.
+    fn expected_rate(&self) -> f64 {
+        if self.items() == 0 { 0.0 } else { 1.0 / (1_u64 << self.bits()) as f64 }
+    }
 }
 
 /// A filter of keys `T`, hashed by `H`, for a set that does not change: its words are in `S`, in an
@@ -326,7 +335,7 @@ impl<T: ?Sized, H, A: Arrangement, S: Storage<Word = u64>> Frozen<T, H, A, S> {
     /// empty.
     #[must_use]
     pub fn expected_rate(&self) -> f64 {
-        if self.is_empty() { 0.0 } else { 1.0 / (1_u64 << self.shape.bits()) as f64 }
+        self.shape.expected_rate()
     }
 
     /// The words.

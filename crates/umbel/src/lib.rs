@@ -59,6 +59,8 @@ pub mod bloom;
 pub mod counting;
 #[cfg(feature = "alloc")]
 pub mod frozen;
+#[cfg(feature = "alloc")]
+pub mod fuse;
 pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]
@@ -66,6 +68,8 @@ pub mod ribbon;
 #[cfg(feature = "alloc")]
 pub mod scalable;
 pub mod split;
+#[cfg(feature = "alloc")]
+pub mod xor;
 
 pub mod error;
 pub mod filter;
@@ -92,11 +96,15 @@ pub use bloom::BloomFilter;
 #[cfg(feature = "alloc")]
 pub use counting::CountingBloomFilter;
 #[cfg(feature = "alloc")]
+pub use fuse::{BinaryFuse4Filter, BinaryFuseFilter};
+#[cfg(feature = "alloc")]
 pub use ribbon::{RibbonFilter, RibbonMap};
 #[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
+#[cfg(feature = "alloc")]
+pub use xor::XorFilter;
 
 /// The examples of README are tests too.
 #[cfg(doctest)]

@@ -5,6 +5,8 @@ pub(crate) mod alloc_zeroed;
 pub(crate) mod bits;
 pub(crate) mod cells;
 #[cfg(feature = "alloc")]
+pub(crate) mod entries;
+#[cfg(feature = "alloc")]
 pub(crate) mod gather;
 pub(crate) mod math;
 pub(crate) mod occupancy;

@@ -17,11 +17,11 @@ pub(crate) const MAX_ATTEMPTS: u32 = 100;
 /// may be spent.
 ///
 /// ```
-/// use umbel::RibbonFilter;
+/// use umbel::BinaryFuseFilter;
 /// use umbel::frozen::Build;
 ///
 /// let how = Build::new(0.001).memory_limit(1 << 30).checked();
-/// let blocked = RibbonFilter::<str>::build_with(how, ["a.example", "b.example"])?;
+/// let blocked = BinaryFuseFilter::<str>::build_with(how, ["a.example", "b.example"])?;
 /// assert!(blocked.contains("a.example"));
 /// # Ok::<(), umbel::frozen::BuildError>(())
 /// ```

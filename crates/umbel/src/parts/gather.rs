@@ -4,13 +4,24 @@
 use alloc::vec::Vec;
 
 /// The numbers of a chunk: 1 MiB of words.
-const CHUNK: usize = 1 << 17;
+pub(crate) const CHUNK: usize = 1 << 17;
 
 /// Numbers in the order in which they came.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered<N = u64> {
     /// All but the last are full.
     chunks: Vec<Vec<N>>,
+}
+
+/// How many bytes so many numbers take at most.
+pub(crate) const fn bytes(numbers: u64) -> u64 {
+    let room = if numbers < CHUNK as u64 {
+        let power = numbers.next_power_of_two();
+        if power > 64 { power } else { 64 }
+    } else {
+        numbers.div_ceil(CHUNK as u64).saturating_mul(CHUNK as u64)
+    };
+    room.saturating_mul(8)
 }
 
 /// The allocator has no room for another chunk.
@@ -85,6 +96,7 @@ mod tests {
             assert!(gathered.chunks().flatten().copied().eq(0..len as u64));
             assert!(gathered.clone().into_chunks().flatten().eq(0..len as u64));
             let held: usize = gathered.chunks.iter().map(Vec::capacity).sum();
+            assert!(held as u64 * 8 <= bytes(len as u64), "{held} for {len}");
             assert!(held <= len.max(32) * 2 && held < len + CHUNK + 64, "{held} for {len}");
         }
     }

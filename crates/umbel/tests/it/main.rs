@@ -16,6 +16,8 @@ mod laws;
 mod model;
 /// Records of several attributes against sets of them.
 mod multi;
+/// Xor and binary fuse filters: every size, every kind of repetition, every way to fail.
+mod peeled;
 /// The same bits and answers by every path a processor has.
 mod paths;
 /// The promised rate for every size, rate and pattern of keys.
