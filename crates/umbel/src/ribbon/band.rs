@@ -60,6 +60,15 @@ impl Total for u32 {
     }
 }
 
+/// The bytes that so many bits take.
+pub(super) const fn total_bytes(bits: u32) -> u64 {
+    match bits {
+        ..=8 => 1,
+        9..=16 => 2,
+        _ => 4,
+    }
+}
+
 /// Rows, and the equations that begin there.
 #[derive(Debug)]
 pub(super) struct Band<T> {

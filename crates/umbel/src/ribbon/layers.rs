@@ -2,11 +2,13 @@
 
 use super::band::Total;
 use super::parts::{NoRoom, Parts, distinct, has_many_copies};
+use super::parity::GROUP;
 use super::row::{Entry, remixed};
 use super::shape::{MAX_PLAIN, MAX_TIERS, Plain, Shape, Tier};
-use super::{plain, tier};
+use super::{parts, plain, tier};
 use crate::error::InvalidShape;
-use crate::frozen::{BuildError, MAX_ATTEMPTS, Work};
+use crate::frozen::{BuildError, MAX_ATTEMPTS, Stage, Work};
+use crate::parts::gather;
 use crate::sizing;
 use crate::storage::{Allocate, Heap, StorageMut};
 use alloc::boxed::Box;
@@ -32,6 +34,27 @@ impl<C> From<InvalidShape> for Fault<C> {
     fn from(shape: InvalidShape) -> Self {
         Self::Build(shape.into())
     }
+}
+
+/// How many bytes building takes at most, from entries `E`.
+pub(super) fn peak_bytes<E>(items: u64, bits: u32) -> u64 {
+    let entry = size_of::<E>() as u64;
+    // More than any filter has, and few enough to count with.
+    if items > sizing::MAX_BITS {
+        return u64::MAX;
+    }
+    let gathered = gather::bytes(items) / 8 * entry;
+    let last = plain::peak_bytes(items.min(MAX_PLAIN.max(items / 4096)), entry, bits);
+    if items <= MAX_PLAIN {
+        return gathered + last;
+    }
+    let tier = Tier::for_items(items);
+    let all = items * entry;
+    // The entries are in their parts twice, and then once, with the first layer. What is below it
+    // takes less.
+    let sorting = all + parts::peak_bytes(&tier, entry);
+    let building = tier::peak_bytes(&tier, items, entry, bits);
+    gathered.max(all + sorting.max(building)) + last
 }
 
 /// The shape and the words for these entries, with so many bits each.
@@ -113,13 +136,15 @@ impl Layers {
         if len(&pieces) <= ALWAYS_SORTED || has_many_copies(&pieces) {
             pieces = Vec::from([all_distinct(pieces)?]);
         }
-        let mut items = len(&pieces);
+        let total = len(&pieces);
+        work.tell(Stage::Solving, 0, Some(total));
+        let mut items = total;
         let mut tiers = Vec::new();
         let mut first = None;
         while len(&pieces) > MAX_PLAIN && tiers.len() < MAX_TIERS {
             let tier = Tier::for_items(len(&pieces));
             let parts = Parts::new(pieces, tier, work)?;
-            let built = tier::build::<E, T>(&parts, bits, work)?;
+            let built = tier::build::<E, T>(&parts, bits, total, work)?;
             if built.outcomes.iter().any(|outcome| outcome.crowded) {
                 return Ok(Attempt::Crowded(first.unwrap_or(parts).into_pieces()));
             }
@@ -132,10 +157,11 @@ impl Layers {
         let bumped = len(&pieces);
         let last = all_distinct(pieces)?;
         items -= bumped - last.len() as u64;
-        match plain::build::<E, T>(&last, bits, work.seed)? {
-            Some(plain) => Ok(Attempt::Built(Self { items, tiers, plain })),
-            None => Err(Fault::Build(BuildError::Attempts { attempts: MAX_ATTEMPTS })),
-        }
+        let Some(plain) = plain::build::<E, T>(&last, bits, work.seed)? else {
+            return Err(Fault::Build(BuildError::Attempts { attempts: MAX_ATTEMPTS }));
+        };
+        work.tell(Stage::Solving, total, Some(total));
+        Ok(Attempt::Built(Self { items, tiers, plain }))
     }
 
     /// All words side by side: the columns of all layers, then the thresholds of all layers.
@@ -163,7 +189,9 @@ impl Layers {
         }
         words[plain.grid.base..][..plain_words.len()].copy_from_slice(&plain_words);
         let words = at as u64;
-        let shape = Shape { items: self.items, bits, rounds, seed, words, depth, tiers, plain };
+        let usual = depth > 0 && rounds == 0 && bits as usize <= GROUP;
+        let items = self.items;
+        let shape = Shape { items, bits, rounds, seed, words, depth, usual, tiers, plain };
         Ok((shape, heap))
     }
 }

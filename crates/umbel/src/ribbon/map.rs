@@ -1,9 +1,9 @@
 //! A map from keys to small values, which never says that it does not know a key.
 
-use super::layers::{self, Fault};
+use super::layers::{self, Fault, peak_bytes};
 use super::look_up::{self, Sum};
 use super::row::{Pair, TwoValues};
-use super::shape::{Shape, peak_bytes};
+use super::shape::Shape;
 use crate::frozen::{self, Build, BuildError, Drawing, MAX_BITS, Stage, Work};
 use crate::hash::{Digest, Digester, Portable};
 use crate::parts::gather::Gathered;

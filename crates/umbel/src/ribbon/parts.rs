@@ -7,7 +7,7 @@ use crate::frozen::Work;
 use alloc::vec::Vec;
 
 /// Buckets of a part, at least, and so many parts at most.
-const LEAST_BUCKETS: u32 = 32;
+const LEAST_BUCKETS: u64 = 32;
 const MOST_PARTS: u64 = 2048;
 
 /// Entries that are written together.
@@ -44,18 +44,32 @@ impl NoRoom {
     }
 }
 
+/// How many buckets a part has: a power of two.
+pub(super) const fn part_buckets(tier: &Tier) -> u64 {
+    let mut buckets = LEAST_BUCKETS;
+    while tier.buckets() / buckets > MOST_PARTS {
+        buckets *= 2;
+    }
+    buckets
+}
+
+/// How many bytes it takes at most to put entries of so many bytes into their parts, besides the
+/// entries before and after: for eight threads.
+pub(super) const fn peak_bytes(tier: &Tier, entry: u64) -> u64 {
+    let count = tier.buckets().div_ceil(part_buckets(tier));
+    8 * (count + 1) * (LINE as u64 * entry + 2 * size_of::<usize>() as u64)
+}
+
 impl<E: Entry> Parts<E> {
     /// All entries in these pieces. A piece is freed as soon as its entries are in their parts.
     pub(super) fn new(pieces: Vec<Vec<E>>, tier: Tier, work: &Work<'_>) -> Result<Self, NoRoom> {
-        let mut buckets_shift = LEAST_BUCKETS.ilog2();
-        while tier.buckets() >> buckets_shift > MOST_PARTS {
-            buckets_shift += 1;
-        }
-        let count = tier.buckets().div_ceil(1 << buckets_shift) as usize;
+        let buckets_shift = part_buckets(&tier).ilog2();
+        let mut parts = Self { tier, buckets_shift, slabs: Vec::new() };
+        let count = parts.count();
         let part = |entry: E| (tier.place(entry.hash()).bucket() >> buckets_shift) as usize;
         let slabs = each(work, split(pieces, threads(work)), |pieces| fill(pieces, count, part));
-        let slabs = slabs.into_iter().collect::<Result<_, _>>()?;
-        Ok(Self { tier, buckets_shift, slabs })
+        parts.slabs = slabs.into_iter().collect::<Result<_, _>>()?;
+        Ok(parts)
     }
 
     pub(super) const fn tier(&self) -> &Tier {
@@ -65,6 +79,11 @@ impl<E: Entry> Parts<E> {
     /// How many buckets a part has; the last one may have fewer.
     pub(super) const fn buckets(&self) -> u64 {
         1 << self.buckets_shift
+    }
+
+    /// How many parts there are.
+    pub(super) const fn count(&self) -> usize {
+        self.tier.buckets().div_ceil(self.buckets()) as usize
     }
 
     /// How many entries these parts have.
@@ -86,6 +105,7 @@ impl<E: Entry> Parts<E> {
             (*count, len) = (len, len + *count);
         }
         if sorted.len() < len as usize {
+            sorted.reserve_exact(len as usize - sorted.len());
             sorted.resize(len as usize, E::default());
         }
         for &entry in self.part(part) {
@@ -94,10 +114,6 @@ impl<E: Entry> Parts<E> {
             *at += 1;
         }
         len as usize
-    }
-
-    pub(super) fn len_of_all(&self) -> usize {
-        self.slabs.iter().map(|slab| slab.entries.len()).sum()
     }
 
     fn part(&self, part: usize) -> impl Iterator<Item = &E> {
@@ -212,10 +228,10 @@ pub(super) fn has_many_copies<E: Entry>(pieces: &[Vec<E>]) -> bool {
     let len: usize = pieces.iter().map(Vec::len).sum();
     let shift = (len / SAMPLE).max(1).ilog2();
     let chosen = |entry: &&E| (entry.hash().wrapping_mul(CHOICE) >> 32) >> (32 - shift) == 0;
-    let chosen = pieces.iter().flatten().filter(chosen);
-    // More of them than this are copies of one another in any case.
-    let most = 4 * SAMPLE;
-    let mut sample: Vec<E> = chosen.take(most).copied().collect();
+    // More than that are copies of one another in any case.
+    let most = if shift == 0 { len + 1 } else { (len >> shift) / 2 * 3 };
+    let mut sample: Vec<E> = Vec::with_capacity(most);
+    sample.extend(pieces.iter().flatten().filter(chosen).take(most));
     if sample.len() == most {
         return true;
     }

@@ -1,11 +1,18 @@
 //! The layer that bumps nobody: a few rows more than keys, and another seed if they do not do.
 
-use super::band::{Band, Moving, Total};
+use super::band::{Band, Moving, Total, total_bytes};
 use super::parts::NoRoom;
 use super::row::{Entry, Equation, mask, remixed};
 use super::shape::{Grid, Plain};
 use crate::frozen::MAX_ATTEMPTS;
 use alloc::vec::Vec;
+
+/// How many bytes it takes at most to build the layer of so many entries of so many bytes.
+pub(super) const fn peak_bytes(items: u64, entry: u64, bits: u32) -> u64 {
+    let rows = Plain::rows(items, MAX_ATTEMPTS).next_multiple_of(64);
+    let words = rows / 64 * bits as u64;
+    items.saturating_mul(2 * entry) + rows * (8 + total_bytes(bits)) + words * 3 * 8
+}
 
 /// The layer and its words, or `None` if no seed leads to a solution.
 pub(super) fn build<E: Entry, T: Total>(

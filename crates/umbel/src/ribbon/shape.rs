@@ -186,6 +186,8 @@ pub struct Shape {
     pub(super) words: u64,
     /// How many of `tiers` there are.
     pub(super) depth: u32,
+    /// Whether there are any, with few bits and no rounds.
+    pub(super) usual: bool,
     pub(super) tiers: [Tier; MAX_TIERS],
     pub(super) plain: Plain,
 }
@@ -195,6 +197,13 @@ impl Shape {
     #[inline(always)]
     pub(super) fn tiers(&self) -> &[Tier] {
         &self.tiers[..self.depth as usize]
+    }
+
+    /// Whether most keys are found by the shortest way: in a layer that bumps, by their digests, in one
+    /// group of columns.
+    #[inline(always)]
+    pub(super) const fn is_usual(&self) -> bool {
+        self.usual
     }
 
     /// The hash of a key in the first layer.
@@ -234,14 +243,3 @@ impl Drawing for Shape {
     }
 }
 
-
-/// How many bytes building takes at most, with entries `E`.
-pub(super) fn peak_bytes<E>(items: u64, bits: u32) -> u64 {
-    let entry = size_of::<E>() as u64;
-    let total = if bits <= 8 { 1 } else if bits <= 16 { 2 } else { 4 };
-    // All entries twice, as they are sorted; or once, with those that are bumped, the band, and the
-    // filter.
-    let sorting = 2 * entry;
-    let _ = total;
-    items.saturating_mul(sorting)
-}

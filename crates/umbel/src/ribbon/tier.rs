@@ -9,9 +9,9 @@
 //! one shard. Four shards in turn keep it busy. Where the cuts are depends on the number of buckets
 //! only, and no shard depends on another: the bits are the same for any number of threads.
 
-use super::band::{Band, Moving, Step, Total};
+use super::band::{Band, Moving, Step, Total, total_bytes};
 use super::lane::{Lane, Outcome, Shard};
-use super::parts::{NoRoom, Parts, threads};
+use super::parts::{NoRoom, Parts, part_buckets, threads};
 use super::row::{Entry, mask};
 use super::shape::{BUCKET, BUCKETS_PER_WORD, Tier};
 use crate::frozen::{Stage, Work};
@@ -39,15 +39,18 @@ pub(super) struct Built<E> {
 }
 
 /// How many buckets a shard has, but for the last one: whole parts, and whole words of thresholds.
-fn shard_buckets(tier: &Tier, part: u64) -> u64 {
+const fn shard_buckets(tier: &Tier, part: u64) -> u64 {
     let buckets = tier.buckets();
-    let mut shards = ((buckets + SHARD / 2) / SHARD).max(1);
+    let mut shards = (buckets + SHARD / 2) / SHARD;
     if buckets >= LANES as u64 / 2 * SHARD {
         shards = shards.next_multiple_of(LANES as u64);
     } else if buckets >= TWO_SHARDS {
         shards = 2;
+    } else {
+        shards = 1;
     }
-    buckets.div_ceil(shards).next_multiple_of(part.max(BUCKETS_PER_WORD))
+    // A part is at least as large as a word of thresholds.
+    buckets.div_ceil(shards).next_multiple_of(part)
 }
 
 /// Of so many entries that many may be bumped. It is one in 13, and a bucket at each cut.
@@ -55,10 +58,25 @@ const fn most_bumped(entries: usize) -> usize {
     entries / 8 + 2 * BUCKET as usize
 }
 
-/// Builds the layer of these entries, with so many bits each.
+/// How many bytes it takes at most to build a layer from so many entries of so many bytes, which are in
+/// their parts: all shards at once, as many threads would.
+pub(super) const fn peak_bytes(tier: &Tier, items: u64, entry: u64, bits: u32) -> u64 {
+    let part = part_buckets(tier);
+    let buckets = shard_buckets(tier, part);
+    let shards = tier.buckets().div_ceil(buckets);
+    let band = shards * (buckets * BUCKET + 64) * (8 + total_bytes(bits));
+    let bumped = items / 8 + shards * 2 * BUCKET;
+    // The entries of a part, a quarter more than there are on average, and where they go.
+    let sorted = shards * (part * BUCKET) * (entry + entry / 2 + 4);
+    let words = (tier.grid.words(bits) + tier.threshold_words()) as u64 * 8;
+    band + bumped * entry + sorted + words
+}
+
+/// Builds the layer of these entries, of so many in all layers, with so many bits each.
 pub(super) fn build<E: Entry, T: Total>(
     source: &Parts<E>,
     bits: u32,
+    total: u64,
     work: &Work<'_>,
 ) -> Result<Built<E>, NoRoom> {
     let tier = source.tier();
@@ -75,7 +93,8 @@ pub(super) fn build<E: Entry, T: Total>(
         let most = most_bumped(source.len(parts.start as usize..parts.end as usize));
         shard.outcome.bumped.try_reserve_exact(most).map_err(|_| NoRoom::of::<E>(most))?;
     }
-    let task = Task { source, bits, work, rows: (buckets * BUCKET + 64) as usize, done: 0.into() };
+    let rows = (buckets * BUCKET + 64) as usize;
+    let task = Task { source, bits, total, work, rows, done: 0.into() };
     task.run::<T>(shards)?;
     Ok(Built { words, thresholds, outcomes })
 }
@@ -113,6 +132,8 @@ fn cut<'a, E>(
 struct Task<'a, E> {
     source: &'a Parts<E>,
     bits: u32,
+    /// The keys of all layers.
+    total: u64,
     work: &'a Work<'a>,
     /// The rows of a lane in the band.
     rows: usize,
@@ -177,12 +198,12 @@ impl<E: Entry> Task<'_, E> {
         Ok(())
     }
 
-    /// As many keys are done as buckets.
+    /// Tells how many keys are done: those of other layers, and the same share of them as of buckets.
     fn tell(&self, done: usize) {
         let buckets = self.source.tier().buckets();
-        let items = self.source.len_of_all() as u64;
-        let done = (done as u128 * u128::from(items) / u128::from(buckets)) as u64;
-        self.work.tell(Stage::Solving, done, Some(items));
+        let left = self.source.len(0..self.source.count()) as u64;
+        let here = (done as u128 * u128::from(left) / u128::from(buckets)) as u64;
+        self.work.tell(Stage::Solving, self.total - left + here, Some(self.total));
     }
 }
 
