@@ -129,8 +129,8 @@ pub trait Digester<T: ?Sized, D = Digest> {
     fn check(&self) -> u64;
 }
 
-/// A borrowed hasher is the same one.
-impl<T: ?Sized, D, H: Digester<T, D>> Digester<T, D> for &H {
+/// A borrowed hasher is a hasher.
+impl<T: ?Sized, D, H: Digester<T, D> + ?Sized> Digester<T, D> for &H {
     #[inline]
     fn digest(&self, key: &T) -> D {
         (**self).digest(key)
