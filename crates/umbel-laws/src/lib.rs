@@ -14,6 +14,8 @@
 //! | [`round_trips`] | bytes give back the same filter |
 //! | [`survives_any_bytes`] | no bytes at all panic, and damaged ones are refused |
 //! | [`refuses_incompatible`] | filters that do not fit are refused and left alone |
+//! | [`every_key_gets_its_value`] | a map is right for the keys that it was built from |
+//! | [`a_stranger_gets_each_value_at_chance`] | and tells nothing of other keys |
 //!
 //! Statistics have fixed seeds and five sigma on both sides: with some two thousand comparisons a
 //! correct filter fails one run in a thousand, and never the one that is committed.
@@ -22,6 +24,7 @@ mod bytes;
 mod keys;
 mod rate;
 mod sets;
+mod values;
 
 pub use bytes::{round_trips, survives_any_bytes};
 pub use keys::{Pattern, split_mix};
@@ -29,6 +32,7 @@ pub use rate::{RateReport, Trial, rate_within};
 pub use sets::{
     no_false_negatives, refuses_incompatible, remove_undoes_insert, union_contains_both,
 };
+pub use values::{Answers, a_stranger_gets_each_value_at_chance, every_key_gets_its_value};
 
 /// A filter under the law.
 pub trait Subject: Sized {

@@ -107,8 +107,9 @@ impl<const ARITY: usize> Segments<ARITY> {
 
 impl<const ARITY: usize> Places<ARITY> for Segments<ARITY> {
     #[inline(always)]
-    fn of(&self, hash: u64) -> [usize; ARITY] {
-        let first = fraction(hash, self.firsts);
+    fn of(&self, start: u64, hash: u64) -> [usize; ARITY] {
+        // Whole segments are before the start.
+        let first = start + fraction(hash, self.firsts);
         core::array::from_fn(|number| {
             let bits = match number {
                 0 => return first as usize,

@@ -78,11 +78,11 @@ pub(crate) const fn fraction(hash: u64, len: u64) -> u64 {
 
 impl Places<3> for Thirds {
     #[inline(always)]
-    fn of(&self, hash: u64) -> [usize; 3] {
+    fn of(&self, start: u64, hash: u64) -> [usize; 3] {
         let Self { len } = *self;
-        let (first, second) = (fraction(hash, len), fraction(hash << 21, len));
+        let [first, second] = [hash, hash << 21].map(|hash| fraction(hash, len));
         let third = fraction(stirred(hash), len);
-        [first as usize, (len + second) as usize, (2 * len + third) as usize]
+        [start + first, start + len + second, start + 2 * len + third].map(|place| place as usize)
     }
 }
 

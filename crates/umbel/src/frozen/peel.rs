@@ -15,6 +15,7 @@ use super::BuildError;
 use super::hashes::reserve;
 use crate::error::InvalidShape;
 use crate::parts::entries::Width;
+use crate::parts::prefetch::prefetch;
 use crate::parts::words::Words;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -25,14 +26,14 @@ pub(crate) const COUNT: u64 = 31;
 
 /// Where the bits of a hash are, `ARITY` times, each time elsewhere.
 pub(crate) trait Places<const ARITY: usize>: Copy + Sync {
-    /// The places of a hash, whose lowest bits, [`COUNT`], are zero.
-    fn of(&self, hash: u64) -> [usize; ARITY];
+    /// The places of a hash, whose lowest bits, [`COUNT`], are zero, from `start` on.
+    fn of(&self, start: u64, hash: u64) -> [usize; ARITY];
 }
 
 /// What the entries in the places of a hash give together, in its lowest bits.
 #[inline(always)]
 pub(crate) fn fingerprint(hash: u64) -> u64 {
-    stirred(hash) >> 16
+    hash >> 5 ^ hash >> 32
 }
 
 /// Other bits from the same hash: those at the top depend on all of it.
@@ -122,8 +123,8 @@ impl Peeler {
             let place = u32::from_le_bytes([low, middle, high, 0]) as usize;
             let hash = hashes[place];
             let mut entry = fingerprint(hash);
-            for other in places.of(hash) {
-                entry ^= width.get(words, other);
+            for other in places.of(0, hash) {
+                entry ^= width.get_to_the_end(words, other);
             }
             width.put(words, place, entry & width.mask());
         }
@@ -145,7 +146,7 @@ fn add<const ARITY: usize>(
     let mut numbered = true;
     for hash in run {
         let hash = hash << skip & !COUNT;
-        for place in places.of(hash) {
+        for place in places.of(0, hash) {
             let word = &mut words[place];
             *word = word.wrapping_add(hash | 1);
             numbered &= *word & COUNT != 0;
@@ -175,7 +176,8 @@ fn pass<const ARITY: usize>(
             let mut found = [(0, [0; ARITY]); GROUP];
             for (number, found) in found[..group].iter_mut().enumerate() {
                 let place = known[(head + number) % KNOWN] as usize;
-                *found = (place, places.of(words[place] & !COUNT));
+                *found = (place, places.of(0, words[place] & !COUNT));
+                found.1.iter().for_each(|other| prefetch(words, *other));
             }
             head += group;
             for (place, others) in &found[..group] {

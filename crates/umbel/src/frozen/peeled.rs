@@ -72,11 +72,23 @@ pub struct Shape<M> {
     bits: u32,
     /// The topmost bits of a hash that tell the shard.
     shard_bits: u32,
-    /// The words of a shard.
-    stride: u64,
+    /// The entries of a shard: whole words of them, if there are several.
+    entries: u64,
     map: M,
+    entry: Entry,
     attempts: u32,
     multiplier: u64,
+}
+
+/// How an entry is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// There is none.
+    None,
+    /// As a byte.
+    Byte,
+    /// As bits.
+    Packed,
 }
 
 impl<M: Map> Shape<M> {
@@ -112,13 +124,22 @@ impl<M: Map> Shape<M> {
         let shard_bits = shard_bits(items, M::SHARD);
         let keys = capacity(items, shard_bits);
         let map = M::for_keys(keys + keys / 32 * slack + slack);
-        debug_assert!(map.entries() <= MAX_PLACES);
-        let stride = if items == 0 { 0 } else { words_for(map.entries(), bits).unwrap_or(MAX) };
-        let words = stride.saturating_mul(1 << shard_bits);
-        if words > MAX / 64 {
-            return Err(InvalidShape::TooLarge { bits: words.saturating_mul(64), max: MAX });
+        // Then a shard has whole words, however wide an entry is.
+        let unit = if shard_bits == 0 { 1 } else { 64 };
+        let entries = map.entries().next_multiple_of(unit);
+        debug_assert!(entries <= MAX_PLACES);
+        let entry = match bits {
+            _ if items == 0 => Entry::None,
+            8 => Entry::Byte,
+            _ => Entry::Packed,
+        };
+        let shape =
+            Self { items, bits, shard_bits, entries, map, entry, attempts: 1, multiplier: 1 };
+        let needed = entries.saturating_mul(u64::from(bits)).saturating_mul(1 << shard_bits);
+        if needed > MAX - 128 {
+            return Err(InvalidShape::TooLarge { bits: needed, max: MAX });
         }
-        Ok(Self { items, bits, shard_bits, stride, map, attempts: 1, multiplier: 1 })
+        Ok(shape)
     }
 
     /// The same, for hashes of this attempt.
@@ -155,7 +176,7 @@ impl<M: Map> Shape<M> {
     /// The number of 64-bit words.
     #[must_use]
     pub const fn words(&self) -> u64 {
-        self.stride << self.shard_bits
+        if self.items == 0 { 0 } else { words_for(self.entries << self.shard_bits, self.bits) }
     }
 
     /// The memory of the words, in bytes.
@@ -187,12 +208,12 @@ impl<M: Map> Shape<M> {
         1.0 / (1_u64 << self.bits) as f64 + equal
     }
 
-    /// The shard of a key, and its hash there.
+    /// Where the entries of a key's shard begin, and its hash there.
     #[inline(always)]
-    fn locate(&self, digest: Digest) -> (usize, u64) {
+    fn locate(&self, digest: Digest) -> (u64, u64) {
         let hash = digest.bits().wrapping_mul(self.multiplier);
         let shard = hash >> 1 >> (63 - self.shard_bits);
-        ((shard * self.stride) as usize, hash << self.shard_bits & !COUNT)
+        (shard * self.entries, hash << self.shard_bits & !COUNT)
     }
 
     /// The topmost bits by which hashes are sorted: so many that the places of a part are in the cache.
@@ -262,7 +283,7 @@ impl<M: Map> Arrangement for Peeled<M> {
         let chunks = items.div_ceil(gather::CHUNK as u64);
         let digests = gather::bytes(items).saturating_add(chunks.saturating_mul(parts + 128));
         let keys = capacity(items, shape.shard_bits);
-        let peeler = Peeler::bytes(keys, shape.map.entries());
+        let peeler = Peeler::bytes(keys, shape.entries);
         let all = if shape.shard_bits == 0 {
             // The digests are gone before the filter is there.
             digests.max(shape.bytes()).saturating_add(peeler)
@@ -300,12 +321,13 @@ impl<M: Map> Arrangement for Peeled<M> {
         Err(BuildError::Attempts { attempts: MAX_ATTEMPTS })
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains(shape: &Self::Shape, words: &[u64], digest: Digest) -> bool {
-        match shape.bits {
-            _ if shape.items == 0 => false,
-            8 => shape.map.with(One { shape, words, digest, width: Byte }),
-            bits => shape.map.with(One { shape, words, digest, width: Packed { bits } }),
+        let Shape { ref map, bits, .. } = *shape;
+        match shape.entry {
+            Entry::Byte => map.with(One { shape, words, digest, width: Byte }),
+            Entry::Packed => map.with(One { shape, words, digest, width: Packed { bits } }),
+            Entry::None => false,
         }
     }
 
@@ -316,14 +338,15 @@ impl<M: Map> Arrangement for Peeled<M> {
         digest: impl Fn(&K) -> Digest,
         found: &mut [bool],
     ) {
-        match shape.bits {
-            _ if shape.items == 0 => {
+        let Shape { ref map, bits, .. } = *shape;
+        match shape.entry {
+            Entry::Byte => map.with(Many { shape, words, keys, digest, found, width: Byte }),
+            Entry::Packed => {
+                map.with(Many { shape, words, keys, digest, found, width: Packed { bits } });
+            }
+            Entry::None => {
                 assert_eq!(keys.len(), found.len(), "one answer for each key");
                 found.fill(false);
-            }
-            8 => shape.map.with(Many { shape, words, keys, digest, found, width: Byte }),
-            bits => {
-                shape.map.with(Many { shape, words, keys, digest, found, width: Packed { bits } });
             }
         }
     }
@@ -380,10 +403,9 @@ impl<const ARITY: usize, M: Map, P: Places<ARITY>, W: Width> Look<'_, ARITY, M, 
     #[inline(always)]
     fn has(&self, digest: Digest) -> bool {
         let (start, hash) = self.shape.locate(digest);
-        let words = &self.words[start..];
         let mut left = fingerprint(hash);
-        for place in self.places.of(hash) {
-            left ^= self.width.get(words, place);
+        for place in self.places.of(start, hash) {
+            left ^= self.width.get(self.words, place);
         }
         left & self.width.mask() == 0
     }
@@ -403,8 +425,8 @@ where
     #[inline(always)]
     fn fetch<const AHEAD: usize>(&self, digest: Digest) {
         let (start, hash) = self.shape.locate(digest);
-        for place in self.places.of(hash) {
-            ring::fetch::<_, AHEAD>(self.words, start + self.width.word(place));
+        for place in self.places.of(start, hash) {
+            ring::fetch::<_, AHEAD>(self.words, self.width.word(place));
         }
     }
 
@@ -429,7 +451,7 @@ fn solve<M: Map>(
         return Ok(Some(Heap::zeroed(0)?));
     }
     if shape.shard_bits == 0 {
-        let mut peeler = Peeler::new(keys, shape.map.entries())?;
+        let mut peeler = Peeler::new(keys, shape.entries)?;
         let Some(keys) = peel(shape, hashes, 0, &mut peeler) else {
             return Ok(None);
         };
@@ -506,7 +528,9 @@ fn solve_shards<M: Map>(
         done += keys;
         work.tell(Stage::Solving, done, Some(shape.items));
     };
-    let shards = (0..).zip(words.chunks_exact_mut(shape.stride as usize));
+    // The word behind the last entry, where there is one, is never written.
+    let words_of_a_shard = shape.entries as usize / 64 * shape.bits as usize;
+    let shards = (0..shape.shards()).zip(words.chunks_mut(words_of_a_shard));
     #[cfg(feature = "rayon")]
     if work.parallel {
         return crew::solve(shape, hashes, shards, told);
@@ -521,7 +545,7 @@ fn in_turn<'a, M: Map>(
     shards: impl Iterator<Item = (u64, &'a mut [u64])>,
     mut told: impl FnMut(u64),
 ) -> Result<bool, BuildError> {
-    let mut peeler = Peeler::new(capacity(shape.items, shape.shard_bits), shape.map.entries())?;
+    let mut peeler = Peeler::new(capacity(shape.items, shape.shard_bits), shape.entries)?;
     for (shard, words) in shards {
         let Some(keys) = peel(shape, hashes, shard, &mut peeler) else {
             return Ok(false);

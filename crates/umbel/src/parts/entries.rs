@@ -21,6 +21,9 @@ pub(crate) trait Width: Copy + Sync {
     /// If there is no such entry.
     fn get(self, words: &[u64], entry: usize) -> u64;
 
+    /// As [`get`](Self::get), where there may be no word behind the last entry's.
+    fn get_to_the_end(self, words: &[u64], entry: usize) -> u64;
+
     /// Puts a number that fits into an entry that is zero.
     ///
     /// # Panics
@@ -51,8 +54,20 @@ impl Width for Byte {
     }
 
     #[inline(always)]
+    fn get_to_the_end(self, words: &[u64], entry: usize) -> u64 {
+        self.get(words, entry)
+    }
+
+    #[inline(always)]
     fn put(self, words: &mut [u64], entry: usize, number: u64) {
-        words[entry / 8] |= number << (entry % 8 * 8);
+        #[cfg(target_endian = "little")]
+        {
+            bytes_mut(words)[entry] = number as u8;
+        }
+        #[cfg(not(target_endian = "little"))]
+        {
+            words[entry / 8] |= number << (entry % 8 * 8);
+        }
     }
 
     #[inline(always)]
@@ -61,7 +76,7 @@ impl Width for Byte {
     }
 }
 
-/// Entries of 1 to 32 bits. There must be a word behind the last entry's.
+/// Entries of 1 to 32 bits. There must be a word behind the last entry's, but to write them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packed {
     pub(crate) bits: u32,
@@ -73,12 +88,6 @@ impl Packed {
     fn place(self, entry: usize) -> (usize, u32) {
         let bit = entry as u64 * u64::from(self.bits);
         ((bit >> 6) as usize, (bit & 63) as u32)
-    }
-
-    #[cfg(any(test, not(target_endian = "little")))]
-    fn get_from_words(self, words: &[u64], entry: usize) -> u64 {
-        let (word, shift) = self.place(entry);
-        words[word] >> shift | words[word + 1] << 1 << (63 - shift)
     }
 }
 
@@ -99,14 +108,23 @@ impl Width for Packed {
             u64::from_le_bytes(*chunk) >> (bit & 7)
         }
         #[cfg(not(target_endian = "little"))]
-        self.get_from_words(words, entry)
+        self.get_to_the_end(words, entry)
+    }
+
+    #[inline(always)]
+    fn get_to_the_end(self, words: &[u64], entry: usize) -> u64 {
+        let (word, shift) = self.place(entry);
+        let next = words.get(word + 1).copied().unwrap_or_default();
+        words[word] >> shift | next << 1 << (63 - shift)
     }
 
     #[inline(always)]
     fn put(self, words: &mut [u64], entry: usize, number: u64) {
         let (word, shift) = self.place(entry);
         words[word] |= number << shift;
-        words[word + 1] |= number >> 1 >> (63 - shift);
+        if let Some(next) = words.get_mut(word + 1) {
+            *next |= number >> 1 >> (63 - shift);
+        }
     }
 
     #[inline(always)]
@@ -115,13 +133,10 @@ impl Width for Packed {
     }
 }
 
-/// The words needed for so many entries of so many bits, if that is a number: with a word behind them
-/// unless entries are bytes.
-pub(crate) const fn words_for(entries: u64, bits: u32) -> Option<u64> {
-    match entries.checked_mul(bits as u64) {
-        Some(all) => Some(all.div_ceil(64) + (bits != 8) as u64),
-        None => None,
-    }
+/// The words needed for so many entries of so many bits: with a word behind them unless entries are
+/// bytes.
+pub(crate) const fn words_for(entries: u64, bits: u32) -> u64 {
+    (entries * bits as u64).div_ceil(64) + (bits != 8) as u64
 }
 
 /// Words as the bytes they are made of.
@@ -132,6 +147,15 @@ fn bytes(words: &[u64]) -> &[u8] {
     // SAFETY: eight bytes a word are what the slice has; bytes need no alignment, every value is one,
     // and the result is borrowed for as long as the words are.
     unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
+/// As [`bytes`], to be changed.
+#[cfg(target_endian = "little")]
+#[inline(always)]
+#[allow(unsafe_code, reason = "one store for an entry, and no load")]
+fn bytes_mut(words: &mut [u64]) -> &mut [u8] {
+    // SAFETY: as above; any eight bytes are a word, and nobody else has the words meanwhile.
+    unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
 #[cfg(test)]
@@ -151,7 +175,7 @@ mod tests {
     fn entries_of_every_width_come_back() {
         for bits in 1..=32 {
             let width = Packed { bits };
-            let mut words = vec![0; words_for(ENTRIES as u64, bits).unwrap() as usize + 1];
+            let mut words = vec![0; words_for(ENTRIES as u64, bits) as usize + 1];
             let number = |entry: usize| {
                 (entry as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 & width.mask()
             };
@@ -161,7 +185,8 @@ mod tests {
             for entry in 0..ENTRIES {
                 assert_eq!(slowly(&words, bits, entry), number(entry), "{bits} bits");
                 assert_eq!(width.get(&words, entry) & width.mask(), number(entry));
-                assert_eq!(width.get_from_words(&words, entry) & width.mask(), number(entry));
+                let full = &words[..(ENTRIES * bits as usize).div_ceil(64)];
+                assert_eq!(width.get_to_the_end(full, entry) & width.mask(), number(entry));
                 assert_eq!(width.word(entry), entry * bits as usize / 64);
                 if bits == 8 {
                     assert_eq!(Byte.get(&words, entry), number(entry));
@@ -180,7 +205,6 @@ mod tests {
             Packed { bits: 8 }.put(&mut packed, entry, number);
         }
         assert_eq!(of_bytes, packed[..38]);
-        assert_eq!((words_for(300, 8), words_for(300, 7)), (Some(38), Some(34)));
-        assert_eq!(words_for(u64::MAX / 2, 32), None);
+        assert_eq!((words_for(300, 8), words_for(300, 7)), (38, 34));
     }
 }

@@ -3,10 +3,14 @@
 use crate::independent::{Independent, ManyHashes};
 use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
 use crate::subjects::{AtomicSplit, Blocked, BlockedArray, Counting, Grown, GrownFromOne};
-use crate::subjects::{JoinedRecords, Records, Split};
+use crate::subjects::{Built, JoinedRecords, Records, Split};
 use std::hash::BuildHasherDefault;
 use umbel::blocked::Lines;
+use umbel::frozen::Peeled;
+use umbel::fuse::Fused;
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
+use umbel::ribbon::Ribbon;
+use umbel::xor::Thirds;
 use umbel::{Keyed, Portable, Std};
 use umbel_laws::{Pattern, Subject, Trial, Unites};
 
@@ -22,6 +26,17 @@ macro_rules! claims {
         #[test]
         fn no_false_negatives() {
             for items in (1..=40).chain([100, 1_000, 20_000]) {
+                for rate in [0.5, 0.01, 1e-9] {
+                    umbel_laws::no_false_negatives::<$subject>(items, rate);
+                }
+            }
+        }
+    };
+    // A filter that is built at once is built anew after every insertion that the law looks at.
+    (@ $subject:ty, no_false_negatives_when_built) => {
+        #[test]
+        fn no_false_negatives() {
+            for items in (1..=40).chain([100, 500]) {
                 for rate in [0.5, 0.01, 1e-9] {
                     umbel_laws::no_false_negatives::<$subject>(items, rate);
                 }
@@ -185,4 +200,12 @@ claims! {
         no_false_negatives rate_within_of_lines;
     scalable_from_one: GrownFromOne =>
         no_false_negatives rate_within_of_lines;
+    xor: Built<Peeled<Thirds>> =>
+        no_false_negatives_when_built rate_within;
+    fuse: Built<Peeled<Fused<3>>> =>
+        no_false_negatives_when_built rate_within;
+    fuse_of_four: Built<Peeled<Fused<4>>> =>
+        no_false_negatives_when_built rate_within;
+    ribbon: Built<Ribbon> =>
+        no_false_negatives_when_built rate_within;
 }

@@ -277,3 +277,117 @@ proptest! {
         prop_assert!(strangers <= mean + 6.0 * mean.sqrt() + 4.0, "{} for {}", strangers, mean);
     }
 }
+
+mod maps {
+    use super::split_mix;
+    use umbel::frozen::{Build, BuildError};
+    use umbel::ribbon::{MapError, Width, map_peak_bytes};
+    use umbel::{Digest, Portable, RibbonMap};
+    use umbel_laws::{Answers, a_stranger_gets_each_value_at_chance, every_key_gets_its_value};
+
+    impl Answers for RibbonMap<u64, u32> {
+        fn make(pairs: &[(u64, u32)], bits: u32, seed: u64) -> Self {
+            let how = Build::for_values_hashed_by(Portable::seeded(seed));
+            Self::build_with(how, Width::Bits(bits), pairs.iter().copied()).unwrap()
+        }
+
+        fn get(&self, key: u64) -> u32 {
+            Self::get(self, &key)
+        }
+    }
+
+    #[test]
+    fn every_key_of_a_map_gets_its_value() {
+        for (items, bits) in [(0, 5), (1, 1), (2, 32), (10, 3), (64, 8), (100, 9), (3_001, 17)] {
+            every_key_gets_its_value::<RibbonMap<u64, u32>>(items, bits);
+        }
+        every_key_gets_its_value::<RibbonMap<u64, u32>>(30_000, 6);
+    }
+
+    #[test]
+    fn strangers_of_a_map_get_each_value_at_chance() {
+        // A map of very few keys has few rows, and is told apart from chance.
+        for (items, bits) in [(100, 1), (1_000, 4), (10_000, 3)] {
+            a_stranger_gets_each_value_at_chance::<RibbonMap<u64, u32>>(items, bits);
+        }
+    }
+
+    #[test]
+    fn values_of_every_type_take_the_bits_they_need() {
+        let flags = RibbonMap::<u64, bool>::build((0..5_000).map(|key| (key, key % 3 == 0))).unwrap();
+        assert!((0..5_000).all(|key| flags.get(&key) == (key % 3 == 0)));
+        assert_eq!((flags.bits(), flags.len()), (1, 5_000));
+        assert!(flags.bytes() * 8 < 5_200);
+        let bytes = RibbonMap::<u64, u8>::build((0..300).map(|key| (key, key as u8 % 5))).unwrap();
+        assert!((0..300).all(|key| bytes.get(&key) == key as u8 % 5));
+        assert_eq!(bytes.bits(), 3);
+        let large = [("one", u32::MAX), ("two", 2), ("three", 0)];
+        let large = RibbonMap::<str, u32>::build(large).unwrap();
+        assert_eq!((large.get("one"), large.get("two"), large.get("three")), (u32::MAX, 2, 0));
+        assert_eq!(large.bits(), 32);
+    }
+
+    #[test]
+    fn many_at_once_get_what_each_gets() {
+        for items in [0, 50, 20_000] {
+            let map = RibbonMap::<u64, u16>::build((0..items).map(|key| (key, key as u16))).unwrap();
+            let keys: Vec<u64> = (0..items + 1_000).collect();
+            let mut values = vec![0; keys.len()];
+            map.get_batch(&keys, &mut values);
+            assert!(keys.iter().zip(&values).all(|(key, value)| map.get(key) == *value));
+            assert!((0..items).all(|key| values[key as usize] == key as u16));
+            let borrowed = map.borrowed();
+            assert!(keys.iter().all(|key| borrowed.get(key) == map.get(key)));
+            assert_eq!(map, map.clone());
+        }
+    }
+
+    #[test]
+    fn one_key_with_two_values_is_a_conflict_and_equal_pairs_are_not() {
+        for items in [10, 2_000, 100_000] {
+            let pairs = (0..items).map(|key| (key, (split_mix(key) % 7) as u8));
+            let alone = RibbonMap::<u64, u8>::build(pairs.clone()).unwrap();
+            assert_eq!(alone, RibbonMap::<u64, u8>::build(pairs.clone().chain(pairs.clone())).unwrap());
+            for conflict in [0, items / 2, items - 1] {
+                let value = (split_mix(conflict) % 7) as u8;
+                let failed =
+                    RibbonMap::<u64, u8>::build(pairs.clone().chain([(conflict, value ^ 1)]));
+                let [one, other] = [value.min(value ^ 1).into(), value.max(value ^ 1).into()];
+                assert_eq!(failed.unwrap_err(), MapError::Conflict { values: [one, other] });
+            }
+            // All of them.
+            let contrary = pairs.clone().map(|(key, value)| (key, value ^ 1));
+            let failed = RibbonMap::<u64, u8>::build(pairs.chain(contrary));
+            assert!(matches!(failed, Err(MapError::Conflict { .. })));
+        }
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_refused() {
+        let with = |bits, value| {
+            let how = Build::for_values().checked();
+            RibbonMap::<u64, u8>::build_with(how, Width::Bits(bits), [(1, 0), (2, value)])
+        };
+        assert_eq!(with(3, 7).unwrap().get(&2), 7);
+        assert_eq!(with(3, 8).unwrap_err(), MapError::ValueTooLarge { value: 8, bits: 3 });
+        for bits in [0, 9, 32, u32::MAX] {
+            assert_eq!(with(bits, 1).unwrap_err(), MapError::BitsOutOfRange { bits, max: 8 });
+        }
+        let torn = [Ok((1, 1)), Err("torn")];
+        let failed = RibbonMap::<u64, u8>::try_build_with(Build::for_values(), Width::Fewest, torn);
+        assert_eq!(failed.unwrap_err(), MapError::Build(BuildError::Source("torn")));
+    }
+
+    #[test]
+    fn maps_stay_within_their_memory_or_say_what_they_need() {
+        let needed = map_peak_bytes(10_000, 8);
+        let with = |limit| {
+            let how = Build::for_values().memory_limit(limit);
+            let pairs = (0..10_000).map(|key| (key, 1));
+            RibbonMap::<u64, u8>::build_with(how, Width::Bits(8), pairs)
+        };
+        assert_eq!(with(needed).unwrap().get_digest(Digest::mixed(0)), with(needed).unwrap().get(&0));
+        let error = BuildError::Memory { needed, limit: needed - 1 };
+        assert_eq!(with(needed - 1).unwrap_err(), MapError::Build(error));
+    }
+}

@@ -2,12 +2,13 @@
 
 use crate::independent::ManyHashes;
 use std::any::{Any, TypeId};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use umbel::blocked::{self, ArrayBlockedBloomFilter, Lines};
 use umbel::bloom::Bloom;
 use umbel::format::Restored;
+use umbel::frozen::{Arrangement, Build, Frozen};
 use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::Digits;
 use umbel::layout::{Layout, Plan, StoredLayout};
@@ -362,5 +363,41 @@ impl Hasher for Identity {
     }
     fn write_u64(&mut self, word: u64) {
         self.0 = word;
+    }
+}
+
+/// A filter for a set that does not change, built anew when it is asked after an insertion.
+pub(crate) struct Built<A: Arrangement> {
+    keys: Vec<u64>,
+    err_rate: f64,
+    seed: u64,
+    filter: OnceCell<Frozen<u64, Portable, A>>,
+}
+
+impl<A: Arrangement> Built<A> {
+    fn filter(&self) -> &Frozen<u64, Portable, A> {
+        self.filter.get_or_init(|| {
+            let how = Build::with_hasher(self.err_rate, Portable::seeded(self.seed));
+            Frozen::build_with(how, &self.keys).unwrap()
+        })
+    }
+}
+
+impl<A: Arrangement> Subject for Built<A> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        let keys = Vec::with_capacity(capacity as usize);
+        Self { keys, err_rate, seed, filter: OnceCell::new() }
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        // Nobody has asked since the last insertion: the answer is not worth a filter.
+        let fresh = self.filter.take().is_none_or(|filter| !filter.contains(&key));
+        self.keys.push(key);
+        fresh
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.filter().contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.filter().expected_rate()
     }
 }
