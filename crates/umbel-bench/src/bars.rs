@@ -15,7 +15,7 @@ use crate::{
     versus::{self, Comparison, Operation},
 };
 use Operation::{
-    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Extend, Insert, Present, Remove,
+    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Build, Extend, Insert, Present, Remove,
     ThreadsAbsent, ThreadsInsert, ThreadsPresent,
 };
 use serde::Serialize;
@@ -88,6 +88,12 @@ const BARS: &[Bar] = &[
     counting(10_000_000, Absent, 0.8),
     counting(10_000_000, Present, 0.8),
     counting(10_000_000, Remove, 0.8),
+    ribbon(1_000_000, Bits, 0.888),
+    ribbon(10_000_000, Build, 1.1),
+    ribbon(10_000_000, Absent, 1.45),
+    ribbon(10_000_000, Present, 1.45),
+    ribbon(10_000_000, BatchAbsent, 0.85),
+    ribbon(10_000_000, BatchPresent, 0.85),
 ];
 
 /// The classic filter at 1 %.
@@ -128,6 +134,12 @@ const fn scalable(operation: Operation, at_most: f64) -> Bar {
 const fn counting(items: u64, operation: Operation, at_most: f64) -> Bar {
     let (ours, peer) = ("umbel counting", "fastbloom-rs counting (xxh3)");
     Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The ribbon filter of eight bits.
+const fn ribbon(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel ribbon", "xorf BinaryFuse8");
+    Bar { ours, peer, rate: 1.0 / 256.0, ..bloom(KeyKind::U64, items, operation, at_most) }
 }
 
 /// Where an operation is measured.

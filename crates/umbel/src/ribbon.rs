@@ -76,7 +76,6 @@ mod shape;
 mod solve;
 mod tier;
 
-
 pub use map::{MapError, RibbonMap, Value, Width, map_peak_bytes};
 pub use shape::Shape;
 
@@ -107,21 +106,17 @@ impl Arrangement for Ribbon {
         layers::peak_bytes::<u64>(items, bits)
     }
 
-    fn build(
-        digests: Gathered,
-        bits: u32,
-        work: &Work<'_>,
-    ) -> Result<(Shape, Heap), BuildError> {
-        let (rate, min) = (
-            1.0 / (1_u64 << bits) as f64,
-            sizing::digest_collisions(digests.len() as u64),
-        );
+    fn build(digests: Gathered, bits: u32, work: &Work<'_>) -> Result<(Shape, Heap), BuildError> {
+        let (rate, min) =
+            (1.0 / (1_u64 << bits) as f64, sizing::digest_collisions(digests.len() as u64));
         if rate < min {
             return Err(InvalidShape::RateTooSmall { rate, min }.into());
         }
-        layers::build(digests.into_chunks().map(shrunk).collect(), bits, work).map_err(|fault| match fault {
-            Fault::Build(error) => error,
-            Fault::Conflict(never) => match never {},
+        layers::build(digests.into_chunks().map(shrunk).collect(), bits, work).map_err(|fault| {
+            match fault {
+                Fault::Build(error) => error,
+                Fault::Conflict(never) => match never {},
+            }
         })
     }
 

@@ -204,7 +204,8 @@ impl<M: Map> Shape<M> {
         if self.items == 0 {
             return 0.0;
         }
-        let equal = (self.items >> self.shard_bits) as f64 / (1_u64 << COUNT.leading_zeros()) as f64;
+        let equal =
+            (self.items >> self.shard_bits) as f64 / (1_u64 << COUNT.leading_zeros()) as f64;
         1.0 / (1_u64 << self.bits) as f64 + equal
     }
 

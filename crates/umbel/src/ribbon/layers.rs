@@ -1,8 +1,8 @@
 //! All layers: what one bumps, the next one takes.
 
 use super::band::Total;
-use super::parts::{NoRoom, Parts, distinct, has_many_copies};
 use super::parity::GROUP;
+use super::parts::{NoRoom, Parts, distinct, has_many_copies};
 use super::row::{Entry, remixed};
 use super::shape::{MAX_PLAIN, MAX_TIERS, Plain, Shape, Tier};
 use super::{parts, plain, tier};

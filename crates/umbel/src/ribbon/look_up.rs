@@ -271,8 +271,7 @@ fn sum_in_layer<const NARROW: bool>(
         return shape.plain.sum(words, shape.bits, hash);
     };
     let place = tier.place(hash);
-    if NARROW
-        && let Some(sum) = tier.spot(shape.bits, place, hash).sum_of_group(words, shape.bits)
+    if NARROW && let Some(sum) = tier.spot(shape.bits, place, hash).sum_of_group(words, shape.bits)
     {
         return Some(sum);
     }

@@ -117,9 +117,9 @@ impl<E: Entry> Parts<E> {
     }
 
     fn part(&self, part: usize) -> impl Iterator<Item = &E> {
-        self.slabs.iter().flat_map(move |slab| {
-            &slab.entries[slab.begins[part]..slab.begins[part + 1]]
-        })
+        self.slabs
+            .iter()
+            .flat_map(move |slab| &slab.entries[slab.begins[part]..slab.begins[part + 1]])
     }
 
     /// All entries, as they were given.
@@ -176,19 +176,17 @@ fn write_line<E: Entry>(entries: &mut [E], line: &[E; LINE], begin: usize, last:
     }
 }
 
-/// Pieces in `groups` groups of about as many entries, or fewer.
+/// Pieces in `groups` groups of about as many entries.
 fn split<E>(pieces: Vec<Vec<E>>, groups: usize) -> Vec<Vec<Vec<E>>> {
     let total: usize = pieces.iter().map(Vec::len).sum();
-    let most = total.div_ceil(groups);
-    let mut split = alloc::vec![Vec::new()];
-    let mut len = 0;
+    let mut split = Vec::new();
+    split.resize_with(groups, Vec::new);
+    let mut before = 0;
     for piece in pieces {
-        if len + piece.len() / 2 > most {
-            split.push(Vec::new());
-            len = 0;
-        }
-        len += piece.len();
-        split.last_mut().expect("there is always one").push(piece);
+        // By its middle, which is before the end of all.
+        let middle = before + piece.len() / 2;
+        before += piece.len();
+        split[middle * groups / total.max(middle + 1)].push(piece);
     }
     split
 }
@@ -251,4 +249,60 @@ pub(super) fn distinct<E: Entry>(pieces: Vec<Vec<E>>) -> Result<Vec<E>, NoRoom> 
     all.sort_unstable();
     all.dedup();
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frozen::Build;
+    use crate::hash::Digest;
+
+    fn hashes(range: core::ops::Range<u64>) -> Vec<u64> {
+        range.map(|number| Digest::mixed(number).bits()).collect()
+    }
+
+    #[test]
+    fn parts_in_their_order_are_all_entries_in_theirs() {
+        let pieces = Vec::from([hashes(0..30_000), hashes(30_000..30_001), hashes(40_000..60_000)]);
+        let mut expected = pieces.concat();
+        expected.sort_unstable();
+        let tier = Tier::for_items(50_001);
+        let parts = Parts::new(pieces, tier, &Build::new(0.5).work).unwrap();
+        let (mut all, mut sorted, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+        for part in 0..parts.count() {
+            let len = parts.sort(part, &mut sorted, &mut counts);
+            assert_eq!(len, parts.len(part..part + 1));
+            assert!(sorted[..len].is_sorted_by_key(|hash| tier.place(*hash).0));
+            all.extend_from_slice(&sorted[..len]);
+        }
+        assert!(all.is_sorted_by_key(|hash| tier.place(*hash).0));
+        all.sort_unstable();
+        assert_eq!(all, expected);
+        let mut back = parts.into_pieces().concat();
+        back.sort_unstable();
+        assert_eq!(back, expected);
+    }
+
+    #[test]
+    fn many_copies_are_noticed_and_few_are_not() {
+        for len in [10_000, 100_000, 400_000] {
+            let alone = hashes(0..len);
+            let with = |copies: Vec<u64>| has_many_copies(&[alone.clone(), copies]);
+            assert!(!with(Vec::new()) && !with(hashes(0..len / 100)));
+            assert!(with(hashes(0..len / 20)) && with(hashes(0..len)));
+            for copied in 0..10 {
+                assert!(with(alloc::vec![alone[copied]; len as usize / 10]), "{copied} of {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_are_split_into_groups_of_like_size() {
+        let pieces: Vec<Vec<u64>> = (0..77).map(|_| alloc::vec![0; 1_000]).collect();
+        for groups in 1..10 {
+            let split = split(pieces.clone(), groups);
+            assert_eq!(split.len(), groups);
+            assert!(split.iter().all(|group| group.len().abs_diff(77 / groups) <= 1 + 77 % groups));
+        }
+    }
 }

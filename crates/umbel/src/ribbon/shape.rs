@@ -243,3 +243,43 @@ impl Drawing for Shape {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_bumped_by_the_threshold_of_its_class_and_those_below() {
+        for number in 0..2 * BUCKET {
+            let place = Place(number);
+            assert_eq!(place.bucket(), number / BUCKET);
+            for threshold in 0..4 {
+                assert_eq!(place.is_bumped_by(threshold), place.class() >= threshold, "{number}");
+            }
+        }
+        assert_eq!((Place(87).class(), Place(88).class(), Place(110).class()), (0, 1, 2));
+        assert_eq!((Place(0).row(), Place(127).row(), Place(128).row()), (127, 0, 255));
+    }
+
+    #[test]
+    fn rows_of_a_plain_layer_reach_to_its_end() {
+        for items in (1..300).chain([1_000, 3_000, 100_000]) {
+            let rows = Plain::rows(items, 0);
+            let plain = Plain::with_rows(rows, 0);
+            assert!(rows > items && (items < 81 || rows as f64 <= items as f64 * 1.04));
+            let width = 64 - u64::from(plain.narrow);
+            assert_eq!(plain.row(u64::MAX) + width, rows);
+            assert!(Plain::rows(items, 99) > rows + 20);
+        }
+        assert_eq!((Plain::rows(0, 0), Plain::with_rows(0, 1).starts), (0, 0));
+    }
+
+    #[test]
+    fn a_layer_is_a_little_smaller_than_its_keys() {
+        for items in [MAX_PLAIN + 1, 10_000, 1_000_000, 1 << 40] {
+            let tier = Tier::for_items(items);
+            let rows = (tier.starts + WIDTH) as f64 / items as f64;
+            assert!((rows - 0.926).abs() < 65.0 / items as f64, "{rows}");
+            assert_eq!((tier.grid.rest, tier.starts % BUCKET), (0, 0));
+        }
+    }
+}

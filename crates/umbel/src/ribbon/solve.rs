@@ -59,3 +59,115 @@ fn columns<T: Total, const N: usize>(
         words[column..column + N].copy_from_slice(&state);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::hash::Digest;
+    use crate::ribbon::band::{Band, Moving};
+    use std::vec;
+    use std::vec::Vec;
+
+    const ROWS: usize = 192;
+
+    /// An equation in full: all rows, and the total above them.
+    type Line = [bool; ROWS + 8];
+
+    fn line(row: usize, coefficients: u64, total: u8) -> Line {
+        core::array::from_fn(|at| match at.checked_sub(ROWS) {
+            Some(bit) => total >> bit & 1 == 1,
+            None => at >= row && at - row < 64 && coefficients >> (at - row) & 1 == 1,
+        })
+    }
+
+    fn add(line: &mut Line, other: &Line) {
+        line.iter_mut().zip(other).for_each(|(bit, other)| *bit ^= other);
+    }
+
+    /// Gaussian elimination as everybody knows it: reduced lines, each with a first row that no other has.
+    #[derive(Default)]
+    struct Naive(Vec<(usize, Line)>);
+
+    impl Naive {
+        /// Takes in an equation, unless it contradicts others.
+        fn insert(&mut self, mut new: Line) -> bool {
+            for (first, line) in &self.0 {
+                if new[*first] {
+                    add(&mut new, line);
+                }
+            }
+            let Some(first) = new[..ROWS].iter().position(|bit| *bit) else {
+                return !new[ROWS..].contains(&true);
+            };
+            for (_, line) in &mut self.0 {
+                if line[first] {
+                    add(line, &new);
+                }
+            }
+            self.0.push((first, new));
+            true
+        }
+
+        /// The bits of all rows, of which those that are free are 0.
+        fn solution(&self) -> Vec<u8> {
+            let mut rows = vec![0; ROWS];
+            for (first, line) in &self.0 {
+                rows[*first] = (0..8).map(|bit| u8::from(line[ROWS + bit]) << bit).sum();
+            }
+            rows
+        }
+    }
+
+    /// A row of a solution in blocks of `bits` columns.
+    fn row(words: &[u64], bits: usize, row: usize) -> u8 {
+        let columns = &words[row / 64 * bits..][..bits];
+        (0..bits).map(|bit| ((columns[bit] >> (row % 64)) as u8 & 1) << bit).sum()
+    }
+
+    #[test]
+    fn a_band_is_gaussian_elimination() {
+        let mut refused = 0;
+        for seed in 0..60 {
+            let mut state = seed << 32;
+            let mut random = move || {
+                state += 1;
+                Digest::mixed(state).bits()
+            };
+            let (bits, count) = (1 + seed as usize % 8, 40 + seed as usize * 4);
+            // Some of them reach over few rows, so that there are contradictions and repetitions.
+            let narrow = if seed % 3 == 0 { 54 } else { 0 };
+            let equations: Vec<(usize, u64, u8)> = (0..count)
+                .map(|_| {
+                    let total = (random() as u8) >> (8 - bits);
+                    ((random() % (ROWS as u64 - 63)) as usize, random() >> narrow, total)
+                })
+                .collect();
+            let (mut band, mut naive) = (Band::<u8>::free(ROWS).unwrap(), Naive::default());
+            let mut accepted = Vec::new();
+            for &(row, coefficients, total) in &equations {
+                let moving = Moving::new(row, coefficients, total);
+                let fits = band.insert(moving).is_ok();
+                assert_eq!(fits, naive.insert(line(row, coefficients, total)), "seed {seed}");
+                if fits {
+                    accepted.push(moving);
+                }
+            }
+            refused += count - accepted.len();
+            let mut words = vec![0; ROWS / 64 * bits];
+            band.solve(0..ROWS, bits as u32, &mut words);
+            let rows: Vec<u8> = (0..ROWS).map(|at| row(&words, bits, at)).collect();
+            for &(start, coefficients, total) in &equations {
+                let taken = (0..64).filter(|at| coefficients >> at & 1 == 1);
+                let sum = taken.fold(0, |sum, at| sum ^ rows[start + at]);
+                let moving = Moving::new(start, coefficients, total);
+                assert_eq!(sum == total, band.insert(moving).is_ok(), "seed {seed}");
+            }
+            assert_eq!(rows, naive.solution(), "seed {seed}");
+            let mut backwards = Band::<u8>::free(ROWS).unwrap();
+            accepted.iter().rev().for_each(|moving| backwards.insert(*moving).unwrap());
+            let mut again = vec![0; words.len()];
+            backwards.solve(0..ROWS, bits as u32, &mut again);
+            assert_eq!(words, again, "the order matters, seed {seed}");
+        }
+        assert!(refused > 100, "hardly any equation was refused: {refused}");
+    }
+}

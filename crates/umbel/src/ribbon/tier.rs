@@ -24,6 +24,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The shards that a thread bands in turn.
 const LANES: usize = 4;
 
+/// The shards that all threads together band at once, at most.
+const MOST_LANES: u64 = 256;
+
 /// About so many buckets a shard. Each cut costs some 70 rows.
 const SHARD: u64 = 2048;
 
@@ -59,15 +62,16 @@ const fn most_bumped(entries: usize) -> usize {
 }
 
 /// How many bytes it takes at most to build a layer from so many entries of so many bytes, which are in
-/// their parts: all shards at once, as many threads would.
+/// their parts: as many shards at once as may be.
 pub(super) const fn peak_bytes(tier: &Tier, items: u64, entry: u64, bits: u32) -> u64 {
     let part = part_buckets(tier);
     let buckets = shard_buckets(tier, part);
     let shards = tier.buckets().div_ceil(buckets);
-    let band = shards * (buckets * BUCKET + 64) * (8 + total_bytes(bits));
+    let lanes = if shards < MOST_LANES { shards } else { MOST_LANES };
+    let band = lanes * (buckets * BUCKET + 64) * (8 + total_bytes(bits));
     let bumped = items / 8 + shards * 2 * BUCKET;
-    // The entries of a part, a quarter more than there are on average, and where they go.
-    let sorted = shards * (part * BUCKET) * (entry + entry / 2 + 4);
+    // The entries of a part, some more than there are on average, and where they go.
+    let sorted = lanes * (part * BUCKET) * (entry + entry / 2 + 4);
     let words = (tier.grid.words(bits) + tier.threshold_words()) as u64 * 8;
     band + bumped * entry + sorted + words
 }
@@ -88,8 +92,8 @@ pub(super) fn build<E: Entry, T: Total>(
     outcomes.resize_with(tier.buckets().div_ceil(buckets) as usize, Outcome::default);
     let mut shards = cut(tier, buckets, bits, &mut words, &mut thresholds, &mut outcomes);
     for shard in &mut shards {
-        let parts = shard.buckets.start / source.buckets()
-            ..shard.buckets.end.div_ceil(source.buckets());
+        let parts =
+            shard.buckets.start / source.buckets()..shard.buckets.end.div_ceil(source.buckets());
         let most = most_bumped(source.len(parts.start as usize..parts.end as usize));
         shard.outcome.bumped.try_reserve_exact(most).map_err(|_| NoRoom::of::<E>(most))?;
     }
@@ -143,7 +147,7 @@ struct Task<'a, E> {
 
 impl<E: Entry> Task<'_, E> {
     fn run<T: Total>(&self, shards: Vec<Shard<'_, E>>) -> Result<(), NoRoom> {
-        let workers = threads(self.work).min(shards.len());
+        let workers = threads(self.work).min(shards.len()).min(MOST_LANES as usize / LANES);
         let lanes = LANES.min(shards.len().div_ceil(workers.max(1)));
         #[cfg(feature = "rayon")]
         if workers > 1 {
@@ -254,7 +258,9 @@ impl<E: Entry, T: Total> Turn<'_, '_, '_, E, T> {
                     let next = lane.settle(step, moving[number], self.band, source, self.counts);
                     let Some(next) = next else {
                         let others = lanes.iter_mut().enumerate();
-                        others.filter(|(other, _)| *other != number).for_each(|(_, lane)| lane.go_back());
+                        others
+                            .filter(|(other, _)| *other != number)
+                            .for_each(|(_, lane)| lane.go_back());
                         return Some(number);
                     };
                     moving[number] = next;

@@ -16,10 +16,10 @@ mod laws;
 mod model;
 /// Records of several attributes against sets of them.
 mod multi;
-/// Xor and binary fuse filters: every size, every kind of repetition, every way to fail.
-mod peeled;
 /// The same bits and answers by every path a processor has.
 mod paths;
+/// Xor and binary fuse filters: every size, every kind of repetition, every way to fail.
+mod peeled;
 /// The promised rate for every size, rate and pattern of keys.
 mod rates;
 /// Ribbon filters and maps: nothing is lost, whatever the keys, and the bits depend on the keys alone.

@@ -297,7 +297,8 @@ fn building_takes_at_most_165_bits_a_key() {
 #[test]
 fn plans_are_as_small_as_they_should_be() {
     let bits = |items, rate| Shape::<Fused<3>>::for_rate(items, rate).unwrap().bits_per_key();
-    let bits_of_four = |items, rate| Shape::<Fused<4>>::for_rate(items, rate).unwrap().bits_per_key();
+    let bits_of_four =
+        |items, rate| Shape::<Fused<4>>::for_rate(items, rate).unwrap().bits_per_key();
     assert!(bits(1_000_000, BYTE) <= 9.05 && bits(10_000_000, BYTE) <= 9.02);
     assert!(bits_of_four(1_000_000, BYTE) <= 8.63 && bits_of_four(10_000_000, BYTE) <= 8.62);
     assert!(bits(1_000_000, 0.01) <= 7.95 && bits(10_000_000, 0.01) <= 7.95);

@@ -26,8 +26,7 @@ fn finds_all(filter: &Filter, digests: &[u64]) -> bool {
     let digests: Vec<Digest> = digests.iter().map(|digest| Digest::new(*digest)).collect();
     let mut found = vec![false; digests.len()];
     filter.contains_digests(&digests, &mut found);
-    found.iter().all(|found| *found)
-        && digests.iter().all(|digest| filter.contains_digest(*digest))
+    found.iter().all(|found| *found) && digests.iter().all(|digest| filter.contains_digest(*digest))
 }
 
 #[test]
@@ -207,9 +206,8 @@ fn any_number_of_threads_gives_the_same_bits() {
         let alone = of_keys(0..items, 8);
         for threads in [1, 2, 3, 7] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let together = pool.install(|| {
-                Filter::build_with(Build::new(rate(8)).parallel(), 0..items).unwrap()
-            });
+            let together = pool
+                .install(|| Filter::build_with(Build::new(rate(8)).parallel(), 0..items).unwrap());
             assert_eq!(alone, together, "{items} keys, {threads} threads");
         }
     }
@@ -233,9 +231,8 @@ fn building_stays_within_its_memory_or_says_what_it_needs() {
         let limit = needed - 1;
         assert_eq!(with(limit).unwrap_err(), BuildError::Memory { needed, limit });
     }
-    let bits_per_key = |items: u64| {
-        Filter::peak_bytes(items, rate(8)).unwrap() as f64 * 8.0 / items as f64
-    };
+    let bits_per_key =
+        |items: u64| Filter::peak_bytes(items, rate(8)).unwrap() as f64 * 8.0 / items as f64;
     for items in [1_000_000, 2_000_000, 10_000_000, 100_000_000, 1_000_000_000] {
         assert!(bits_per_key(items) <= 165.0, "{} for {items}", bits_per_key(items));
     }
@@ -285,36 +282,39 @@ mod maps {
     use umbel::{Digest, Portable, RibbonMap};
     use umbel_laws::{Answers, a_stranger_gets_each_value_at_chance, every_key_gets_its_value};
 
-    impl Answers for RibbonMap<u64, u32> {
+    struct Map(RibbonMap<u64, u32>);
+
+    impl Answers for Map {
         fn make(pairs: &[(u64, u32)], bits: u32, seed: u64) -> Self {
             let how = Build::for_values_hashed_by(Portable::seeded(seed));
-            Self::build_with(how, Width::Bits(bits), pairs.iter().copied()).unwrap()
+            Self(RibbonMap::build_with(how, Width::Bits(bits), pairs.iter().copied()).unwrap())
         }
 
         fn get(&self, key: u64) -> u32 {
-            Self::get(self, &key)
+            self.0.get(&key)
         }
     }
 
     #[test]
     fn every_key_of_a_map_gets_its_value() {
         for (items, bits) in [(0, 5), (1, 1), (2, 32), (10, 3), (64, 8), (100, 9), (3_001, 17)] {
-            every_key_gets_its_value::<RibbonMap<u64, u32>>(items, bits);
+            every_key_gets_its_value::<Map>(items, bits);
         }
-        every_key_gets_its_value::<RibbonMap<u64, u32>>(30_000, 6);
+        every_key_gets_its_value::<Map>(30_000, 6);
     }
 
     #[test]
     fn strangers_of_a_map_get_each_value_at_chance() {
         // A map of very few keys has few rows, and is told apart from chance.
         for (items, bits) in [(100, 1), (1_000, 4), (10_000, 3)] {
-            a_stranger_gets_each_value_at_chance::<RibbonMap<u64, u32>>(items, bits);
+            a_stranger_gets_each_value_at_chance::<Map>(items, bits);
         }
     }
 
     #[test]
     fn values_of_every_type_take_the_bits_they_need() {
-        let flags = RibbonMap::<u64, bool>::build((0..5_000).map(|key| (key, key % 3 == 0))).unwrap();
+        let flags =
+            RibbonMap::<u64, bool>::build((0..5_000).map(|key| (key, key % 3 == 0))).unwrap();
         assert!((0..5_000).all(|key| flags.get(&key) == (key % 3 == 0)));
         assert_eq!((flags.bits(), flags.len()), (1, 5_000));
         assert!(flags.bytes() * 8 < 5_200);
@@ -330,7 +330,8 @@ mod maps {
     #[test]
     fn many_at_once_get_what_each_gets() {
         for items in [0, 50, 20_000] {
-            let map = RibbonMap::<u64, u16>::build((0..items).map(|key| (key, key as u16))).unwrap();
+            let map =
+                RibbonMap::<u64, u16>::build((0..items).map(|key| (key, key as u16))).unwrap();
             let keys: Vec<u64> = (0..items + 1_000).collect();
             let mut values = vec![0; keys.len()];
             map.get_batch(&keys, &mut values);
@@ -347,7 +348,10 @@ mod maps {
         for items in [10, 2_000, 100_000] {
             let pairs = (0..items).map(|key| (key, (split_mix(key) % 7) as u8));
             let alone = RibbonMap::<u64, u8>::build(pairs.clone()).unwrap();
-            assert_eq!(alone, RibbonMap::<u64, u8>::build(pairs.clone().chain(pairs.clone())).unwrap());
+            assert_eq!(
+                alone,
+                RibbonMap::<u64, u8>::build(pairs.clone().chain(pairs.clone())).unwrap()
+            );
             for conflict in [0, items / 2, items - 1] {
                 let value = (split_mix(conflict) % 7) as u8;
                 let failed =
@@ -386,7 +390,10 @@ mod maps {
             let pairs = (0..10_000).map(|key| (key, 1));
             RibbonMap::<u64, u8>::build_with(how, Width::Bits(8), pairs)
         };
-        assert_eq!(with(needed).unwrap().get_digest(Digest::mixed(0)), with(needed).unwrap().get(&0));
+        assert_eq!(
+            with(needed).unwrap().get_digest(Digest::mixed(0)),
+            with(needed).unwrap().get(&0)
+        );
         let error = BuildError::Memory { needed, limit: needed - 1 };
         assert_eq!(with(needed - 1).unwrap_err(), MapError::Build(error));
     }
