@@ -18,6 +18,8 @@
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
 //! | a set whose size nobody knows | [`ScalableBloomFilter`] | 16.9 when grown 64-fold and full |
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
+//! | a set that does not change, in the least space | [`RibbonFilter`] | 7.02 |
+//! | small values for a set of keys that does not change | [`RibbonMap`] | the bits of a value, and 0.3 % |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!

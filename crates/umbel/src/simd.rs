@@ -214,6 +214,14 @@ pub(crate) fn dispatch(choice: Choice, job: impl Job) {
     by_path!(choice, on_avx2, on_neon, on_any, (job))
 }
 
+/// Does a job with the instructions of a path for single words, and without its vectors: for work in
+/// which each step waits for the last one, where a compiler that has vectors takes them and loses.
+#[inline(always)]
+#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
+pub(crate) fn dispatch_words(choice: Choice, job: impl Job) {
+    by_path!(choice, on_bits, on_neon, on_any, (job))
+}
+
 /// How a filter looks up one key and inserts one: functions for its path and its number of lines, so
 /// that a call has nothing left to decide.
 #[derive(Clone, Copy)]

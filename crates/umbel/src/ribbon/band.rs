@@ -93,17 +93,33 @@ impl<T: Total> Moving<T> {
         let skipped = coefficients.trailing_zeros() & 63;
         Self { row: row + skipped as usize, coefficients: coefficients >> skipped, total }
     }
+
+    #[inline(always)]
+    pub(super) fn apart(self) -> (usize, u64, T) {
+        (self.row, self.coefficients, self.total)
+    }
 }
 
-/// What came of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// It has moved.
-    Further,
-    /// It can stay here.
-    Free,
-    /// It adds up to nothing here, and so does its total if it follows from the others.
-    Nothing,
+/// What is left of an equation when that of its row was added.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    pub(super) coefficients: u64,
+    /// How many rows further they begin: 0 if the row was free, 64 if there are none.
+    pub(super) zeros: u32,
+}
+
+impl Left {
+    /// Whether there is something that begins further on.
+    #[inline(always)]
+    pub(super) const fn goes_on(self) -> bool {
+        self.zeros.wrapping_sub(1) < 63
+    }
+
+    /// Whether the row was free.
+    #[inline(always)]
+    pub(super) const fn was_free(self) -> bool {
+        self.zeros == 0
+    }
 }
 
 /// The equations so far say otherwise.
@@ -125,20 +141,12 @@ impl<T: Total> Band<T> {
         self.totals[rows].fill(T::default());
     }
 
-    /// Adds the equation of its row to this one, if there is one.
+    /// Adds the equation of a row to these coefficients, which begin with it.
     #[inline(always)]
-    pub(super) fn step(&self, moving: &mut Moving<T>) -> Step {
-        let row = moving.row;
-        let left = moving.coefficients ^ self.coefficients[row];
+    pub(super) fn step(&self, row: usize, coefficients: u64) -> Left {
+        let left = coefficients ^ self.coefficients[row];
         let zeros = left.trailing_zeros();
-        // Of two equations that begin with this row none is left that does.
-        if zeros.wrapping_sub(1) >= 63 {
-            return if zeros == 0 { Step::Free } else { Step::Nothing };
-        }
-        moving.total ^= self.totals[row];
-        moving.row = row + zeros as usize;
-        moving.coefficients = left >> zeros;
-        Step::Further
+        Left { coefficients: left.wrapping_shr(zeros), zeros }
     }
 
     /// Writes an equation to its row, which is free.
@@ -155,15 +163,18 @@ impl<T: Total> Band<T> {
             return if moving.total == T::default() { Ok(()) } else { Err(Contradiction) };
         }
         loop {
-            match self.step(&mut moving) {
-                Step::Further => {}
-                Step::Free => {
+            let left = self.step(moving.row, moving.coefficients);
+            if !left.goes_on() {
+                if left.was_free() {
                     self.put(moving);
-                    return Ok(());
+                } else if moving.total != self.totals[moving.row] {
+                    return Err(Contradiction);
                 }
-                Step::Nothing if moving.total == self.totals[moving.row] => return Ok(()),
-                Step::Nothing => return Err(Contradiction),
+                return Ok(());
             }
+            moving.total ^= self.totals[moving.row];
+            moving.row += left.zeros as usize;
+            moving.coefficients = left.coefficients;
         }
     }
 }

@@ -7,7 +7,7 @@
 //!                                  <----->      so is the rest
 //! ```
 
-use super::band::{Band, Moving, Step, Total};
+use super::band::{Band, Moving, Total};
 use super::parts::Parts;
 use super::row::{Entry, Equation, next_hash};
 use super::shape::{BUCKET, BUCKETS_PER_WORD, Place};
@@ -183,17 +183,18 @@ impl<'a, E: Entry> Lane<'a, E> {
         }
     }
 
-    /// Ends the way of an equation; the next one, if there is one.
+    /// Ends the way of an equation, in a row that is free or where nothing is left of it; the next one, if
+    /// there is one.
     #[inline(never)]
     pub(super) fn settle<T: Total>(
         &mut self,
-        step: Step,
+        is_free: bool,
         moving: Moving<T>,
         band: &mut Band<T>,
         source: &Parts<E>,
         counts: &mut Vec<u32>,
     ) -> Option<Moving<T>> {
-        if step == Step::Free {
+        if is_free {
             band.put(moving);
             self.taken.push(moving.row as u32);
         } else if moving.total != band.totals[moving.row] {

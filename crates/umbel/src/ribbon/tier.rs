@@ -9,14 +9,14 @@
 //! one shard. Four shards in turn keep it busy. Where the cuts are depends on the number of buckets
 //! only, and no shard depends on another: the bits are the same for any number of threads.
 
-use super::band::{Band, Moving, Step, Total, total_bytes};
+use super::band::{Band, Moving, Total, total_bytes};
 use super::lane::{Lane, Outcome, Shard};
 use super::parts::{NoRoom, Parts, part_buckets, threads};
 use super::row::{Entry, mask};
 use super::shape::{BUCKET, BUCKETS_PER_WORD, Tier};
 use crate::frozen::{Stage, Work};
 use crate::parts::alloc_zeroed::alloc_zeroed_words;
-use crate::simd::{Choice, Isa, Job, dispatch};
+use crate::simd::{Choice, Isa, Job, dispatch_words};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -181,7 +181,7 @@ impl<E: Entry> Task<'_, E> {
         let mut counts = Vec::new();
         while !running.is_empty() {
             let mut finished = None;
-            dispatch(
+            dispatch_words(
                 Choice::now(),
                 Turn {
                     lanes: &mut running,
@@ -242,29 +242,35 @@ impl<E: Entry, T: Total> Turn<'_, '_, '_, E, T> {
     fn in_turn<const N: usize>(&mut self) -> Option<usize> {
         let source = self.task.source;
         let lanes = self.lanes.first_chunk_mut::<N>()?;
-        let mut moving = [Moving { row: 0, coefficients: 0, total: T::default() }; N];
+        // Apart from each other, so that they stay in registers.
+        let (mut rows, mut coefficients, mut totals) = ([0; N], [0; N], [T::default(); N]);
         for number in 0..N {
             let Some(first) = lanes[number].advance(source, self.counts) else {
                 lanes[..number].iter_mut().for_each(Lane::go_back);
                 return Some(number);
             };
-            moving[number] = first;
+            (rows[number], coefficients[number], totals[number]) = first.apart();
         }
         loop {
             for number in 0..N {
-                let step = self.band.step(&mut moving[number]);
-                if step != Step::Further {
-                    let lane = &mut lanes[number];
-                    let next = lane.settle(step, moving[number], self.band, source, self.counts);
-                    let Some(next) = next else {
-                        let others = lanes.iter_mut().enumerate();
-                        others
-                            .filter(|(other, _)| *other != number)
-                            .for_each(|(_, lane)| lane.go_back());
-                        return Some(number);
-                    };
-                    moving[number] = next;
+                let row = rows[number];
+                let left = self.band.step(row, coefficients[number]);
+                if left.goes_on() {
+                    totals[number] ^= self.band.totals[row];
+                    rows[number] = row + left.zeros as usize;
+                    coefficients[number] = left.coefficients;
+                    continue;
                 }
+                let (coefficient, total) = (coefficients[number], totals[number]);
+                let moving = Moving { row, coefficients: coefficient, total };
+                let lane = &mut lanes[number];
+                let free = left.was_free();
+                let Some(next) = lane.settle(free, moving, self.band, source, self.counts) else {
+                    let others = lanes.iter_mut().enumerate().filter(|(other, _)| *other != number);
+                    others.for_each(|(_, lane)| lane.go_back());
+                    return Some(number);
+                };
+                (rows[number], coefficients[number], totals[number]) = next.apart();
             }
         }
     }

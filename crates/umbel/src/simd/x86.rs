@@ -37,6 +37,12 @@ pub(super) fn on_avx2(job: impl Job) {
     job.run(Avx2(()));
 }
 
+/// As [`on_avx2`], without vectors.
+#[target_feature(enable = "bmi1,bmi2,popcnt")]
+pub(super) fn on_bits(job: impl Job) {
+    job.run(super::Portable);
+}
+
 /// The number of a key's first (0) or second (1) line is that of a line, as long as there are any.
 #[inline(always)]
 #[allow(unsafe_code, reason = "a line that is there by its arithmetic")]
