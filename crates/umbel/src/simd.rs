@@ -216,6 +216,7 @@ pub(crate) fn dispatch(choice: Choice, job: impl Job) {
 
 /// Does a job with the instructions of a path for single words, and without its vectors: for work in
 /// which each step waits for the last one, where a compiler that has vectors takes them and loses.
+#[cfg(feature = "alloc")]
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
 pub(crate) fn dispatch_words(choice: Choice, job: impl Job) {

@@ -157,7 +157,7 @@ fn fill<E: Entry>(
         }
     }
     for part in 0..count {
-        if next[part] > begins[part] && next[part] % LINE != 0 {
+        if next[part] > begins[part] && !next[part].is_multiple_of(LINE) {
             write_line(&mut entries, &lines[part], begins[part], next[part] - 1);
         }
     }
@@ -290,8 +290,8 @@ mod tests {
             let with = |copies: Vec<u64>| has_many_copies(&[alone.clone(), copies]);
             assert!(!with(Vec::new()) && !with(hashes(0..len / 100)));
             assert!(with(hashes(0..len / 20)) && with(hashes(0..len)));
-            for copied in 0..10 {
-                assert!(with(alloc::vec![alone[copied]; len as usize / 10]), "{copied} of {len}");
+            for copied in &alone[..10] {
+                assert!(with(alloc::vec![*copied; len as usize / 10]), "{copied} of {len}");
             }
         }
     }

@@ -38,6 +38,7 @@ pub(super) fn on_avx2(job: impl Job) {
 }
 
 /// As [`on_avx2`], without vectors.
+#[cfg(feature = "alloc")]
 #[target_feature(enable = "bmi1,bmi2,popcnt")]
 pub(super) fn on_bits(job: impl Job) {
     job.run(super::Portable);
