@@ -92,6 +92,9 @@ pub(crate) struct ThreadsArgs {
     /// Look keys up in batches, in filters that are full, instead of inserting them
     #[arg(long)]
     pub(crate) look_up: bool,
+    /// Build filters for sets that do not change, instead of inserting keys
+    #[arg(long, conflicts_with = "look_up")]
+    pub(crate) build: bool,
     /// How many keys, split evenly
     #[arg(long, value_parser = count, default_value = "1e7")]
     pub(crate) items: u64,

@@ -16,7 +16,7 @@ use crate::{
 };
 use Operation::{
     Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Build, Extend, Insert, Present, Remove,
-    ThreadsAbsent, ThreadsInsert, ThreadsPresent,
+    ThreadsAbsent, ThreadsBuild, ThreadsInsert, ThreadsPresent,
 };
 use serde::Serialize;
 use umbel::simd::Path;
@@ -88,12 +88,50 @@ const BARS: &[Bar] = &[
     counting(10_000_000, Absent, 0.8),
     counting(10_000_000, Present, 0.8),
     counting(10_000_000, Remove, 0.8),
+    fuse(1_000_000, Build, 0.8),
+    fuse(1_000_000, Absent, 0.95),
+    fuse(1_000_000, Present, 0.95),
+    fuse(1_000_000, Bits, 9.05 / 9.04),
+    fuse(10_000_000, Build, 0.7),
+    fuse(10_000_000, Absent, 1.0),
+    fuse(10_000_000, Present, 1.0),
+    fuse(10_000_000, BatchAbsent, 0.62),
+    fuse(10_000_000, BatchPresent, 0.62),
+    fuse(10_000_000, Bits, 1.0),
+    fuse(100_000_000, BatchAbsent, 0.72),
+    fuse(100_000_000, BatchPresent, 0.72),
+    fuse_of_four(1_000_000, Absent, 1.1),
+    fuse_of_four(1_000_000, Present, 1.1),
+    fuse_of_four(1_000_000, Bits, 8.63 / 9.04),
+    fuse_of_four(10_000_000, Absent, 1.1),
+    fuse_of_four(10_000_000, Present, 1.1),
+    fuse_of_four(10_000_000, Bits, 8.62 / 9.02),
+    xor(1_000_000, Build, 0.5),
+    xor(1_000_000, Absent, 1.0),
+    xor(1_000_000, Present, 1.0),
+    xor(10_000_000, Build, 0.5),
+    xor(10_000_000, Absent, 1.0),
+    xor(10_000_000, Present, 1.0),
+    repeated("umbel fuse, 1 % twice", "umbel fuse", 2.5),
+    repeated("umbel fuse, one key a million times", "umbel fuse", 5.0),
+    Bar {
+        ours: "umbel fuse, many threads",
+        peer: "umbel fuse, one thread",
+        ..fuse(10_000_000, ThreadsBuild, 0.6)
+    },
     ribbon(1_000_000, Bits, 0.888),
     ribbon(10_000_000, Build, 1.1),
     ribbon(10_000_000, Absent, 1.45),
     ribbon(10_000_000, Present, 1.45),
     ribbon(10_000_000, BatchAbsent, 0.85),
     ribbon(10_000_000, BatchPresent, 0.85),
+    repeated("umbel ribbon, 1 % twice", "umbel ribbon", 2.5),
+    repeated("umbel ribbon, one key a million times", "umbel ribbon", 5.0),
+    Bar {
+        ours: "umbel ribbon, many threads",
+        peer: "umbel ribbon, one thread",
+        ..ribbon(10_000_000, ThreadsBuild, 0.6)
+    },
 ];
 
 /// The classic filter at 1 %.
@@ -136,6 +174,27 @@ const fn counting(items: u64, operation: Operation, at_most: f64) -> Bar {
     Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
 }
 
+/// The binary fuse filter at one byte a key.
+const fn fuse(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel fuse", "xorf BinaryFuse8");
+    Bar { ours, peer, rate: 1.0 / 256.0, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The same with four entries a key.
+const fn fuse_of_four(items: u64, operation: Operation, at_most: f64) -> Bar {
+    Bar { ours: "umbel fuse, 4", ..fuse(items, operation, at_most) }
+}
+
+/// The xor filter.
+const fn xor(items: u64, operation: Operation, at_most: f64) -> Bar {
+    Bar { ours: "umbel xor", peer: "xorf Xor8", ..fuse(items, operation, at_most) }
+}
+
+/// A set with equal keys against the same without them.
+const fn repeated(ours: &'static str, peer: &'static str, at_most: f64) -> Bar {
+    Bar { ours, peer, ..fuse(1_000_000, Build, at_most) }
+}
+
 /// The ribbon filter of eight bits.
 const fn ribbon(items: u64, operation: Operation, at_most: f64) -> Bar {
     let (ours, peer) = ("umbel ribbon", "xorf BinaryFuse8");
@@ -148,6 +207,7 @@ enum Place {
     OneThread,
     ThreadsFill,
     ThreadsLookUp,
+    ThreadsBuild,
 }
 
 impl Bar {
@@ -161,6 +221,7 @@ impl Bar {
         match self.operation {
             ThreadsInsert => Place::ThreadsFill,
             ThreadsAbsent | ThreadsPresent => Place::ThreadsLookUp,
+            ThreadsBuild => Place::ThreadsBuild,
             _ => Place::OneThread,
         }
     }
@@ -185,6 +246,7 @@ impl Bar {
         path::taking(self.path, || match (self.place(), self.keys) {
             (Place::ThreadsFill, _) => Ok(task.fill([ours, peer])?),
             (Place::ThreadsLookUp, _) => Ok(task.look_up([ours, peer])?),
+            (Place::ThreadsBuild, _) => task.build([ours, peer]),
             (Place::OneThread, KeyKind::U64) => self.duel::<u64>(operations, rounds),
             (Place::OneThread, KeyKind::Bytes32) => self.duel::<[u8; 32]>(operations, rounds),
         })?

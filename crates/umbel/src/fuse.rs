@@ -25,7 +25,7 @@
 //! thousand end in [`BuildError::Attempts`](crate::frozen::BuildError::Attempts).
 //!
 //! Segments pay for large sets only. Where three long ones, the thirds of a [`xor`](crate::xor)
-//! filter, take fewer entries, the filter has those: up to some 18,000 keys, or 5,500 with four
+//! filter, take fewer entries, the filter has those: up to some 17,000 keys, or 5,000 with four
 //! entries. Then a key takes 1.23 entries, 1.3 of 100 keys, 1.5 of ten.
 //!
 //! # Reference
@@ -52,7 +52,7 @@ use crate::frozen::{self, Frozen, Job, Map, Peeled};
 use crate::hash::Portable;
 use crate::parts::math::{ceil, ln};
 use crate::storage::Heap;
-use crate::xor::{Thirds, fraction};
+use crate::xor::Thirds;
 
 /// A filter of keys `T` for a set that does not change, hashed by `H`, with its words in `S`: three
 /// entries a key.
@@ -109,7 +109,7 @@ impl<const ARITY: usize> Places<ARITY> for Segments<ARITY> {
     #[inline(always)]
     fn of(&self, start: u64, hash: u64) -> [usize; ARITY] {
         // Whole segments are before the start.
-        let first = start + fraction(hash, self.firsts);
+        let first = start + ((u128::from(hash) * u128::from(self.firsts)) >> 64) as u64;
         core::array::from_fn(|number| {
             let bits = match number {
                 0 => return first as usize,
@@ -117,7 +117,7 @@ impl<const ARITY: usize> Places<ARITY> for Segments<ARITY> {
                 2 => hash >> 5,
                 _ => stirred(hash) >> 44,
             };
-            (first + number as u64 * self.len ^ bits & self.len - 1) as usize
+            ((first + number as u64 * self.len) ^ (bits & (self.len - 1))) as usize
         })
     }
 }

@@ -21,6 +21,8 @@
 //! | a set that does not change, in the least space | [`RibbonFilter`] | 7.02 |
 //! | small values for a set of keys that does not change | [`RibbonMap`] | the bits of a value, and 0.3 % |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
+//! | a set that does not change, asked fast | [`BinaryFuseFilter`], [`BinaryFuse4Filter`] | 7.9, 7.5 |
+//! | the same, in the simplest way | [`XorFilter`] | 8.6 |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
 //! # Reading order
@@ -32,6 +34,7 @@
 //! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`]: the families, each
 //!    with its own picture, costs and limits; [`layout`] is what the first four differ in. [`multi`]
 //!    is made of several of any kind.
+//!    [`frozen`] is what filters for sets that do not change have in common: [`xor`], [`fuse`] and [`ribbon`].
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -40,7 +43,8 @@
 //! # Features
 //!
 //! `std` (default) brings `alloc` and randomness for [`Keyed`]; without it the crate is `no_std`,
-//! and without `alloc` it needs no allocator. `serde` and `crc64` add what their names say. A
+//! and without `alloc` it needs no allocator. `serde` and `crc64` add what their names say, `rayon` threads
+//! that build filters for sets that do not change. A
 //! feature never changes an answer, a rate or a byte.
 
 #![no_std]

@@ -48,7 +48,7 @@ pub type XorFilter<T, H = Portable, S = Heap> = Frozen<T, H, Peeled<Thirds>, S>;
 /// The plan of a [`XorFilter`].
 pub type Shape = frozen::Shape<Thirds>;
 
-/// Entries in three parts of one length; a key has one in each.
+/// Entries in three parts of one length, below 2<sup>32</sup>; a key has one in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thirds {
     len: u64,
@@ -70,18 +70,14 @@ impl Thirds {
     }
 }
 
-/// `hash` as a fraction of `len`.
-#[inline(always)]
-pub(crate) const fn fraction(hash: u64, len: u64) -> u64 {
-    (hash as u128 * len as u128 >> 64) as u64
-}
-
 impl Places<3> for Thirds {
     #[inline(always)]
     fn of(&self, start: u64, hash: u64) -> [usize; 3] {
         let Self { len } = *self;
-        let [first, second] = [hash, hash << 21].map(|hash| fraction(hash, len));
-        let third = fraction(stirred(hash), len);
+        // Of 32 bits each, which have 32 lower ones to be multiplied into.
+        let third = |bits: u64| ((bits & 0xffff_ffff) * len) >> 32;
+        let [first, second] = [third(hash >> 32), third(hash >> 11)];
+        let third = third(stirred(hash) >> 32);
         [start + first, start + len + second, start + 2 * len + third].map(|place| place as usize)
     }
 }

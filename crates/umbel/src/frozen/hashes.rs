@@ -32,7 +32,10 @@ struct Chunk {
 impl Hashes {
     /// The digests as they are, which are hashes by 1.
     pub(crate) fn of(digests: Gathered) -> Self {
-        let chunk = |hashes| Chunk { hashes, starts: Vec::new() };
+        let chunk = |mut hashes: Vec<u64>| {
+            hashes.shrink_to_fit();
+            Chunk { hashes, starts: Vec::new() }
+        };
         Self { chunks: digests.into_chunks().map(chunk).collect(), multiplier: 1 }
     }
 

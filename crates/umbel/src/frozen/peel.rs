@@ -80,7 +80,7 @@ impl Peeler {
     }
 
     /// Finds an order in which all keys can be assigned; whether there is one. The top of a hash,
-    /// `skip` bits, is left out.
+    /// `skip` bits, is the same for all of them and goes to its end.
     pub(crate) fn peel<'a, const ARITY: usize>(
         &mut self,
         places: impl Places<ARITY>,
@@ -145,7 +145,7 @@ fn add<const ARITY: usize>(
 ) -> bool {
     let mut numbered = true;
     for hash in run {
-        let hash = hash << skip & !COUNT;
+        let hash = hash.rotate_left(skip) & !COUNT;
         for place in places.of(0, hash) {
             let word = &mut words[place];
             *word = word.wrapping_add(hash | 1);

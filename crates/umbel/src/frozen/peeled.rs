@@ -213,8 +213,13 @@ impl<M: Map> Shape<M> {
     #[inline(always)]
     fn locate(&self, digest: Digest) -> (u64, u64) {
         let hash = digest.bits().wrapping_mul(self.multiplier);
-        let shard = hash >> 1 >> (63 - self.shard_bits);
-        (shard * self.entries, hash << self.shard_bits & !COUNT)
+        // Small filters do without some instructions of fifty.
+        if self.shard_bits == 0 {
+            return (0, hash & !COUNT);
+        }
+        let hash = hash.rotate_left(self.shard_bits);
+        let shard = hash & ((1 << self.shard_bits) - 1);
+        (shard * self.entries, hash & !COUNT)
     }
 
     /// The topmost bits by which hashes are sorted: so many that the places of a part are in the cache.
@@ -225,7 +230,7 @@ impl<M: Map> Shape<M> {
 
     fn parts(&self, shard: u64) -> core::ops::Range<usize> {
         let bits = self.part_bits() - self.shard_bits;
-        (shard << bits) as usize..(shard + 1 << bits) as usize
+        (shard << bits) as usize..((shard + 1) << bits) as usize
     }
 }
 
@@ -282,7 +287,7 @@ impl<M: Map> Arrangement for Peeled<M> {
         };
         let parts = (2_u64 << shape.part_bits()) * 4;
         let chunks = items.div_ceil(gather::CHUNK as u64);
-        let digests = gather::bytes(items).saturating_add(chunks.saturating_mul(parts + 128));
+        let digests = items.saturating_mul(8).saturating_add(chunks.saturating_mul(parts + 128));
         let keys = capacity(items, shape.shard_bits);
         let peeler = Peeler::bytes(keys, shape.entries);
         let all = if shape.shard_bits == 0 {
@@ -292,8 +297,8 @@ impl<M: Map> Arrangement for Peeled<M> {
             let peelers = peeler.saturating_mul(most_at_once(shape.shards()));
             digests.saturating_add(shape.bytes()).saturating_add(peelers)
         };
-        // Or while hashes are sorted, or equal ones sought.
-        all.max(digests.saturating_mul(2)).saturating_add(64)
+        // Or while keys are read, hashes sorted, or equal ones sought.
+        all.max(digests.saturating_mul(2)).max(gather::bytes(items)).saturating_add(64)
     }
 
     fn build(

@@ -200,7 +200,7 @@ mod tests {
     fn bytes_are_entries_of_eight_bits() {
         let (mut of_bytes, mut packed) = (vec![0; 38], vec![0; 39]);
         for entry in 0..ENTRIES {
-            let number = entry as u64 * 37 & 0xff;
+            let number = (entry as u64 * 37) & 0xff;
             Byte.put(&mut of_bytes, entry, number);
             Packed { bits: 8 }.put(&mut packed, entry, number);
         }
