@@ -77,6 +77,14 @@ pub(super) struct Band<T> {
     pub(super) totals: Box<[T]>,
 }
 
+/// All rows of a band, to be changed. Both slices have the same length, which a compiler that has them at
+/// hand need not check twice.
+#[derive(Debug)]
+pub(super) struct Rows<'a, T> {
+    pub(super) coefficients: &'a mut [u64],
+    pub(super) totals: &'a mut [T],
+}
+
 /// An equation on its way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moving<T> {
@@ -141,6 +149,28 @@ impl<T: Total> Band<T> {
         self.totals[rows].fill(T::default());
     }
 
+    /// All rows.
+    #[inline(always)]
+    pub(super) fn rows(&mut self) -> Rows<'_, T> {
+        let coefficients = &mut self.coefficients[..];
+        let totals = &mut self.totals[..coefficients.len()];
+        Rows { coefficients, totals }
+    }
+}
+
+impl<T: Total> Rows<'_, T> {
+    /// The same for a while.
+    #[inline(always)]
+    pub(super) fn lent(&mut self) -> Rows<'_, T> {
+        Rows { coefficients: self.coefficients, totals: self.totals }
+    }
+
+    /// Frees a row.
+    pub(super) fn free(&mut self, row: usize) {
+        self.coefficients[row] = 0;
+        self.totals[row] = T::default();
+    }
+
     /// Adds the equation of a row to these coefficients, which begin with it.
     #[inline(always)]
     pub(super) fn step(&self, row: usize, coefficients: u64) -> Left {
@@ -158,7 +188,7 @@ impl<T: Total> Band<T> {
 
     /// Takes in one equation, or tells that it cannot.
     #[inline(always)]
-    pub(super) fn insert(&mut self, mut moving: Moving<T>) -> Result<(), Contradiction> {
+    pub(super) fn insert(mut self, mut moving: Moving<T>) -> Result<(), Contradiction> {
         if moving.coefficients == 0 {
             return if moving.total == T::default() { Ok(()) } else { Err(Contradiction) };
         }

@@ -7,7 +7,7 @@
 //!                                  <----->      so is the rest
 //! ```
 
-use super::band::{Band, Moving, Total};
+use super::band::{Band, Moving, Rows, Total};
 use super::parts::Parts;
 use super::row::{Entry, Equation, next_hash};
 use super::shape::{BUCKET, BUCKETS_PER_WORD, Place};
@@ -190,7 +190,7 @@ impl<'a, E: Entry> Lane<'a, E> {
         &mut self,
         is_free: bool,
         moving: Moving<T>,
-        band: &mut Band<T>,
+        mut band: Rows<'_, T>,
         source: &Parts<E>,
         counts: &mut Vec<u32>,
     ) -> Option<Moving<T>> {
@@ -198,7 +198,7 @@ impl<'a, E: Entry> Lane<'a, E> {
             band.put(moving);
             self.taken.push(moving.row as u32);
         } else if moving.total != band.totals[moving.row] {
-            self.close(band);
+            self.close(&mut band);
         } else if self.is_copy(source) {
             self.class_copies += 1;
         }
@@ -215,12 +215,12 @@ impl<'a, E: Entry> Lane<'a, E> {
 
     /// Closes the bucket for the class of the last equation and those after it.
     #[cold]
-    fn close<T: Total>(&mut self, band: &mut Band<T>) {
+    fn close<T: Total>(&mut self, band: &mut Rows<'_, T>) {
         self.closed = true;
         self.class_copies = 0;
         self.set_threshold(self.bucket, self.class);
         for &row in &self.taken {
-            band.clear(row as usize..row as usize + 1);
+            band.free(row as usize);
         }
         self.bump(self.class_begin..self.next);
     }

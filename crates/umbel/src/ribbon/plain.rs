@@ -48,7 +48,7 @@ fn banded<E: Entry, T: Total>(
         let equation = Equation::of(entry.hash());
         let total = T::new(entry.result(equation, mask(bits)));
         let row = plain.row(entry.hash()) as usize;
-        if band.insert(Moving::new(row, plain.coefficients(equation), total)).is_err() {
+        if band.rows().insert(Moving::new(row, plain.coefficients(equation), total)).is_err() {
             return Ok(None);
         }
     }

@@ -145,7 +145,7 @@ mod tests {
             let mut accepted = Vec::new();
             for &(row, coefficients, total) in &equations {
                 let moving = Moving::new(row, coefficients, total);
-                let fits = band.insert(moving).is_ok();
+                let fits = band.rows().insert(moving).is_ok();
                 assert_eq!(fits, naive.insert(line(row, coefficients, total)), "seed {seed}");
                 if fits {
                     accepted.push(moving);
@@ -159,11 +159,11 @@ mod tests {
                 let taken = (0..64).filter(|at| coefficients >> at & 1 == 1);
                 let sum = taken.fold(0, |sum, at| sum ^ rows[start + at]);
                 let moving = Moving::new(start, coefficients, total);
-                assert_eq!(sum == total, band.insert(moving).is_ok(), "seed {seed}");
+                assert_eq!(sum == total, band.rows().insert(moving).is_ok(), "seed {seed}");
             }
             assert_eq!(rows, naive.solution(), "seed {seed}");
             let mut backwards = Band::<u8>::free(ROWS).unwrap();
-            accepted.iter().rev().for_each(|moving| backwards.insert(*moving).unwrap());
+            accepted.iter().rev().for_each(|moving| backwards.rows().insert(*moving).unwrap());
             let mut again = vec![0; words.len()];
             backwards.solve(0..ROWS, bits as u32, &mut again);
             assert_eq!(words, again, "the order matters, seed {seed}");

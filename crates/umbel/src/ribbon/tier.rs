@@ -242,6 +242,7 @@ impl<E: Entry, T: Total> Turn<'_, '_, '_, E, T> {
     fn in_turn<const N: usize>(&mut self) -> Option<usize> {
         let source = self.task.source;
         let lanes = self.lanes.first_chunk_mut::<N>()?;
+        let mut band = self.band.rows();
         // Apart from each other, so that they stay in registers.
         let (mut rows, mut coefficients, mut totals) = ([0; N], [0; N], [T::default(); N]);
         for number in 0..N {
@@ -254,9 +255,9 @@ impl<E: Entry, T: Total> Turn<'_, '_, '_, E, T> {
         loop {
             for number in 0..N {
                 let row = rows[number];
-                let left = self.band.step(row, coefficients[number]);
+                let left = band.step(row, coefficients[number]);
                 if left.goes_on() {
-                    totals[number] ^= self.band.totals[row];
+                    totals[number] ^= band.totals[row];
                     rows[number] = row + left.zeros as usize;
                     coefficients[number] = left.coefficients;
                     continue;
@@ -265,7 +266,7 @@ impl<E: Entry, T: Total> Turn<'_, '_, '_, E, T> {
                 let moving = Moving { row, coefficients: coefficient, total };
                 let lane = &mut lanes[number];
                 let free = left.was_free();
-                let Some(next) = lane.settle(free, moving, self.band, source, self.counts) else {
+                let Some(next) = lane.settle(free, moving, band.lent(), source, self.counts) else {
                     let others = lanes.iter_mut().enumerate().filter(|(other, _)| *other != number);
                     others.for_each(|(_, lane)| lane.go_back());
                     return Some(number);
