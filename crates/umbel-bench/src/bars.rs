@@ -188,12 +188,25 @@ const BARS: &[Bar] = &[
     xor(10_000_000, Build, 0.5),
     xor(10_000_000, Absent, 1.0),
     xor(10_000_000, Present, 1.0),
-    repeated("umbel fuse, 1 % twice", 2.5),
-    repeated("umbel fuse, one key a million times", 5.0),
+    repeated("umbel fuse, 1 % twice", "umbel fuse", 2.5),
+    repeated("umbel fuse, one key a million times", "umbel fuse", 5.0),
     Bar {
         ours: "umbel fuse, many threads",
         peer: "umbel fuse, one thread",
         ..fuse(10_000_000, ThreadsBuild, 0.6)
+    },
+    ribbon(1_000_000, Bits, 0.888),
+    ribbon(10_000_000, Build, 1.1),
+    ribbon(10_000_000, Absent, 1.45),
+    ribbon(10_000_000, Present, 1.45),
+    ribbon(10_000_000, BatchAbsent, 0.85),
+    ribbon(10_000_000, BatchPresent, 0.85),
+    repeated("umbel ribbon, 1 % twice", "umbel ribbon", 2.5),
+    repeated("umbel ribbon, one key a million times", "umbel ribbon", 5.0),
+    Bar {
+        ours: "umbel ribbon, many threads",
+        peer: "umbel ribbon, one thread",
+        ..ribbon(10_000_000, ThreadsBuild, 0.6)
     },
 ];
 
@@ -293,8 +306,14 @@ const fn xor(items: u64, operation: Operation, at_most: f64) -> Bar {
 }
 
 /// A set with equal keys against the same without them.
-const fn repeated(ours: &'static str, at_most: f64) -> Bar {
-    Bar { ours, peer: "umbel fuse", ..fuse(1_000_000, Build, at_most) }
+const fn repeated(ours: &'static str, peer: &'static str, at_most: f64) -> Bar {
+    Bar { ours, peer, ..fuse(1_000_000, Build, at_most) }
+}
+
+/// The ribbon filter of eight bits.
+const fn ribbon(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel ribbon", "xorf BinaryFuse8");
+    Bar { ours, peer, rate: 1.0 / 256.0, ..bloom(KeyKind::U64, items, operation, at_most) }
 }
 
 /// Where an operation is measured.

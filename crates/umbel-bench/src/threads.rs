@@ -20,6 +20,7 @@ use umbel::{
     AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter, Portable,
     frozen::{Arrangement, Build, Frozen, Peeled},
     fuse::Fused,
+    ribbon::Ribbon,
 };
 
 /// Keys of a batch of look-ups.
@@ -149,12 +150,14 @@ impl Entry<dyn Buildable> {
 }
 
 /// Those that are built at once.
-fn buildable() -> [Entry<dyn Buildable>; 4] {
+fn buildable() -> [Entry<dyn Buildable>; 6] {
     [
         Entry::build::<Peeled<Fused<3>>, true>("umbel fuse, many threads"),
         Entry::build::<Peeled<Fused<3>>, false>("umbel fuse, one thread"),
         Entry::build::<Peeled<Fused<4>>, true>("umbel fuse, 4, many threads"),
         Entry::build::<Peeled<Fused<4>>, false>("umbel fuse, 4, one thread"),
+        Entry::build::<Ribbon, true>("umbel ribbon, many threads"),
+        Entry::build::<Ribbon, false>("umbel ribbon, one thread"),
     ]
 }
 

@@ -18,6 +18,8 @@
 //! | [`forgets_what_is_older`] | what is older than promised is as good as absent |
 //! | [`finds_what_just_came`] | a filter that forgets does not forget the last key |
 //! | [`settles_at_its_rate`] | a filter that forgets stays at the rate of its formula |
+//! | [`every_key_gets_its_value`] | a map is right for the keys that it was built from |
+//! | [`a_stranger_gets_each_value_at_chance`] | and tells nothing of other keys |
 //!
 //! Statistics have fixed seeds and five sigma on both sides: with some two thousand comparisons a
 //! correct filter fails one run in a thousand, and never the one that is committed.
@@ -27,6 +29,7 @@ mod bytes;
 mod keys;
 mod rate;
 mod sets;
+mod values;
 mod window;
 
 pub use ageing::{AgeingReport, AgeingTrial, Ages, finds_what_just_came, settles_at_its_rate};
@@ -36,6 +39,7 @@ pub use rate::{RateReport, Trial, rate_within};
 pub use sets::{
     no_false_negatives, refuses_incompatible, remove_undoes_insert, union_contains_both,
 };
+pub use values::{Answers, a_stranger_gets_each_value_at_chance, every_key_gets_its_value};
 pub use window::{Forgets, forgets_what_is_older, keeps_the_window};
 
 /// A filter under the law.

@@ -161,8 +161,9 @@ impl<T: ?Sized, H, A: Arrangement> Frozen<T, H, A> {
     {
         let bits = how.bits()?;
         let hasher = &how.hasher;
-        let digests = keys.into_iter().map(|key| key.map(|key| hasher.digest(key.borrow())));
-        let gathered = gather::<A, H, E>(&how, bits, digests)?;
+        let digest = |key: K| hasher.digest(key.borrow()).bits();
+        let digests = keys.into_iter().map(|key| key.map(digest));
+        let gathered = gather(&how, |items| A::peak_bytes(items, bits), digests)?;
         Self::of_gathered(how, bits, gathered).map_err(BuildError::widen)
     }
 
@@ -177,7 +178,8 @@ impl<T: ?Sized, H, A: Arrangement> Frozen<T, H, A> {
         digests: impl IntoIterator<Item = Digest>,
     ) -> Result<Self, BuildError> {
         let bits = how.bits()?;
-        let gathered = gather::<A, H, _>(&how, bits, digests.into_iter().map(Ok))?;
+        let digests = digests.into_iter().map(|digest| Ok(digest.bits()));
+        let gathered = gather(&how, |items| A::peak_bytes(items, bits), digests)?;
         Self::of_gathered(how, bits, gathered)
     }
 
@@ -220,17 +222,15 @@ impl<T: ?Sized, H, A: Arrangement> Frozen<T, H, A> {
 /// How many keys are read between two reports.
 const REPORT: usize = 1 << 16;
 
-/// All digests, if building from them stays within its limit. The keys that are too many are counted
-/// still, to tell what would have been needed.
-fn gather<A: Arrangement, H, E>(
+/// All digests, or digests and more, if building from them stays within its limit; `peak` tells what it
+/// takes. The keys that are too many are counted still, to tell what would have been needed.
+pub(crate) fn gather<N: Default, H, E>(
     how: &Build<'_, H>,
-    bits: u32,
-    digests: impl Iterator<Item = Result<Digest, E>>,
-) -> Result<Gathered, BuildError<E>> {
-    let peak = |items: u64| {
-        let kept = if how.checked { items.saturating_mul(8) } else { 0 };
-        A::peak_bytes(items, bits).saturating_add(kept)
-    };
+    peak: impl Fn(u64) -> u64,
+    digests: impl Iterator<Item = Result<N, E>>,
+) -> Result<Gathered<N>, BuildError<E>> {
+    let kept = if how.checked { size_of::<N>() as u64 } else { 0 };
+    let peak = |items: u64| peak(items).saturating_add(items.saturating_mul(kept));
     let total = digests.size_hint().1.map(|most| most as u64);
     let mut gathered = Gathered::default();
     let mut digests = digests.enumerate();
@@ -244,8 +244,8 @@ fn gather<A: Arrangement, H, E>(
             }
         }
         let digest = digest.map_err(BuildError::Source)?;
-        gathered.push(digest.bits()).map_err(|_| InvalidShape::OutOfMemory {
-            bytes: (gathered.len() as u64 + 1).saturating_mul(8),
+        gathered.push(digest).map_err(|_| InvalidShape::OutOfMemory {
+            bytes: (gathered.len() as u64 + 1).saturating_mul(size_of::<N>() as u64),
         })?;
     }
     let items = gathered.len() as u64;

@@ -23,6 +23,8 @@
 //! | a stream without end: old keys are forgotten | [`StableBloomFilter`] | 69 for each of the last keys |
 //! | keys that leave again, in little space | [`CuckooFilter`] | 10.6 |
 //! | keys that leave again, filters that merge, grow and shrink without the keys | [`QuotientFilter`] | 9.7 |
+//! | a set that does not change, in the least space | [`RibbonFilter`] | 7.02 |
+//! | small values for a set of keys that does not change | [`RibbonMap`] | the bits of a value, and 0.3 % |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
 //! | a set that does not change, asked fast | [`BinaryFuseFilter`], [`BinaryFuse4Filter`] | 7.9, 7.5 |
 //! | the same, in the simplest way | [`XorFilter`] | 8.6 |
@@ -37,8 +39,8 @@
 //! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`],
 //!    [`mod@stable`]: the families, each with its own picture, costs and limits; [`layout`] is what the
 //!    first four differ in. [`cuckoo`] and [`quotient`] are no Bloom filters: they keep a part of every
-//!    digest. [`frozen`] is what filters for sets that do not change have in common: [`xor`] and
-//!    [`fuse`]. [`multi`] is made of several of any kind.
+//!    digest. [`frozen`] is what filters for sets that do not change have in common: [`xor`],
+//!    [`fuse`] and [`ribbon`]. [`multi`] is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -76,6 +78,8 @@ pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]
 pub mod quotient;
+#[cfg(feature = "alloc")]
+pub mod ribbon;
 #[cfg(feature = "alloc")]
 pub mod scalable;
 pub mod split;
@@ -116,6 +120,8 @@ pub use fuse::{BinaryFuse4Filter, BinaryFuseFilter};
 #[cfg(feature = "alloc")]
 pub use quotient::QuotientFilter;
 #[cfg(feature = "alloc")]
+pub use ribbon::{RibbonFilter, RibbonMap};
+#[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
@@ -123,6 +129,7 @@ pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
 pub use stable::StableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use window::WindowBloomFilter;
+#[cfg(feature = "alloc")]
 pub use xor::XorFilter;
 
 /// The examples of README are tests too.

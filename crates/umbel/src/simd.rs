@@ -47,7 +47,7 @@ pub(crate) type Block<W> = [W; 4];
 pub enum Path {
     /// Probe by probe, on every processor.
     Portable,
-    /// AVX2 and BMI2 of x86-64.
+    /// AVX2, BMI2 and POPCNT of x86-64.
     Avx2,
     /// The same, with AVX-512 where it is faster: in single inserts.
     Avx512,
@@ -229,6 +229,15 @@ macro_rules! by_path {
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
 pub(crate) fn dispatch(choice: Choice, job: impl Job) {
     by_path!(choice, on_avx2, on_neon, on_any, (job))
+}
+
+/// Does a job with the instructions of a path for single words, and without its vectors: for work in
+/// which each step waits for the last one, where a compiler that has vectors takes them and loses.
+#[cfg(feature = "alloc")]
+#[inline(always)]
+#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
+pub(crate) fn dispatch_words(choice: Choice, job: impl Job) {
+    by_path!(choice, on_bits, on_neon, on_any, (job))
 }
 
 /// How a filter looks up one key and inserts one: functions for its path and its number of lines, so

@@ -2,8 +2,10 @@
 
 use crate::{contender::Contender, keys::Key, registry::Registry};
 use umbel::{
-    BinaryFuse4Filter, BinaryFuseFilter, Portable, XorFilter,
-    frozen::{Arrangement, Frozen},
+    BinaryFuse4Filter, BinaryFuseFilter, Portable, RibbonFilter, XorFilter,
+    frozen::{Arrangement, Frozen, Peeled},
+    fuse::Fused,
+    ribbon::Ribbon,
 };
 
 /// Adds them.
@@ -11,20 +13,33 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add::<XorFilter<u64>, XorFilter<[u8; 32]>>("static", "umbel xor");
     registry.add::<BinaryFuseFilter<u64>, BinaryFuseFilter<[u8; 32]>>("static", "umbel fuse");
     registry.add::<BinaryFuse4Filter<u64>, BinaryFuse4Filter<[u8; 32]>>("static", "umbel fuse, 4");
-    registry.add::<Twice<u64>, Twice<[u8; 32]>>("static", "umbel fuse, 1 % twice");
-    registry.add::<Often<u64>, Often<[u8; 32]>>("static", "umbel fuse, one key a million times");
+    registry.add::<RibbonFilter<u64>, RibbonFilter<[u8; 32]>>("static", "umbel ribbon");
+    repeated::<Peeled<Fused<3>>>(
+        registry,
+        ["umbel fuse, 1 % twice", "umbel fuse, one key a million times"],
+    );
+    repeated::<Ribbon>(
+        registry,
+        ["umbel ribbon, 1 % twice", "umbel ribbon, one key a million times"],
+    );
 }
 
-/// The fuse filter of a set in which every hundredth key comes twice.
-struct Twice<K: 'static>(BinaryFuseFilter<K>);
+/// Adds filters of this arrangement for sets with equal keys.
+fn repeated<A: Arrangement>(registry: &mut Registry, [twice, often]: [&'static str; 2]) {
+    registry.add::<Twice<u64, A>, Twice<[u8; 32], A>>("static", twice);
+    registry.add::<Often<u64, A>, Often<[u8; 32], A>>("static", often);
+}
 
-/// The fuse filter of a set in which one key comes as often as all others together.
-struct Often<K: 'static>(BinaryFuseFilter<K>);
+/// The filter of a set in which every hundredth key comes twice.
+struct Twice<K: 'static, A: Arrangement>(Frozen<K, Portable, A>);
 
-impl<K: Key + umbel::Key> Contender<K> for Twice<K> {
+/// The filter of a set in which one key comes as often as all others together.
+struct Often<K: 'static, A: Arrangement>(Frozen<K, Portable, A>);
+
+impl<K: Key + umbel::Key, A: Arrangement> Contender<K> for Twice<K, A> {
     fn build(keys: &[K], rate: f64) -> Self {
         let all = keys.iter().chain(&keys[..keys.len() / 100]);
-        Self(BinaryFuseFilter::build(all, rate).expect("equal keys count once"))
+        Self(Frozen::build(all, rate).expect("equal keys count once"))
     }
 
     #[inline]
@@ -33,10 +48,10 @@ impl<K: Key + umbel::Key> Contender<K> for Twice<K> {
     }
 }
 
-impl<K: Key + umbel::Key> Contender<K> for Often<K> {
+impl<K: Key + umbel::Key, A: Arrangement> Contender<K> for Often<K, A> {
     fn build(keys: &[K], rate: f64) -> Self {
         let all = keys.iter().chain(std::iter::repeat_n(&keys[0], keys.len()));
-        Self(BinaryFuseFilter::build(all, rate).expect("equal keys count once"))
+        Self(Frozen::build(all, rate).expect("equal keys count once"))
     }
 
     #[inline]

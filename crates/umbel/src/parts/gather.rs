@@ -3,14 +3,14 @@
 
 use alloc::vec::Vec;
 
-/// The numbers of a chunk: 1 MiB.
+/// The numbers of a chunk: 1 MiB of words.
 pub(crate) const CHUNK: usize = 1 << 17;
 
 /// Numbers in the order in which they came.
 #[derive(Clone, Debug, Default)]
-pub struct Gathered {
+pub struct Gathered<N = u64> {
     /// All but the last are full.
-    chunks: Vec<Vec<u64>>,
+    chunks: Vec<Vec<N>>,
 }
 
 /// How many bytes so many numbers take at most.
@@ -28,10 +28,10 @@ pub(crate) const fn bytes(numbers: u64) -> u64 {
 #[derive(Debug)]
 pub(crate) struct NoRoom;
 
-impl Gathered {
+impl<N> Gathered<N> {
     /// Takes one more number, or is left as it was.
     #[inline]
-    pub(crate) fn push(&mut self, number: u64) -> Result<(), NoRoom> {
+    pub(crate) fn push(&mut self, number: N) -> Result<(), NoRoom> {
         if let Some(chunk) = self.chunks.last_mut()
             && chunk.len() < chunk.capacity()
         {
@@ -42,7 +42,7 @@ impl Gathered {
     }
 
     #[cold]
-    fn push_chunk(&mut self, number: u64) -> Result<(), NoRoom> {
+    fn push_chunk(&mut self, number: N) -> Result<(), NoRoom> {
         // The first chunk grows, so that few numbers take little memory.
         let grown = match &mut self.chunks[..] {
             [only] if only.len() < CHUNK => Some(only),
@@ -71,13 +71,12 @@ impl Gathered {
     }
 
     /// All of them, a chunk at a time.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for arrangements that read them twice"))]
-    pub(crate) fn chunks(&self) -> impl ExactSizeIterator<Item = &[u64]> {
+    pub(crate) fn chunks(&self) -> impl ExactSizeIterator<Item = &[N]> {
         self.chunks.iter().map(Vec::as_slice)
     }
 
     /// All of them, a chunk at a time; the memory of a chunk is free again when its turn is over.
-    pub(crate) fn into_chunks(self) -> impl ExactSizeIterator<Item = Vec<u64>> {
+    pub(crate) fn into_chunks(self) -> impl ExactSizeIterator<Item = Vec<N>> {
         self.chunks.into_iter()
     }
 }

@@ -11,6 +11,7 @@ use umbel::blocked::Lines;
 use umbel::frozen::Peeled;
 use umbel::fuse::Fused;
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
+use umbel::ribbon::Ribbon;
 use umbel::xor::Thirds;
 use umbel::{Keyed, Portable, Std};
 use umbel_laws::{AgeingTrial, Pattern, Subject, Trial, Unites};
@@ -293,5 +294,7 @@ claims! {
     fuse: Built<Peeled<Fused<3>>> =>
         no_false_negatives_when_built rate_within;
     fuse_of_four: Built<Peeled<Fused<4>>> =>
+        no_false_negatives_when_built rate_within;
+    ribbon: Built<Ribbon> =>
         no_false_negatives_when_built rate_within;
 }

@@ -26,6 +26,8 @@ mod peeled;
 mod quotient;
 /// The promised rate for every size, rate and pattern of keys.
 mod rates;
+/// Ribbon filters and maps: nothing is lost, whatever the keys, and the bits depend on the keys alone.
+mod ribbon;
 /// The scalable filter against blocked ones, its rate as it grows, and where it ends.
 mod scalable;
 /// The split-block filter against Parquet's definition of it and the bytes of others.
