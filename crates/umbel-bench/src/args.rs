@@ -27,6 +27,8 @@ pub(crate) enum Verb {
     Threads(ThreadsArgs),
     /// How fast threads can read random cache lines: what no look-up can be faster than.
     Floor(FloorArgs),
+    /// A picture of all filters, bits against nanoseconds, as SVG.
+    Frontier(FrontierArgs),
     /// The bars we set ourselves, and whether they are met.
     Bars(BarsArgs),
     /// Records of several attributes in stable filters, and the bar for them.
@@ -128,6 +130,25 @@ pub(crate) struct FloorArgs {
     pub(crate) rounds: usize,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FrontierArgs {
+    /// How many keys
+    #[arg(long, value_parser = count, default_value = "1e6")]
+    pub(crate) items: u64,
+    /// The false-positive rate to ask for
+    #[arg(long, value_parser = rate, default_value = "0.01")]
+    pub(crate) rate: f64,
+    /// Only filters whose name or family contains one of these
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) filters: Vec<String>,
+    /// Rounds of each measurement; the median counts
+    #[arg(long, value_parser = at_least::<1>, default_value = "5")]
+    pub(crate) rounds: usize,
+    /// The date to put into the picture, instead of today's
+    #[arg(long)]
+    pub(crate) date: Option<String>,
 }
 
 #[derive(Args, Debug)]

@@ -5,6 +5,7 @@ mod bars;
 mod clock;
 mod contender;
 mod floor;
+mod frontier;
 mod keys;
 mod machine;
 mod multi;
@@ -50,6 +51,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Verb::Versus(args) => versus::run(args)?,
         Verb::Threads(args) => threads::run(args)?,
         Verb::Floor(args) => floor::run(args)?,
+        Verb::Frontier(args) => frontier::run(args)?,
         Verb::Quotient(args) => quotient::run(args)?,
         Verb::Bars(args) => {
             let strict = args.strict;
