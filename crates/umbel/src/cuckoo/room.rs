@@ -4,7 +4,7 @@
 //! success near 0.975 of all slots, give or take a little that goes down with the square root of their
 //! number. In a small one, or one of short fingerprints, nine keys meet in the same two buckets, which
 //! have eight slots. Both are counted here for a chance of [`REFUSAL`]; the tests fill a thousand tables
-//! of many shapes, and 3 million of 128 slots were filled to see what chance leaves of them.
+//! of many shapes, and `docs/measurements.md` has the worst of some million small ones.
 
 use crate::parts::buckets::SLOTS;
 use crate::parts::math::{ceil, exp, ln, powi};
