@@ -242,8 +242,9 @@ impl Shape {
     /// How many times the filter doubles by itself, until there is room for all items.
     #[must_use]
     pub const fn doublings(&self) -> u32 {
+        let (all, full) = (self.quotients as u128, FULL as u128);
         let mut doublings = 0;
-        while doublings < MAX_REMAINDER && (self.quotients << doublings) * FULL / 100 < self.items {
+        while doublings < MAX_REMAINDER && (all << doublings) * full / 100 < self.items as u128 {
             doublings += 1;
         }
         doublings
@@ -398,6 +399,9 @@ mod tests {
         assert!(matches!(Shape::with(1, 0, 8), Err(TooSmall { .. })));
         assert!(matches!(Shape::with(1, 1 << 40, 32), Err(TooLarge { .. })));
         assert!(matches!(Shape::with(1, u64::MAX, 2), Err(TooLarge { .. })));
+        for quotients in [1, 1_000, 1 << 48] {
+            assert!(Shape::with(u64::MAX, quotients, 8).is_err());
+        }
         // Twice the room would take a bit more than there is.
         assert!(matches!(Shape::with(1_000, 600, 2), Err(RemainderOutOfRange { bits: 3 })));
         assert!(Shape::with(1_000, 600, 3).is_ok());
