@@ -24,7 +24,8 @@
 //!
 //! # Memory
 //!
-//! Building takes at most 165 bits a key at rates down to 2<sup>−8</sup>, the filter included;
+//! Building from a million keys or more takes at most 165 bits a key at rates down to
+//! 2<sup>−8</sup>, the filter included;
 //! [`Frozen::peak_bytes`] tells how many bytes exactly, and [`Build::memory_limit`] refuses more.
 
 mod build;
@@ -260,7 +261,7 @@ impl<T: ?Sized, H, A: Arrangement, S: Storage<Word = u64>> Frozen<T, H, A, S> {
     /// Whether the key may be in the set. `false` is proof that it is not; `true` is wrong for a
     /// share of absent keys that [`expected_rate`](Self::expected_rate) tells.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn contains<Q>(&self, key: &Q) -> bool
     where
         T: Borrow<Q>,
@@ -272,7 +273,7 @@ impl<T: ?Sized, H, A: Arrangement, S: Storage<Word = u64>> Frozen<T, H, A, S> {
 
     /// As [`contains`](Self::contains), for a key that was digested elsewhere.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn contains_digest(&self, digest: Digest) -> bool {
         A::contains(&self.shape, self.storage.words(), digest)
     }

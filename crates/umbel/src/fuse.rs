@@ -21,7 +21,7 @@
 //! # Where it breaks
 //!
 //! All keys must be there at once, and building takes 20 bytes a key for a while: see
-//! [`frozen`](crate::frozen). Digests must be well mixed; digests that are nearly equal by the
+//! [`frozen`]. Digests must be well mixed; digests that are nearly equal by the
 //! thousand end in [`BuildError::Attempts`](crate::frozen::BuildError::Attempts).
 //!
 //! Segments pay for large sets only. Where three long ones, the thirds of a [`xor`](crate::xor)
@@ -156,7 +156,13 @@ impl<const ARITY: usize> Map for Fused<ARITY> {
     fn with<J: Job>(&self, job: J) -> J::Output {
         match self {
             Self::Segments(segments) => job.run(*segments),
-            Self::Thirds(thirds) => job.run(*thirds),
+            Self::Thirds(thirds) => in_thirds(*thirds, job),
         }
     }
+}
+
+/// Out of line: what large filters do, and only that, should be small enough to be inlined.
+#[inline(never)]
+fn in_thirds<J: Job>(thirds: Thirds, job: J) -> J::Output {
+    job.run(thirds)
 }

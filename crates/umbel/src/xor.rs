@@ -17,7 +17,7 @@
 //! # Where it breaks
 //!
 //! All keys must be there at once, and building takes 21 bytes a key for a while: see
-//! [`frozen`](crate::frozen). Digests must be well mixed; digests that are nearly equal by the
+//! [`frozen`]. Digests must be well mixed; digests that are nearly equal by the
 //! thousand end in [`BuildError::Attempts`](crate::frozen::BuildError::Attempts). Below some hundred
 //! keys more entries are needed: 1.3 a key for 100 keys, 1.5 for ten.
 //!

@@ -140,6 +140,8 @@ impl Chunk {
         spare.clear();
         reserve(spare, self.hashes.len())?;
         spare.resize(self.hashes.len(), 0);
+        // It was as long as the chunk before; what it holds stays.
+        spare.shrink_to_fit();
         for &hash in &self.hashes {
             let next = &mut self.starts[part_of(hash)];
             spare[*next as usize] = hash;

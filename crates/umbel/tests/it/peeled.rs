@@ -78,9 +78,9 @@ fn sizes_in_the_holes_of_the_paper_can_be_built() {
     }
 }
 
-/// Some minutes: `cargo test --release -p umbel --test it -- --ignored every_size`.
+/// A minute or two: `cargo test -p umbel --test it -- --ignored every_size`, which `check` runs.
 #[test]
-#[ignore = "takes some minutes"]
+#[ignore = "takes a minute or two"]
 fn every_size_of_the_scan_can_be_built() {
     let keys = keys(1 << 42, 200_000);
     let mut sizes = vec![2_000];
@@ -99,7 +99,7 @@ fn every_size_of_the_scan_can_be_built() {
     for band in BANDS {
         let attempts = of_sizes::<Fused<3>>(&keys, band.clone());
         println!("{band:?}: {attempts:.3} attempts");
-        assert!(attempts < 1.2, "{attempts}");
+        assert!(attempts < 1.5, "{attempts}");
     }
 }
 
