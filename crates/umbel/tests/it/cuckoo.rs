@@ -666,9 +666,9 @@ fn bytes_that_contradict_themselves_are_refused() {
     }
     for bits in [0, 1, 2] {
         let error = InvalidShape::FingerprintOutOfRange { bits, min: 4, max: 32 };
-        assert_eq!(with(14, &[5, bits as u8]), Err(InvalidBytes::Shape(error)));
+        assert_eq!(with(14, &[9, bits as u8]), Err(InvalidBytes::Shape(error)));
     }
-    assert_eq!(with(40, &[3]), Err(InvalidBytes::Kernels { got: 0x505 })); // probes
+    assert_eq!(with(40, &[3]), Err(InvalidBytes::Kernels { got: 0x509 })); // probes
     assert_eq!(with(32, &[20]), Err(InvalidBytes::Inconsistent)); // one bucket, as many words
     assert_eq!(with(64 + 25, &[0]), Ok(0));
     assert_eq!(with(64 + 24, &[0xff]), Ok(2));
