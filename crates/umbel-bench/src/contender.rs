@@ -20,6 +20,8 @@ pub(crate) trait Contender<K: Key>: Sized + 'static {
     const BATCHES_INSERTS: bool = false;
     /// Whether `remove` works.
     const REMOVES: bool = false;
+    /// Whether it can be filled again as if it were new: not if it has grown meanwhile.
+    const REFILLS: bool = Self::CLEARS || Self::REMOVES;
 
     /// A filter without keys, with room for `items` of them.
     fn empty(items: usize, rate: f64) -> Self {
@@ -163,7 +165,7 @@ impl<C> Track<C> {
 impl<K: Key, C: Contender<K>> Lane<K> for Track<C> {
     fn can(&self) -> Abilities {
         Abilities {
-            clears: C::CLEARS || C::REMOVES,
+            clears: C::REFILLS,
             batches: C::BATCHES,
             batches_inserts: C::BATCHES_INSERTS,
             removes: C::REMOVES,

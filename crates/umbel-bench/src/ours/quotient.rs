@@ -41,6 +41,7 @@ macro_rules! contender {
             const BATCHES: bool = true;
             const BATCHES_INSERTS: bool = $clears;
             const REMOVES: bool = true;
+            const REFILLS: bool = $clears;
 
             fn empty(items: usize, rate: f64) -> Self {
                 $empty(items, rate)
