@@ -71,11 +71,9 @@ impl<T: ?Sized, H: Restored, S: Allocate, L: StoredLayout> Bloom<T, H, S, L> {
 #[cfg(feature = "serde")]
 mod serde {
     use super::{Bloom, Restored, Storage, Stored, StoredLayout};
+    use crate::format::through_serde;
     use crate::storage::Allocate;
-    use alloc::vec::Vec;
-    use core::fmt;
-    use core::marker::PhantomData;
-    use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+    use serde::de::{Deserialize, Deserializer};
     use serde::ser::{Serialize, Serializer};
 
     /// As the bytes of [`to_bytes`](Bloom::to_bytes).
@@ -93,34 +91,7 @@ mod serde {
         L: StoredLayout,
     {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_bytes(Bytes(PhantomData))
-        }
-    }
-
-    struct Bytes<F>(PhantomData<F>);
-
-    impl<'de, T: ?Sized, H, S, L> Visitor<'de> for Bytes<Bloom<T, H, S, L>>
-    where
-        H: Restored,
-        S: Allocate,
-        L: StoredLayout,
-    {
-        type Value = Bloom<T, H, S, L>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("the bytes of a Bloom filter")
-        }
-
-        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-            Bloom::from_bytes(bytes).map_err(E::custom)
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut bytes = Vec::new();
-            while let Some(byte) = seq.next_element()? {
-                bytes.push(byte);
-            }
-            Bloom::from_bytes(&bytes).map_err(A::Error::custom)
+            through_serde::deserialize(deserializer, Self::from_bytes)
         }
     }
 }

@@ -93,10 +93,8 @@ where
 #[cfg(feature = "serde")]
 mod serde {
     use super::{Allocate, Cuckoo, Own, Restored, Stored};
-    use alloc::vec::Vec;
-    use core::fmt;
-    use core::marker::PhantomData;
-    use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+    use crate::format::through_serde;
+    use serde::de::{Deserialize, Deserializer};
     use serde::ser::{Serialize, Serializer};
 
     /// As the bytes of [`to_bytes`](Cuckoo::to_bytes).
@@ -114,34 +112,7 @@ mod serde {
         Own<B>: Allocate,
     {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_bytes(Bytes(PhantomData))
-        }
-    }
-
-    struct Bytes<F>(PhantomData<F>);
-
-    impl<'de, T: ?Sized, H, B> Visitor<'de> for Bytes<Cuckoo<T, H, Own<B>>>
-    where
-        H: Restored,
-        B: AsRef<[u64]> + AsMut<[u64]>,
-        Own<B>: Allocate,
-    {
-        type Value = Cuckoo<T, H, Own<B>>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("the bytes of a cuckoo filter")
-        }
-
-        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-            Cuckoo::from_bytes(bytes).map_err(E::custom)
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut bytes = Vec::new();
-            while let Some(byte) = seq.next_element()? {
-                bytes.push(byte);
-            }
-            Cuckoo::from_bytes(&bytes).map_err(A::Error::custom)
+            through_serde::deserialize(deserializer, Self::from_bytes)
         }
     }
 }

@@ -88,10 +88,8 @@ impl<T: ?Sized, H: Restored> QuotientFilter<T, H> {
 #[cfg(feature = "serde")]
 mod serde {
     use super::{QuotientFilter, Restored, Stored};
-    use alloc::vec::Vec;
-    use core::fmt;
-    use core::marker::PhantomData;
-    use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+    use crate::format::through_serde;
+    use serde::de::{Deserialize, Deserializer};
     use serde::ser::{Serialize, Serializer};
 
     /// As the bytes of [`to_bytes`](QuotientFilter::to_bytes).
@@ -104,29 +102,7 @@ mod serde {
     /// Through [`from_bytes`](QuotientFilter::from_bytes), with all its checks.
     impl<'de, T: ?Sized, H: Restored> Deserialize<'de> for QuotientFilter<T, H> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_bytes(Bytes(PhantomData))
-        }
-    }
-
-    struct Bytes<F>(PhantomData<F>);
-
-    impl<'de, T: ?Sized, H: Restored> Visitor<'de> for Bytes<QuotientFilter<T, H>> {
-        type Value = QuotientFilter<T, H>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("the bytes of a quotient filter")
-        }
-
-        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-            QuotientFilter::from_bytes(bytes).map_err(E::custom)
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut bytes = Vec::new();
-            while let Some(byte) = seq.next_element()? {
-                bytes.push(byte);
-            }
-            QuotientFilter::from_bytes(&bytes).map_err(A::Error::custom)
+            through_serde::deserialize(deserializer, Self::from_bytes)
         }
     }
 }

@@ -98,3 +98,29 @@ where
         Self::from_bytes_with_hasher(bytes, hasher)
     }
 }
+
+#[cfg(feature = "serde")]
+mod serde {
+    use super::{Allocate, Own, Restored, Stable, Stored};
+    use crate::format::through_serde;
+    use serde::de::{Deserialize, Deserializer};
+    use serde::ser::{Serialize, Serializer};
+
+    /// As the bytes of [`to_bytes`](Stable::to_bytes).
+    impl<T: ?Sized, H: Stored, B: AsRef<[u64]>> Serialize for Stable<T, H, Own<B>> {
+        fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+            serializer.serialize_bytes(&self.to_bytes())
+        }
+    }
+
+    /// Through [`from_bytes`](Stable::from_bytes), with all its checks.
+    impl<'de, T: ?Sized, H: Restored, B: AsRef<[u64]> + AsMut<[u64]>> Deserialize<'de>
+        for Stable<T, H, Own<B>>
+    where
+        Own<B>: Allocate,
+    {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            through_serde::deserialize(deserializer, Self::from_bytes)
+        }
+    }
+}

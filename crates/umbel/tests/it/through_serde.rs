@@ -1,5 +1,6 @@
 //! Filters through serde.
 
+use umbel::StableBloomFilter;
 use umbel::blocked::{self, ArrayBlockedBloomFilter, Lines};
 use umbel::bloom::Bloom;
 use umbel::hash::{Digest, Portable};
@@ -86,6 +87,7 @@ macro_rules! comes_back {
 comes_back!(a_counting_filter_comes_back_through_serde, CountingBloomFilter);
 comes_back!(a_blocked_counting_filter_comes_back_through_serde, BlockedCountingBloomFilter);
 comes_back!(a_scalable_filter_comes_back_through_serde, ScalableBloomFilter);
+comes_back!(a_stable_filter_comes_back_through_serde, StableBloomFilter);
 
 #[test]
 fn a_quotient_filter_comes_back_through_serde() {
