@@ -12,6 +12,10 @@ use crate::{
 };
 use std::fmt::Write;
 
+/// Parts of the names of what is there for a bar of its own: another shape or other keys for a filter
+/// that is in the picture already.
+const VARIANTS: &[&str] = &[" twice", " times", "peer's load", "one line", "two lines", ", 64x"];
+
 /// One filter in the picture.
 #[derive(Clone, Debug, PartialEq)]
 struct Point {
@@ -28,7 +32,11 @@ pub(crate) fn run(args: FrontierArgs) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for entry in registry.select(&args.filters) {
         // What forgets, or misses the rate by far, is not comparable.
-        if args.items <= entry.most && entry.may_forget.is_none() && entry.may_exceed.is_none() {
+        let comparable = entry.may_forget.is_none()
+            && entry.may_exceed.is_none()
+            && entry.own_rate.is_none_or(|own| own <= args.rate)
+            && !VARIANTS.iter().any(|variant| entry.name.contains(variant));
+        if args.items <= entry.most && comparable {
             let row = measure(entry, &work, args.rate, args.rounds, 1024);
             eprintln!("{}: {:.2} bits", row.filter, row.bits_per_key);
             rows.push(row);
