@@ -25,8 +25,8 @@
 //! # Memory
 //!
 //! Building from a million keys or more takes at most 165 bits a key at rates down to
-//! 2<sup>−8</sup>, the filter included;
-//! [`Frozen::peak_bytes`] tells how many bytes exactly, and [`Build::memory_limit`] refuses more.
+//! 2<sup>−8</sup>, the filter included. [`Frozen::peak_bytes`] tells how many bytes it may be for any
+//! number of keys, and [`Build::memory_limit`] refuses more.
 
 mod build;
 mod hashes;
