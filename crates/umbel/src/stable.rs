@@ -13,8 +13,8 @@
 //! | 69 at 1 %, for each of the last keys, of which 90 % are found or more | about 3 absent, K present: 5 at 1 % | ages | no | no | no |
 //!
 //! Choose it for endless streams where to forget some key too early is harmless, and memory is what it
-//! is: it turns any number of bytes and any rate into a filter that works for ever. Prefer a filter of
-//! a window of time or insertions when nothing may be lost inside the window, and
+//! is: it turns any number of bytes and any rate into a filter that works for ever. Prefer
+//! [`window`](crate::window) when nothing may be lost inside a window of time or insertions, and
 //! [`scalable`](crate::scalable) when nothing may be lost at all.
 //!
 //! # The stable point
