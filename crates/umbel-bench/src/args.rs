@@ -27,8 +27,14 @@ pub(crate) enum Verb {
     Threads(ThreadsArgs),
     /// How fast threads can read random cache lines: what no look-up can be faster than.
     Floor(FloorArgs),
+    /// A picture of all filters, bits against nanoseconds, as SVG.
+    Frontier(FrontierArgs),
     /// The bars we set ourselves, and whether they are met.
     Bars(BarsArgs),
+    /// Records of several attributes in stable filters, and the bar for them.
+    Multi(MultiArgs),
+    /// What only our quotient filter does: merging against inserting again, copies of one key.
+    Quotient(QuotientArgs),
     /// The names of all filters.
     List,
 }
@@ -92,6 +98,9 @@ pub(crate) struct ThreadsArgs {
     /// Look keys up in batches, in filters that are full, instead of inserting them
     #[arg(long)]
     pub(crate) look_up: bool,
+    /// Build filters for sets that do not change, instead of inserting keys
+    #[arg(long, conflicts_with = "look_up")]
+    pub(crate) build: bool,
     /// How many keys, split evenly
     #[arg(long, value_parser = count, default_value = "1e7")]
     pub(crate) items: u64,
@@ -124,6 +133,25 @@ pub(crate) struct FloorArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct FrontierArgs {
+    /// How many keys
+    #[arg(long, value_parser = count, default_value = "1e6")]
+    pub(crate) items: u64,
+    /// The false-positive rate to ask for
+    #[arg(long, value_parser = rate, default_value = "0.01")]
+    pub(crate) rate: f64,
+    /// Only filters whose name or family contains one of these
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) filters: Vec<String>,
+    /// Rounds of each measurement; the median counts
+    #[arg(long, value_parser = at_least::<1>, default_value = "5")]
+    pub(crate) rounds: usize,
+    /// The date to put into the picture, instead of today's
+    #[arg(long)]
+    pub(crate) date: Option<String>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct BarsArgs {
     /// Only bars whose name contains all of these
     #[arg(long, value_delimiter = ',')]
@@ -134,6 +162,36 @@ pub(crate) struct BarsArgs {
     /// Exit with 1 when a bar is missed
     #[arg(long)]
     pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MultiArgs {
+    /// The bar alone, and not the table
+    #[arg(long)]
+    pub(crate) bar: bool,
+    /// Interleaved rounds, at least 9
+    #[arg(long, value_parser = at_least::<9>, default_value = "11")]
+    pub(crate) rounds: usize,
+    /// Exit with 1 when the bar is missed
+    #[arg(long)]
+    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct QuotientArgs {
+    /// How many keys, half of them in each filter
+    #[arg(long, value_parser = count, default_value = "1e7")]
+    pub(crate) items: u64,
+    /// Rounds; the median counts
+    #[arg(long, value_parser = at_least::<1>, default_value = "9")]
+    pub(crate) rounds: usize,
+    /// How many threads merge
+    #[arg(long, value_parser = at_least::<1>, default_value = "2")]
+    pub(crate) threads: usize,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -15,8 +15,8 @@ use crate::{
     versus::{self, Comparison, Operation},
 };
 use Operation::{
-    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Extend, Insert, Present, Remove,
-    ThreadsAbsent, ThreadsInsert, ThreadsPresent,
+    Absent, BatchAbsent, BatchInsert, BatchPresent, Bits, Build, Extend, Insert, Present, Remove,
+    ThreadsAbsent, ThreadsBuild, ThreadsInsert, ThreadsPresent,
 };
 use serde::Serialize;
 use umbel::simd::Path;
@@ -80,6 +80,12 @@ const BARS: &[Bar] = &[
     above_floor(ThreadsPresent, 1.3),
     scalable(Absent, 0.25),
     scalable(Present, 0.25),
+    scalable(BatchAbsent, 0.25),
+    scalable(BatchPresent, 0.25),
+    portable(scalable(Absent, 0.25)),
+    portable(scalable(Present, 0.25)),
+    portable(scalable(BatchAbsent, 0.25)),
+    portable(scalable(BatchPresent, 0.25)),
     counting(1_000_000, Insert, 0.8),
     counting(1_000_000, Absent, 0.8),
     counting(1_000_000, Present, 0.8),
@@ -88,6 +94,120 @@ const BARS: &[Bar] = &[
     counting(10_000_000, Absent, 0.8),
     counting(10_000_000, Present, 0.8),
     counting(10_000_000, Remove, 0.8),
+    window(Absent, 8.0),
+    window(Present, 8.0),
+    window(BatchAbsent, 4.0),
+    window(BatchPresent, 4.0),
+    // 17.5 bits a key over the 9.92 of the blocked filter.
+    window(Bits, 1.764),
+    in_line(counting(1_000_000, Insert, 0.8)),
+    in_line(counting(1_000_000, Absent, 0.8)),
+    in_line(counting(1_000_000, Present, 0.8)),
+    in_line(counting(1_000_000, Remove, 0.8)),
+    in_line(counting(10_000_000, Insert, 0.8)),
+    in_line(counting(10_000_000, Absent, 0.8)),
+    in_line(counting(10_000_000, Present, 0.8)),
+    in_line(counting(10_000_000, Remove, 0.8)),
+    stable(Insert, 0.3),
+    stable(Absent, 0.8),
+    stable(Present, 0.8),
+    cuckoo(AUTOSCALE, 1_000_000, Absent, 0.25),
+    cuckoo(AUTOSCALE, 1_000_000, Present, 0.42),
+    cuckoo(AUTOSCALE, 1_000_000, Insert, 0.4),
+    cuckoo(AUTOSCALE, 1_000_000, Remove, 0.6),
+    cuckoo(AUTOSCALE, 1_300_000, Absent, 0.25),
+    cuckoo(AUTOSCALE, 1_300_000, Present, 0.42),
+    cuckoo(AUTOSCALE, 1_300_000, Insert, 0.85),
+    cuckoo(AUTOSCALE, 1_300_000, Remove, 0.6),
+    cuckoo(AUTOSCALE, 10_000_000, Absent, 0.25),
+    cuckoo(AUTOSCALE, 10_000_000, Present, 0.42),
+    cuckoo(AUTOSCALE, 10_000_000, Insert, 1.1),
+    cuckoo(AUTOSCALE, 10_000_000, Remove, 1.0),
+    cuckoo(AUTOSCALE, 10_000_000, BatchAbsent, 0.2),
+    cuckoo(AUTOSCALE, 10_000_000, BatchPresent, 0.2),
+    cuckoo(AUTOSCALE, 10_000_000, BatchInsert, 0.7),
+    cuckoo(EIGHT_BITS, 1_000_000, Absent, 0.3),
+    cuckoo(EIGHT_BITS, 1_000_000, Present, 0.3),
+    cuckoo(EIGHT_BITS, 1_000_000, Insert, 0.4),
+    cuckoo(EIGHT_BITS, 1_000_000, Remove, 0.6),
+    cuckoo(EIGHT_BITS, 1_300_000, Absent, 0.3),
+    cuckoo(EIGHT_BITS, 1_300_000, Present, 0.3),
+    cuckoo(EIGHT_BITS, 1_300_000, Insert, 0.85),
+    cuckoo(EIGHT_BITS, 1_300_000, Remove, 0.6),
+    cuckoo(EIGHT_BITS, 10_000_000, Absent, 0.3),
+    cuckoo(EIGHT_BITS, 10_000_000, Present, 0.3),
+    cuckoo(EIGHT_BITS, 10_000_000, Insert, 1.1),
+    cuckoo(EIGHT_BITS, 10_000_000, Remove, 1.0),
+    cuckoo(EIGHT_BITS, 10_000_000, BatchInsert, 0.7),
+    sparse(1_000_000, Absent, 0.88),
+    sparse(1_000_000, Present, 0.8),
+    sparse(1_000_000, Insert, 0.88),
+    sparse(1_000_000, Remove, 0.95),
+    sparse(1_300_000, Absent, 0.88),
+    sparse(1_300_000, Present, 0.8),
+    sparse(1_300_000, Insert, 0.88),
+    sparse(1_300_000, Remove, 0.95),
+    sparse(10_000_000, Absent, 0.88),
+    sparse(10_000_000, Present, 0.8),
+    sparse(10_000_000, Insert, 0.88),
+    sparse(10_000_000, Remove, 1.1),
+    quotient(1_000_000, Absent, 1.1),
+    quotient(1_000_000, Present, 0.85),
+    quotient(1_300_000, Absent, 1.1),
+    quotient(1_300_000, Present, 0.85),
+    quotient(10_000_000, Absent, 1.1),
+    quotient(10_000_000, Present, 0.85),
+    quotient(10_000_000, BatchAbsent, 0.6),
+    quotient(10_000_000, BatchPresent, 0.6),
+    Bar {
+        ours: "umbel quotient, 64x",
+        peer: "qfilter resizeable + foldhash, 64x",
+        ..quotient(1_000_000, Build, 1.0)
+    },
+    fuse(1_000_000, Build, 0.8),
+    fuse(1_000_000, Absent, 0.95),
+    fuse(1_000_000, Present, 0.95),
+    fuse(1_000_000, Bits, 9.05 / 9.04),
+    fuse(10_000_000, Build, 0.7),
+    fuse(10_000_000, Absent, 1.0),
+    fuse(10_000_000, Present, 1.0),
+    fuse(10_000_000, BatchAbsent, 0.62),
+    fuse(10_000_000, BatchPresent, 0.62),
+    fuse(10_000_000, Bits, 1.0),
+    fuse(100_000_000, BatchAbsent, 0.72),
+    fuse(100_000_000, BatchPresent, 0.72),
+    fuse_of_four(1_000_000, Absent, 1.1),
+    fuse_of_four(1_000_000, Present, 1.1),
+    fuse_of_four(1_000_000, Bits, 8.63 / 9.04),
+    fuse_of_four(10_000_000, Absent, 1.1),
+    fuse_of_four(10_000_000, Present, 1.1),
+    fuse_of_four(10_000_000, Bits, 8.62 / 9.02),
+    xor(1_000_000, Build, 0.5),
+    xor(1_000_000, Absent, 1.0),
+    xor(1_000_000, Present, 1.0),
+    xor(10_000_000, Build, 0.5),
+    xor(10_000_000, Absent, 1.0),
+    xor(10_000_000, Present, 1.0),
+    repeated("umbel fuse, 1 % twice", "umbel fuse", 2.5),
+    repeated("umbel fuse, one key a million times", "umbel fuse", 5.0),
+    Bar {
+        ours: "umbel fuse, many threads",
+        peer: "umbel fuse, one thread",
+        ..fuse(10_000_000, ThreadsBuild, 0.6)
+    },
+    ribbon(1_000_000, Bits, 0.888),
+    ribbon(10_000_000, Build, 1.1),
+    ribbon(10_000_000, Absent, 1.45),
+    ribbon(10_000_000, Present, 1.45),
+    ribbon(10_000_000, BatchAbsent, 0.85),
+    ribbon(10_000_000, BatchPresent, 0.85),
+    repeated("umbel ribbon, 1 % twice", "umbel ribbon", 2.5),
+    repeated("umbel ribbon, one key a million times", "umbel ribbon", 5.0),
+    Bar {
+        ours: "umbel ribbon, many threads",
+        peer: "umbel ribbon, one thread",
+        ..ribbon(10_000_000, ThreadsBuild, 0.6)
+    },
 ];
 
 /// The classic filter at 1 %.
@@ -130,12 +250,79 @@ const fn counting(items: u64, operation: Operation, at_most: f64) -> Bar {
     Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
 }
 
+/// The filter of the last million keys at 1 %, against one that forgets nothing.
+const fn window(operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel window", "umbel blocked");
+    Bar { ours, peer, ..bloom(KeyKind::U64, 1_000_000, operation, at_most) }
+}
+
+/// The counting filter with all cells of a key in one line.
+const fn in_line(bar: Bar) -> Bar {
+    Bar { ours: "umbel blocked counting", ..bar }
+}
+
+/// The stable filter at 1 %, both sides in ten cells of two bits a key.
+const fn stable(operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel stable", "stable-bloom-filter (FNV)");
+    Bar { ours, peer, ..bloom(KeyKind::U64, 1_000_000, operation, at_most) }
+}
+
+/// The peers of the cuckoo filter. The first one has as many fingerprint bits as the rate asks for, in
+/// tables of a power of two; the second one 8 bits, whatever the rate, and its own hash.
+const AUTOSCALE: &str = "autoscale_cuckoo_filter + foldhash";
+const EIGHT_BITS: &str = "cuckoofilter (SipHash)";
+
+/// The cuckoo filter at 1 %.
+const fn cuckoo(peer: &'static str, items: u64, operation: Operation, at_most: f64) -> Bar {
+    let ours = "umbel cuckoo";
+    Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The quotient filter at 1 % and a load of 0.94, with two thirds of the peer's bits or less.
+const fn quotient(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel quotient", "qfilter + foldhash");
+    Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The same at the load of the peer, whose slots are a power of two.
+const fn sparse(items: u64, operation: Operation, at_most: f64) -> Bar {
+    Bar { ours: "umbel quotient, peer's load", ..quotient(items, operation, at_most) }
+}
+
+/// The binary fuse filter at one byte a key.
+const fn fuse(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel fuse", "xorf BinaryFuse8");
+    Bar { ours, peer, rate: 1.0 / 256.0, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
+/// The same with four entries a key.
+const fn fuse_of_four(items: u64, operation: Operation, at_most: f64) -> Bar {
+    Bar { ours: "umbel fuse, 4", ..fuse(items, operation, at_most) }
+}
+
+/// The xor filter.
+const fn xor(items: u64, operation: Operation, at_most: f64) -> Bar {
+    Bar { ours: "umbel xor", peer: "xorf Xor8", ..fuse(items, operation, at_most) }
+}
+
+/// A set with equal keys against the same without them.
+const fn repeated(ours: &'static str, peer: &'static str, at_most: f64) -> Bar {
+    Bar { ours, peer, ..fuse(1_000_000, Build, at_most) }
+}
+
+/// The ribbon filter of eight bits.
+const fn ribbon(items: u64, operation: Operation, at_most: f64) -> Bar {
+    let (ours, peer) = ("umbel ribbon", "xorf BinaryFuse8");
+    Bar { ours, peer, rate: 1.0 / 256.0, ..bloom(KeyKind::U64, items, operation, at_most) }
+}
+
 /// Where an operation is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     OneThread,
     ThreadsFill,
     ThreadsLookUp,
+    ThreadsBuild,
 }
 
 impl Bar {
@@ -149,6 +336,7 @@ impl Bar {
         match self.operation {
             ThreadsInsert => Place::ThreadsFill,
             ThreadsAbsent | ThreadsPresent => Place::ThreadsLookUp,
+            ThreadsBuild => Place::ThreadsBuild,
             _ => Place::OneThread,
         }
     }
@@ -173,6 +361,7 @@ impl Bar {
         path::taking(self.path, || match (self.place(), self.keys) {
             (Place::ThreadsFill, _) => Ok(task.fill([ours, peer])?),
             (Place::ThreadsLookUp, _) => Ok(task.look_up([ours, peer])?),
+            (Place::ThreadsBuild, _) => task.build([ours, peer]),
             (Place::OneThread, KeyKind::U64) => self.duel::<u64>(operations, rounds),
             (Place::OneThread, KeyKind::Bytes32) => self.duel::<[u8; 32]>(operations, rounds),
         })?

@@ -12,7 +12,7 @@ use std::hint::black_box;
 /// The constants say which of the optional methods are implemented. A filter that can insert
 /// implements `empty` and `insert`; one that is built once and for all overrides `build` instead.
 pub(crate) trait Contender<K: Key>: Sized + 'static {
-    /// Whether `clear` works and keeps the memory.
+    /// Whether `clear` works and keeps the memory. If not, removing all keys has to do, where there is that.
     const CLEARS: bool = false;
     /// Whether `contains_batch` is more than a loop.
     const BATCHES: bool = false;
@@ -20,6 +20,8 @@ pub(crate) trait Contender<K: Key>: Sized + 'static {
     const BATCHES_INSERTS: bool = false;
     /// Whether `remove` works.
     const REMOVES: bool = false;
+    /// Whether it can be filled again as if it were new: not if it has grown meanwhile.
+    const REFILLS: bool = Self::CLEARS || Self::REMOVES;
 
     /// A filter without keys, with room for `items` of them.
     fn empty(items: usize, rate: f64) -> Self {
@@ -144,12 +146,26 @@ impl<C> Track<C> {
     fn filter_mut(&mut self) -> &mut C {
         self.filter.as_mut().expect("built before it is changed")
     }
+
+    /// The filter without any of `keys`, which are all it may hold, in memory that it has touched.
+    fn emptied<K: Key>(&mut self, keys: &[K]) -> &mut C
+    where
+        C: Contender<K>,
+    {
+        let filter = self.filter_mut();
+        if C::CLEARS {
+            filter.clear();
+        } else {
+            remove_each(filter, keys);
+        }
+        filter
+    }
 }
 
 impl<K: Key, C: Contender<K>> Lane<K> for Track<C> {
     fn can(&self) -> Abilities {
         Abilities {
-            clears: C::CLEARS,
+            clears: C::REFILLS,
             batches: C::BATCHES,
             batches_inserts: C::BATCHES_INSERTS,
             removes: C::REMOVES,
@@ -168,8 +184,7 @@ impl<K: Key, C: Contender<K>> Lane<K> for Track<C> {
     }
 
     fn refill(&mut self, keys: &[K]) -> Pass {
-        let filter = self.filter_mut();
-        filter.clear();
+        let filter = self.emptied(keys);
         Pass::over(keys.len(), || insert_each(black_box(filter), keys))
     }
 
@@ -177,8 +192,7 @@ impl<K: Key, C: Contender<K>> Lane<K> for Track<C> {
         if !C::BATCHES_INSERTS {
             return self.refill(keys);
         }
-        let filter = self.filter_mut();
-        filter.clear();
+        let filter = self.emptied(keys);
         Pass::over(keys.len(), || insert_batches(black_box(filter), keys, batch))
     }
 
@@ -186,8 +200,7 @@ impl<K: Key, C: Contender<K>> Lane<K> for Track<C> {
         if !C::BATCHES_INSERTS {
             return self.refill(keys);
         }
-        let filter = self.filter_mut();
-        filter.clear();
+        let filter = self.emptied(keys);
         Pass::over(keys.len(), || {
             black_box(filter).extend(keys);
             keys.len()

@@ -48,7 +48,7 @@ impl Key for [u8; 32] {
 }
 
 /// Output number `index` of the splitmix64 generator with seed 0 (Steele, Lea, Flood 2014).
-fn splitmix64(index: u64) -> u64 {
+pub(crate) fn splitmix64(index: u64) -> u64 {
     let mut z = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

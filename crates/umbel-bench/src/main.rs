@@ -5,12 +5,15 @@ mod bars;
 mod clock;
 mod contender;
 mod floor;
+mod frontier;
 mod keys;
 mod machine;
+mod multi;
 mod number;
 mod ours;
 mod path;
 mod peers;
+mod quotient;
 mod registry;
 mod report;
 mod stats;
@@ -48,9 +51,17 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Verb::Versus(args) => versus::run(args)?,
         Verb::Threads(args) => threads::run(args)?,
         Verb::Floor(args) => floor::run(args)?,
+        Verb::Frontier(args) => frontier::run(args)?,
+        Verb::Quotient(args) => quotient::run(args)?,
         Verb::Bars(args) => {
             let strict = args.strict;
             if !bars::run(args)? && strict {
+                return Ok(ExitCode::from(1));
+            }
+        }
+        Verb::Multi(args) => {
+            let strict = args.strict;
+            if !multi::run(args)? && strict {
                 return Ok(ExitCode::from(1));
             }
         }

@@ -1,12 +1,19 @@
 //! Our own filters. A new family implements [`Contender`] here and is added to [`register`]; a new
 //! layout of Bloom filter has only to be added.
 
+mod cuckoo;
+mod frozen;
+mod quotient;
+
 use crate::{contender::Contender, keys::Key, registry::Registry, threads::Shared};
 use umbel::{
-    AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter,
-    CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter, blocked,
+    AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BlockedCountingBloomFilter,
+    BloomFilter, CountingBloomFilter, Digest, Portable, ScalableBloomFilter, SplitBlockBloomFilter,
+    StableBloomFilter, WindowBloomFilter, blocked,
     bloom::Bloom,
+    counting::{CellLayout, Counting},
     layout::Layout,
+    stable,
     storage::{Heap, SharedHeap},
 };
 
@@ -32,49 +39,92 @@ pub(crate) fn register(registry: &mut Registry) {
         "counting",
         "umbel counting",
     );
+    registry.add::<BlockedCountingBloomFilter<u64>, BlockedCountingBloomFilter<[u8; 32]>>(
+        "counting",
+        "umbel blocked counting",
+    );
     registry.add::<ScalableBloomFilter<u64>, ScalableBloomFilter<[u8; 32]>>(
         "scalable",
         "umbel scalable, 64x",
     );
+    registry.add::<WindowBloomFilter<u64>, WindowBloomFilter<[u8; 32]>>("window", "umbel window");
+    registry
+        .add::<StableBloomFilter<u64>, StableBloomFilter<[u8; 32]>>("stable", "umbel stable")
+        .may_forget("a stable Bloom filter forgets old keys by design");
+    cuckoo::register(registry);
+    quotient::register(registry);
+    frozen::register(registry);
 }
 
-/// The counting filter, of 4-bit cells.
-impl<K: Key + umbel::Key> Contender<K> for CountingBloomFilter<K> {
-    const CLEARS: bool = true;
-    const BATCHES: bool = true;
-    const BATCHES_INSERTS: bool = true;
+/// What all filters do that take any key, alone and in batches, and can be cleared.
+macro_rules! changes_in_place {
+    ($key:ty) => {
+        const CLEARS: bool = true;
+        const BATCHES: bool = true;
+        const BATCHES_INSERTS: bool = true;
+
+        #[inline]
+        fn insert(&mut self, key: &$key) {
+            Self::insert(self, key);
+        }
+
+        #[inline]
+        fn contains(&self, key: &$key) -> bool {
+            Self::contains(self, key)
+        }
+
+        fn contains_batch(&self, keys: &[$key], found: &mut [bool]) {
+            Self::contains_batch(self, keys, found);
+        }
+
+        fn insert_batch(&mut self, keys: &[$key], fresh: &mut [bool]) {
+            Self::insert_batch(self, keys, fresh);
+        }
+
+        fn extend(&mut self, keys: &[$key]) {
+            Extend::extend(self, keys);
+        }
+
+        fn clear(&mut self) {
+            Self::clear(self);
+        }
+    };
+}
+
+/// The filter of the last keys, with a window of as many as there are.
+impl<K: Key + umbel::Key> Contender<K> for WindowBloomFilter<K> {
+    fn empty(items: usize, rate: f64) -> Self {
+        Self::new(items as u64, rate)
+    }
+
+    changes_in_place!(K);
+}
+
+/// Counting filters of every layout, of 4-bit cells.
+impl<K: Key + umbel::Key, L: CellLayout> Contender<K> for Counting<K, Portable, Heap, L> {
     const REMOVES: bool = true;
 
     fn empty(items: usize, rate: f64) -> Self {
         Self::new(items as u64, rate)
     }
 
-    #[inline]
-    fn insert(&mut self, key: &K) {
-        Self::insert(self, key);
-    }
-
-    #[inline]
-    fn contains(&self, key: &K) -> bool {
-        Self::contains(self, key)
-    }
-
-    fn contains_batch(&self, keys: &[K], found: &mut [bool]) {
-        Self::contains_batch(self, keys, found);
-    }
-
-    fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
-        Self::insert_batch(self, keys, fresh);
-    }
-
-    fn clear(&mut self) {
-        Self::clear(self);
-    }
+    changes_in_place!(K);
 
     #[inline]
     fn remove(&mut self, key: &K) -> bool {
         Self::remove(self, key)
     }
+}
+
+/// The stable filter, in ten cells of two bits a key, as its peers.
+impl<K: Key + umbel::Key> Contender<K> for StableBloomFilter<K> {
+    fn empty(items: usize, rate: f64) -> Self {
+        let shape = stable::Shape::for_rate(10 * items as u64, 2, rate);
+        let filter = shape.and_then(|shape| Self::with(shape, Portable::default()));
+        filter.expect("a valid rate")
+    }
+
+    changes_in_place!(K);
 }
 
 /// The filter that grows: it starts with room for a 64th of the keys, as its peers do.
@@ -143,39 +193,11 @@ where
     K: Key + umbel::Key,
     L: Layout<Digest = Digest> + Default,
 {
-    const CLEARS: bool = true;
-    const BATCHES: bool = true;
-    const BATCHES_INSERTS: bool = true;
-
     fn empty(items: usize, rate: f64) -> Self {
         Self::new(items as u64, rate)
     }
 
-    #[inline]
-    fn insert(&mut self, key: &K) {
-        Self::insert(self, key);
-    }
-
-    #[inline]
-    fn contains(&self, key: &K) -> bool {
-        Self::contains(self, key)
-    }
-
-    fn contains_batch(&self, keys: &[K], found: &mut [bool]) {
-        Self::contains_batch(self, keys, found);
-    }
-
-    fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
-        Self::insert_batch(self, keys, fresh);
-    }
-
-    fn extend(&mut self, keys: &[K]) {
-        Extend::extend(self, keys);
-    }
-
-    fn clear(&mut self) {
-        Self::clear(self);
-    }
+    changes_in_place!(K);
 }
 
 /// Their atomic twins, in the hands of one thread.

@@ -14,18 +14,18 @@ use serde::Serialize;
 
 /// One filter at one size and rate. Times are nanoseconds a key, medians over the rounds.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(crate) struct Row {
     family: &'static str,
-    filter: &'static str,
+    pub(crate) filter: &'static str,
     keys: &'static str,
     items: u64,
     target: f64,
-    bits_per_key: f64,
+    pub(crate) bits_per_key: f64,
     measured_rate: f64,
     build: Option<f64>,
-    absent: Option<f64>,
+    pub(crate) absent: Option<f64>,
     present: Option<f64>,
-    batch_absent: Option<f64>,
+    pub(crate) batch_absent: Option<f64>,
     batch_present: Option<f64>,
     delete: Option<f64>,
     /// The share of look-ups of present keys that were answered with no.
@@ -34,7 +34,8 @@ struct Row {
     lost: usize,
 }
 
-fn measure<K: Kind>(
+/// Measures one filter at one rate.
+pub(crate) fn measure<K: Kind>(
     entry: &Entry,
     work: &Workload<K>,
     rate: f64,

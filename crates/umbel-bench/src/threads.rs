@@ -1,4 +1,5 @@
-//! Several threads and one filter, against the wall clock: they fill it, or look keys up in it.
+//! Several threads and one filter, against the wall clock: they fill it, look keys up in it, or build
+//! it at once.
 
 use crate::{
     Failure,
@@ -14,8 +15,13 @@ use crate::{
     versus::{self, Comparison, Operation, in_turn},
 };
 use serde::Serialize;
-use std::{hint::black_box, sync::Barrier, thread, time::Instant};
-use umbel::{AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter};
+use std::{hint::black_box, marker::PhantomData, sync::Barrier, thread, time::Instant};
+use umbel::{
+    AtomicBlockedBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter, Portable,
+    frozen::{Arrangement, Build, Frozen, Peeled},
+    fuse::Fused,
+    ribbon::Ribbon,
+};
 
 /// Keys of a batch of look-ups.
 const BATCH: usize = 1024;
@@ -68,6 +74,27 @@ impl<F: Contender<u64> + Sync> Readable for InBatches<F> {
     }
 }
 
+/// A filter that is built at once, with its type hidden.
+trait Buildable: Sync {
+    /// Builds it, by all threads of the pool it is called in or by one; the nanoseconds a key.
+    fn build(&self, keys: &[u64], rate: f64) -> f64;
+}
+
+/// A filter of this arrangement, built by many threads or by one.
+struct AtOnce<A, const MANY: bool>(PhantomData<fn(A)>);
+
+impl<A: Arrangement, const MANY: bool> Buildable for AtOnce<A, MANY> {
+    fn build(&self, keys: &[u64], rate: f64) -> f64 {
+        let how = Build::new(rate);
+        let how = if MANY { how.parallel() } else { how };
+        let start = Instant::now();
+        let filter = Frozen::<u64, Portable, A>::build_with(how, keys);
+        let nanos = start.elapsed().as_nanos() as f64 / keys.len() as f64;
+        black_box(filter.expect("well-mixed keys can be built"));
+        nanos
+    }
+}
+
 /// Lets `threads` threads do `work` at the same time, each with its part of `keys`; the nanoseconds
 /// a key, for all of them together.
 pub(crate) fn crew<R>(keys: &[u64], threads: usize, work: impl Fn(&[u64]) -> R + Sync) -> f64 {
@@ -114,6 +141,24 @@ impl Entry<dyn Readable> {
         };
         Self { name: floor::NAME, new }
     }
+}
+
+impl Entry<dyn Buildable> {
+    fn build<A: Arrangement, const MANY: bool>(name: &'static str) -> Self {
+        Self { name, new: |_, _| Box::new(AtOnce::<A, MANY>(PhantomData)) }
+    }
+}
+
+/// Those that are built at once.
+fn buildable() -> [Entry<dyn Buildable>; 6] {
+    [
+        Entry::build::<Peeled<Fused<3>>, true>("umbel fuse, many threads"),
+        Entry::build::<Peeled<Fused<3>>, false>("umbel fuse, one thread"),
+        Entry::build::<Peeled<Fused<4>>, true>("umbel fuse, 4, many threads"),
+        Entry::build::<Peeled<Fused<4>>, false>("umbel fuse, 4, one thread"),
+        Entry::build::<Ribbon, true>("umbel ribbon, many threads"),
+        Entry::build::<Ribbon, false>("umbel ribbon, one thread"),
+    ]
 }
 
 /// Those that threads can fill.
@@ -173,6 +218,15 @@ impl Task {
             .into())
     }
 
+    /// Builds the filters called `names`, ours first, in interleaved rounds.
+    pub(crate) fn build(self, names: [&str; 2]) -> Result<Vec<Comparison>, Failure> {
+        let queries = Queries { least: 1, most: 1 };
+        let (work, sides) = self.prepare(&buildable(), names, queries)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build()?;
+        let pass = |side: usize| pool.install(|| sides[side].build(&work.keys, self.rate));
+        Ok(vec![self.compare(Operation::ThreadsBuild, pass)])
+    }
+
     /// The keys, and both sides.
     fn prepare<T: ?Sized>(
         self,
@@ -215,17 +269,23 @@ struct Report<'a> {
 
 /// `umbel-bench threads`.
 pub(crate) fn run(args: ThreadsArgs) -> Result<(), Failure> {
-    let ThreadsArgs { items, rate, rounds, threads, look_up, output, .. } = args;
+    let ThreadsArgs { items, rate, rounds, threads, look_up, build, output, .. } = args;
     let task = Task { items, rate, rounds, threads };
     let (ours, peer) = if look_up {
         ("umbel blocked", floor::NAME)
+    } else if build {
+        ("umbel fuse, many threads", "umbel fuse, one thread")
     } else {
         ("umbel atomic bloom", "fastbloom Atomic + foldhash")
     };
     let ours = args.ours.as_deref().unwrap_or(ours);
     let peer = args.peer.as_deref().unwrap_or(peer);
     let names = [ours, peer];
-    let comparisons = &if look_up { task.look_up(names) } else { task.fill(names) }?;
+    let comparisons = &match (look_up, build) {
+        (true, _) => task.look_up(names)?,
+        (_, true) => task.build(names)?,
+        _ => task.fill(names)?,
+    };
     let machine = &Machine::new(output.date);
     if output.json {
         let (mode, clock) = ("threads", "wall time");
@@ -292,6 +352,15 @@ mod tests {
                 assert_eq!(operations, [Operation::ThreadsAbsent, Operation::ThreadsPresent]);
                 assert!(comparisons.iter().all(|c| c.ratio.low > 0.0));
             }
+        }
+    }
+
+    #[test]
+    fn filters_are_built_by_any_number_of_threads() {
+        for threads in [1, 2] {
+            let names = ["umbel fuse, many threads", "umbel fuse, one thread"];
+            let comparisons = task(1_000, threads).build(names).unwrap();
+            assert!(comparisons[0].ratio.median > 0.0);
         }
     }
 

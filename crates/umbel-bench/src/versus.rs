@@ -46,6 +46,8 @@ pub(crate) enum Operation {
     ThreadsAbsent,
     /// Look-ups of present keys in batches by several threads, wall time.
     ThreadsPresent,
+    /// From nothing to a full filter by several threads, wall time.
+    ThreadsBuild,
     /// Nothing: how large the filter is, in bits a key.
     Bits,
 }
@@ -65,6 +67,7 @@ impl fmt::Display for Operation {
             Self::ThreadsInsert => "threads insert",
             Self::ThreadsAbsent => "threads absent",
             Self::ThreadsPresent => "threads present",
+            Self::ThreadsBuild => "threads build",
             Self::Bits => "bits",
         })
     }

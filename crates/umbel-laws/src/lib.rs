@@ -3,7 +3,7 @@
 //! A filter comes here as a [`Subject`]: something that is made for a capacity and a rate, and
 //! takes keys by number. The laws know nothing else of it, so that a filter behind a network obeys
 //! the same ones as one in an array. What a family claims beyond that it claims by implementing
-//! [`Removes`], [`Unites`] or [`Saves`].
+//! [`Removes`], [`Unites`], [`Saves`] or [`Forgets`].
 //!
 //! | law | says |
 //! |---|---|
@@ -14,21 +14,33 @@
 //! | [`round_trips`] | bytes give back the same filter |
 //! | [`survives_any_bytes`] | no bytes at all panic, and damaged ones are refused |
 //! | [`refuses_incompatible`] | filters that do not fit are refused and left alone |
+//! | [`keeps_the_window`] | what came lately is found, always |
+//! | [`forgets_what_is_older`] | what is older than promised is as good as absent |
+//! | [`finds_what_just_came`] | a filter that forgets does not forget the last key |
+//! | [`settles_at_its_rate`] | a filter that forgets stays at the rate of its formula |
+//! | [`every_key_gets_its_value`] | a map is right for the keys that it was built from |
+//! | [`a_stranger_gets_each_value_at_chance`] | and tells nothing of other keys |
 //!
 //! Statistics have fixed seeds and five sigma on both sides: with some two thousand comparisons a
 //! correct filter fails one run in a thousand, and never the one that is committed.
 
+mod ageing;
 mod bytes;
 mod keys;
 mod rate;
 mod sets;
+mod values;
+mod window;
 
+pub use ageing::{AgeingReport, AgeingTrial, Ages, finds_what_just_came, settles_at_its_rate};
 pub use bytes::{round_trips, survives_any_bytes};
 pub use keys::{Pattern, split_mix};
 pub use rate::{RateReport, Trial, rate_within};
 pub use sets::{
     no_false_negatives, refuses_incompatible, remove_undoes_insert, union_contains_both,
 };
+pub use values::{Answers, a_stranger_gets_each_value_at_chance, every_key_gets_its_value};
+pub use window::{Forgets, forgets_what_is_older, keeps_the_window};
 
 /// A filter under the law.
 pub trait Subject: Sized {

@@ -1,11 +1,11 @@
 //! The laws themselves, put to the test: an exact multiset obeys them all, and every broken promise
 //! below breaks a law.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use umbel_laws::{
-    Pattern, Removes, Saves, Subject, Trial, Unites, no_false_negatives, rate_within,
-    refuses_incompatible, remove_undoes_insert, round_trips, split_mix, survives_any_bytes,
-    union_contains_both,
+    AgeingTrial, Ages, Pattern, Removes, Saves, Subject, Trial, Unites, finds_what_just_came,
+    no_false_negatives, rate_within, refuses_incompatible, remove_undoes_insert, round_trips,
+    settles_at_its_rate, split_mix, survives_any_bytes, union_contains_both,
 };
 
 /// What is wrong with a subject.
@@ -21,6 +21,9 @@ const FORGETS_ITS_SIDE: u8 = 8;
 const LOADS_ANYTHING: u8 = 9;
 const SAVES_ALL_BUT_ONE: u8 = 10;
 const FINDS_EVERYTHING: u8 = 11;
+const FORGETS_AT_ONCE: u8 = 12;
+const NEVER_SETTLES: u8 = 13;
+const SETTLES_TOO_HIGH: u8 = 14;
 
 /// An exact multiset that lies about some absent keys, at exactly the rate promised, unless `WRONG`
 /// says what else is wrong with it.
@@ -175,4 +178,97 @@ noticed! {
     a_union_that_forgets_is_noticed: FORGETS_ITS_SIDE => union_contains_both(100, 0.01), "lost";
     loading_anything_is_noticed: LOADS_ANYTHING => survives_any_bytes(30, 0.01), "accepted";
     a_key_lost_on_the_way_is_noticed: SAVES_ALL_BUT_ONE => round_trips(100, 0.01), "came back";
+}
+
+/// The last keys, as many as the capacity, and mistakes about absent ones at half the rate asked for,
+/// unless `WRONG` says what else is wrong with it.
+struct Recent<const WRONG: u8> {
+    capacity: u64,
+    rate: f64,
+    insertions: u64,
+    keys: VecDeque<u64>,
+}
+
+impl<const WRONG: u8> Recent<WRONG> {
+    /// Absent keys that are found, others at any time.
+    fn mistaken(&self, key: u64) -> bool {
+        let rate = match WRONG {
+            FINDS_EVERYTHING => 1.0,
+            FINDS_TOO_MUCH => self.rate * 0.55,
+            NEVER_SETTLES => self.rate * (0.5 + self.insertions as f64 * 1e-6),
+            SETTLES_TOO_HIGH => self.rate * 1.1,
+            _ => self.rate * 0.5,
+        };
+        (split_mix(key ^ self.insertions << 40) as f64) < rate * 2_f64.powi(64)
+    }
+}
+
+impl<const WRONG: u8> Subject for Recent<WRONG> {
+    fn make(capacity: u64, rate: f64, _: u64) -> Self {
+        Self { capacity, rate, insertions: 0, keys: VecDeque::new() }
+    }
+
+    fn insert(&mut self, key: u64) -> bool {
+        let fresh = !self.contains(key);
+        self.insertions += 1;
+        self.keys.push_back(key);
+        if self.keys.len() as u64 > self.capacity || WRONG == FORGETS_AT_ONCE {
+            self.keys.pop_front();
+        }
+        fresh || WRONG == SAYS_NEW_TWICE
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.keys.contains(&key) || self.mistaken(key)
+    }
+
+    fn rate_now(&self) -> f64 {
+        self.rate * 0.5
+    }
+}
+
+impl<const WRONG: u8> Ages for Recent<WRONG> {
+    fn stable_rate(&self) -> f64 {
+        match WRONG {
+            TELLS_A_WRONG_RATE => self.rate * 0.45,
+            SETTLES_TOO_HIGH => self.rate * 1.1,
+            _ => self.rate * 0.5,
+        }
+    }
+
+    fn settles_after(&self) -> u64 {
+        self.capacity
+    }
+}
+
+const AGEING: AgeingTrial =
+    AgeingTrial { items: 10, rate: 0.2, pattern: Pattern::Random, rounds: 200_000 };
+
+#[test]
+fn a_window_without_mistakes_of_its_own_obeys_the_laws_of_ageing() {
+    finds_what_just_came::<Recent<NOTHING>>(1, 0.01);
+    finds_what_just_came::<Recent<NOTHING>>(20, 0.01);
+    settles_at_its_rate::<Recent<NOTHING>>(AGEING);
+}
+
+macro_rules! noticed_of_the_ageing {
+    ($($name:ident: $wrong:ident => $law:ident($($argument:expr),*), $words:literal;)*) => {$(
+        #[test]
+        #[should_panic(expected = $words)]
+        fn $name() {
+            $law::<Recent<$wrong>>($($argument),*);
+        }
+    )*};
+}
+
+noticed_of_the_ageing! {
+    forgetting_at_once_is_noticed: FORGETS_AT_ONCE => finds_what_just_came(10, 0.01), "lost at once";
+    a_known_key_called_new_is_noticed: SAYS_NEW_TWICE => finds_what_just_came(10, 0.2), "insertion";
+    knowing_everything_is_noticed: FINDS_EVERYTHING => finds_what_just_came(10, 0.01), "absent keys";
+    a_rate_above_its_formula_is_noticed: FINDS_TOO_MUCH => settles_at_its_rate(AGEING), "sigma off";
+    a_formula_below_its_rate_is_noticed: TELLS_A_WRONG_RATE => settles_at_its_rate(AGEING), "sigma off";
+    a_rate_that_rises_is_noticed: NEVER_SETTLES => settles_at_its_rate(AGEING), "sigma off";
+    settling_too_high_is_noticed: SETTLES_TOO_HIGH => settles_at_its_rate(AGEING), "above what was asked";
+    too_few_rounds_are_noticed: NOTHING => settles_at_its_rate(AgeingTrial { rounds: 2_000, ..AGEING }), "too few";
+    parts_that_are_too_short_are_noticed: NOTHING => settles_at_its_rate(AgeingTrial { items: 5_000, ..AGEING }), "to settle";
 }

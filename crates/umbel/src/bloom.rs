@@ -201,6 +201,15 @@ impl<T: ?Sized, H, S: Allocate, L: Layout> Bloom<T, H, S, L> {
     }
 }
 
+impl<T: ?Sized, H, S, L: Layout + Default> Bloom<T, H, S, L> {
+    /// A filter whose words are there already, as many as the shape says.
+    pub(crate) fn of_parts(shape: L::Shape, hasher: H, storage: S) -> Result<Self, InvalidShape> {
+        let mut layout = L::default();
+        layout.admit(&shape)?;
+        Ok(Self { shape, hasher, layout, storage, keys: PhantomData })
+    }
+}
+
 /// For reading.
 impl<T: ?Sized, H, S: Storage, L: Layout> Bloom<T, H, S, L> {
     /// Whether the key may have been inserted. `false` is proof that it was not; `true` is wrong

@@ -1,6 +1,7 @@
 //! One small type per way to fail; each says what was wrong and what would be right.
 
 use core::fmt;
+use core::time::Duration;
 
 /// A filter of this shape cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +71,12 @@ pub enum InvalidShape {
         /// What was asked for.
         bits: u64,
     },
+    /// The remainders of a quotient filter are not from 2 to 32 bits long, or would not be with all
+    /// the doublings that are planned.
+    RemainderOutOfRange {
+        /// How many bits they would take.
+        bits: u64,
+    },
     /// The growth of a scalable filter is not a finite number above 1.
     GrowthOutOfRange {
         /// What was asked for.
@@ -83,6 +90,45 @@ pub enum InvalidShape {
     /// A scalable filter has as many levels as it may have.
     TooManyLevels {
         /// How many that are.
+        max: u32,
+    },
+    /// The number of epochs of a window filter is not from 2 to
+    /// [`MAX_EPOCHS`](crate::window::MAX_EPOCHS).
+    EpochsOutOfRange {
+        /// What was asked for.
+        epochs: u32,
+        /// How many there may be.
+        max: u32,
+    },
+    /// The time of a window filter is zero, or too long.
+    TimeOutOfRange {
+        /// What was asked for.
+        time: Duration,
+        /// The longest time.
+        max: Duration,
+    },
+    /// The number of bits in a cell is not from 1 to `max`.
+    WidthOutOfRange {
+        /// What was asked for.
+        width: u32,
+        /// How many there may be.
+        max: u32,
+    },
+    /// The cells that an insertion counts down are none, or more than there are: it takes more cells,
+    /// fewer bits in each, or another rate.
+    DecrementsOutOfRange {
+        /// How many cells would have to be counted down.
+        decrements: u64,
+        /// How many cells there are.
+        max: u64,
+    },
+    /// Fingerprints of so many bits are not possible, or not in so many buckets.
+    FingerprintOutOfRange {
+        /// What was asked for.
+        bits: u32,
+        /// The fewest.
+        min: u32,
+        /// The most.
         max: u32,
     },
     /// The allocator refused.
@@ -125,6 +171,9 @@ impl fmt::Display for InvalidShape {
             Self::EvenBits { bits } => {
                 write!(f, "{bits} bits are an even number and these kernels need an odd one")
             }
+            Self::RemainderOutOfRange { bits } => {
+                write!(f, "remainders of {bits} bits are not possible, it takes from 2 to 32")
+            }
             Self::GrowthOutOfRange { growth } => {
                 write!(f, "the growth {growth} is not a finite number above 1")
             }
@@ -132,6 +181,21 @@ impl fmt::Display for InvalidShape {
                 write!(f, "the tightening {tightening} is not above 0 and below 1")
             }
             Self::TooManyLevels { max } => write!(f, "there can be no more than {max} levels"),
+            Self::EpochsOutOfRange { epochs, max } => {
+                write!(f, "{epochs} epochs are not possible, it takes from 2 to {max}")
+            }
+            Self::TimeOutOfRange { time, max } => {
+                write!(f, "a window of {time:?} is not possible, only above zero and up to {max:?}")
+            }
+            Self::WidthOutOfRange { width, max } => {
+                write!(f, "cells of {width} bits are not possible, it takes from 1 to {max}")
+            }
+            Self::DecrementsOutOfRange { decrements, max } => {
+                write!(f, "{decrements} cells cannot be counted down, it takes from 1 to {max}")
+            }
+            Self::FingerprintOutOfRange { bits, min, max } => {
+                write!(f, "fingerprints of {bits} bits are not possible, it takes {min} to {max}")
+            }
             Self::OutOfMemory { bytes } => write!(f, "the allocator has no {bytes} bytes to give"),
         }
     }
@@ -164,6 +228,25 @@ pub enum Incompatible {
         /// Of the other one.
         got: u32,
     },
+    /// They tell different numbers of keys apart: other quotients, or other remainders.
+    Prefixes {
+        /// Of the filter to be changed.
+        expected: u64,
+        /// Of the other one.
+        got: u64,
+    },
+    /// Together they have more keys than there can be room for.
+    Room {
+        /// How many keys they have.
+        keys: u64,
+        /// How many there can be room for; less if keys crowd at the end of the table.
+        most: u64,
+    },
+    /// The allocator refused the memory for both.
+    OutOfMemory {
+        /// How many bytes it was asked for.
+        bytes: u64,
+    },
     /// They hash keys differently: another seed, another secret, another hasher.
     Hasher,
     /// They map digests to positions differently.
@@ -182,6 +265,13 @@ impl fmt::Display for Incompatible {
             Self::Cells { expected, got } => {
                 write!(f, "one filter has cells of {expected} bits and the other of {got}")
             }
+            Self::Prefixes { expected, got } => {
+                write!(f, "one filter tells {expected} keys apart and the other {got}")
+            }
+            Self::Room { keys, most } => {
+                write!(f, "together the filters have {keys} keys, and there is room for {most}")
+            }
+            Self::OutOfMemory { bytes } => write!(f, "the allocator has no {bytes} bytes to give"),
             Self::Hasher => f.write_str("the filters hash keys with different seeds or secrets"),
             Self::Kernels => f.write_str("the filters map digests to positions differently"),
         }
@@ -201,6 +291,40 @@ impl fmt::Display for Full {
 }
 
 impl core::error::Error for Full {}
+
+/// Two filters cannot be merged. Neither was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unmergeable {
+    /// They differ in more than what was inserted.
+    Incompatible(Incompatible),
+    /// There is no room in the one for what is in the other.
+    Full,
+}
+
+impl fmt::Display for Unmergeable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incompatible(incompatible) => incompatible.fmt(f),
+            Self::Full => Full.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Unmergeable {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Incompatible(incompatible) => Some(incompatible),
+            Self::Full => None,
+        }
+    }
+}
+
+impl From<Incompatible> for Unmergeable {
+    fn from(incompatible: Incompatible) -> Self {
+        Self::Incompatible(incompatible)
+    }
+}
 
 /// These bytes are not a filter of the wanted kind.
 #[derive(Clone, Copy, Debug, PartialEq)]

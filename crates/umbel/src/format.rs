@@ -22,8 +22,8 @@ mod saved;
 #[cfg(feature = "serde")]
 mod through_serde;
 
-pub(crate) use family::NOT_COUNTED;
 pub use family::{Family, Mark, Stored};
+pub(crate) use family::{NOT_COUNTED, hasher_of_family, hashes};
 pub use header::Header;
 #[cfg(feature = "std")]
 pub use open::{OpenError, Opening};

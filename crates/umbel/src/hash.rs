@@ -128,3 +128,15 @@ pub trait Digester<T: ?Sized, D = Digest> {
     /// digests. It reveals nothing of a secret. Unions compare it.
     fn check(&self) -> u64;
 }
+
+/// A borrowed hasher is a hasher.
+impl<T: ?Sized, D, H: Digester<T, D> + ?Sized> Digester<T, D> for &H {
+    #[inline]
+    fn digest(&self, key: &T) -> D {
+        (**self).digest(key)
+    }
+
+    fn check(&self) -> u64 {
+        (**self).check()
+    }
+}

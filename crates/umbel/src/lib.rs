@@ -17,8 +17,17 @@
 //! | the same without an allocator, sized by the compiler | [`ArrayBloomFilter`] | 9.6 |
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
 //! | a set whose size nobody knows | [`ScalableBloomFilter`] | 16.9 when grown 64-fold and full |
+//! | the last million keys, or the last minute's | [`WindowBloomFilter`] | 16.7 |
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
+//! | the same, in batches | [`BlockedCountingBloomFilter`] | 43.7 |
+//! | a stream without end: old keys are forgotten | [`StableBloomFilter`] | 69 for each of the last keys |
+//! | keys that leave again, in little space | [`CuckooFilter`] | 10.6 |
+//! | keys that leave again, filters that merge, grow and shrink without the keys | [`QuotientFilter`] | 9.7 |
+//! | a set that does not change, in the least space | [`RibbonFilter`] | 7.02 |
+//! | small values for a set of keys that does not change | [`RibbonMap`] | the bits of a value, and 0.3 % |
 //! | the Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5 to 21, a power of two |
+//! | a set that does not change, asked fast | [`BinaryFuseFilter`], [`BinaryFuse4Filter`] | 7.9, 7.5 |
+//! | the same, in the simplest way | [`XorFilter`] | 8.6 |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
 //! # Reading order
@@ -27,9 +36,11 @@
 //!
 //! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
-//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`]: the families, each
-//!    with its own picture, costs and limits; [`layout`] is what the first four differ in. [`multi`]
-//!    is made of several of any kind.
+//! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`],
+//!    [`mod@stable`]: the families, each with its own picture, costs and limits; [`layout`] is what the
+//!    first four differ in. [`cuckoo`] and [`quotient`] are no Bloom filters: they keep a part of every
+//!    digest. [`frozen`] is what filters for sets that do not change have in common: [`xor`],
+//!    [`fuse`] and [`ribbon`]. [`multi`] is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
@@ -38,7 +49,8 @@
 //! # Features
 //!
 //! `std` (default) brings `alloc` and randomness for [`Keyed`]; without it the crate is `no_std`,
-//! and without `alloc` it needs no allocator. `serde` and `crc64` add what their names say. A
+//! and without `alloc` it needs no allocator. `serde` and `crc64` add what their names say, `rayon` threads
+//! that build filters for sets that do not change. A
 //! feature never changes an answer, a rate or a byte.
 
 #![no_std]
@@ -57,11 +69,25 @@ pub mod atomic;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
+pub mod cuckoo;
+#[cfg(feature = "alloc")]
+pub mod frozen;
+#[cfg(feature = "alloc")]
+pub mod fuse;
 pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]
+pub mod quotient;
+#[cfg(feature = "alloc")]
+pub mod ribbon;
+#[cfg(feature = "alloc")]
 pub mod scalable;
 pub mod split;
+pub mod stable;
+#[cfg(feature = "alloc")]
+pub mod window;
+#[cfg(feature = "alloc")]
+pub mod xor;
 
 pub mod error;
 pub mod filter;
@@ -73,7 +99,7 @@ pub mod storage;
 mod parts;
 
 pub use bloom::{ArrayBloomFilter, words_for, words_for_cells};
-pub use error::{Full, Incompatible, InvalidBytes, InvalidShape};
+pub use error::{Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
 pub use filter::{Edge, Filter, Insert, Remove, Union};
 pub use format::Saved;
 pub use hash::Keyed;
@@ -87,11 +113,25 @@ pub use blocked::{AtomicBlockedBloomFilter, BlockedBloomFilter};
 #[cfg(feature = "alloc")]
 pub use bloom::BloomFilter;
 #[cfg(feature = "alloc")]
-pub use counting::CountingBloomFilter;
+pub use counting::{BlockedCountingBloomFilter, CountingBloomFilter};
+#[cfg(feature = "alloc")]
+pub use cuckoo::CuckooFilter;
+#[cfg(feature = "alloc")]
+pub use fuse::{BinaryFuse4Filter, BinaryFuseFilter};
+#[cfg(feature = "alloc")]
+pub use quotient::QuotientFilter;
+#[cfg(feature = "alloc")]
+pub use ribbon::{RibbonFilter, RibbonMap};
 #[cfg(feature = "alloc")]
 pub use scalable::ScalableBloomFilter;
 #[cfg(feature = "alloc")]
 pub use split::{AtomicSplitBlockBloomFilter, SplitBlockBloomFilter};
+#[cfg(feature = "alloc")]
+pub use stable::StableBloomFilter;
+#[cfg(feature = "alloc")]
+pub use window::WindowBloomFilter;
+#[cfg(feature = "alloc")]
+pub use xor::XorFilter;
 
 /// The examples of README are tests too.
 #[cfg(doctest)]

@@ -24,7 +24,6 @@
 //! and changes nothing: the rate asked for is kept until then and after.
 //!
 //! Whoever knows the seed can choose keys that fall into few lines: see [`Keyed`](crate::Keyed).
-//! There is no form in bytes yet.
 //!
 //! # Reference
 //!
@@ -47,6 +46,7 @@
 //! # Ok::<(), umbel::Full>(())
 //! ```
 
+mod bytes;
 mod level;
 mod shape;
 
@@ -55,9 +55,9 @@ pub use shape::{MAX_LEVELS, Shape};
 
 use crate::blocked::Lines;
 use crate::error::{Full, InvalidShape};
-use crate::filter::{Filter, Insert};
+use crate::filter::{Edge, Filter, Insert};
 use crate::hash::{Digest, Digester, Portable};
-use crate::layout::ring::batch;
+use crate::layout::ring::{batch, one};
 use alloc::vec::Vec;
 use core::borrow::Borrow;
 use core::fmt;
@@ -122,10 +122,14 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
     ///
     /// [`InvalidShape::OutOfMemory`] if there is no memory for that.
     pub fn with(shape: Shape, hasher: H) -> Result<Self, InvalidShape> {
-        let mut filter =
-            Self { shape, hasher, layout: Lines::default(), levels: Vec::new(), keys: PhantomData };
+        let mut filter = Self::without_levels(shape, hasher);
         filter.grow()?;
         Ok(filter)
+    }
+
+    /// To be given its levels.
+    fn without_levels(shape: Shape, hasher: H) -> Self {
+        Self { shape, hasher, layout: Lines::default(), levels: Vec::new(), keys: PhantomData }
     }
 
     /// Adds a level, or changes nothing.
@@ -160,7 +164,7 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
     #[must_use]
     #[inline]
     pub fn contains_digest(&self, digest: Digest) -> bool {
-        self.levels.iter().rev().any(|level| level.contains(digest))
+        one(self.layout.choice(), LookUp { levels: &self.levels }, digest)
     }
 
     /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
@@ -282,14 +286,13 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
     /// As [`insert`](Self::insert).
     #[inline]
     pub fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
-        let Some((newest, older)) = self.levels.split_last_mut() else { return Err(Full) };
-        if newest.room() == 0 {
-            return self.insert_into_new_level(digest);
+        let choice = self.layout.choice();
+        match self.levels.split_last_mut() {
+            Some((newest, older)) if newest.room() > 0 => {
+                Ok(one(choice, level::Insert { older, newest }, digest))
+            }
+            _ => self.insert_into_new_level(digest),
         }
-        if older.iter().rev().any(|level| level.contains(digest)) {
-            return Ok(false);
-        }
-        Ok(newest.insert(digest))
     }
 
     /// As [`insert_digest`](Self::insert_digest), where all levels are full.
@@ -299,7 +302,7 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
             return Ok(false);
         }
         self.grow().map_err(|_| Full)?;
-        Ok(self.levels.last_mut().is_some_and(|level| level.insert(digest)))
+        self.insert_digest(digest)
     }
 
     /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
@@ -449,5 +452,14 @@ impl<T: ?Sized, H: fmt::Debug> fmt::Debug for ScalableBloomFilter<T, H> {
             .field("levels", &self.levels)
             .field("hasher", &self.hasher)
             .finish()
+    }
+}
+
+impl<T: ?Sized, H: Digester<T>> Edge for ScalableBloomFilter<T, H> {
+    type Key = T;
+
+    #[inline]
+    fn digest(&self, key: &T) -> Digest {
+        self.hasher.digest(key)
     }
 }

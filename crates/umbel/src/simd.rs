@@ -19,11 +19,17 @@
 mod lanes;
 #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
 mod neon;
+#[cfg(feature = "alloc")]
+mod pdep;
 mod portable;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86;
 
 pub(crate) use lanes::{Lanes, MAX_LANES, Places, SPLIT_SALTS, split};
+#[cfg(all(test, feature = "alloc"))]
+pub(crate) use pdep::on_each_select;
+#[cfg(feature = "alloc")]
+pub(crate) use pdep::{Ranks, ranked};
 pub(crate) use portable::{Portable, for_each_of_block};
 
 use crate::parts::bits::Word;
@@ -41,7 +47,7 @@ pub(crate) type Block<W> = [W; 4];
 pub enum Path {
     /// Probe by probe, on every processor.
     Portable,
-    /// AVX2 and BMI2 of x86-64.
+    /// AVX2, BMI2 and POPCNT of x86-64.
     Avx2,
     /// The same, with AVX-512 where it is faster: in single inserts.
     Avx512,
@@ -150,6 +156,17 @@ impl core::error::Error for Unavailable {}
 ///
 /// Words that other threads may be changing are always taken one by one, whatever the path.
 pub(crate) trait Isa: Copy {
+    /// What is to be tested in a line, worked out once for the lines of several filters.
+    type Pattern: Copy;
+
+    /// The pattern of `x`.
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
+    fn pattern(self, x: u32, lanes: &'static Lanes) -> Self::Pattern;
+
+    /// Whether all probes of the pattern are set in a line.
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
+    fn line_has_pattern(self, line: &Line<u64>, pattern: &Self::Pattern) -> bool;
+
     /// As [`line_has`](Self::line_has), for words that nobody else can be changing.
     fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool;
 
@@ -212,6 +229,15 @@ macro_rules! by_path {
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
 pub(crate) fn dispatch(choice: Choice, job: impl Job) {
     by_path!(choice, on_avx2, on_neon, on_any, (job))
+}
+
+/// Does a job with the instructions of a path for single words, and without its vectors: for work in
+/// which each step waits for the last one, where a compiler that has vectors takes them and loses.
+#[cfg(feature = "alloc")]
+#[inline(always)]
+#[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
+pub(crate) fn dispatch_words(choice: Choice, job: impl Job) {
+    by_path!(choice, on_bits, on_neon, on_any, (job))
 }
 
 /// How a filter looks up one key and inserts one: functions for its path and its number of lines, so

@@ -5,6 +5,7 @@ use crate::{contender::Contender, keys::Key, registry::Registry};
 use autoscale_cuckoo_filter::{CuckooFilter as Autoscale, CuckooFilterBuilder};
 use cuckoofilter::CuckooFilter;
 use scalable_cuckoo_filter::{ScalableCuckooFilter, ScalableCuckooFilterBuilder};
+use std::hash::{DefaultHasher, Hasher};
 
 /// Adds the cuckoo filters.
 pub(super) fn register(registry: &mut Registry) {
@@ -12,6 +13,7 @@ pub(super) fn register(registry: &mut Registry) {
         .add::<EightBits, EightBits>("cuckoo", "cuckoofilter + foldhash")
         // Two buckets of four slots, compared with a fingerprint that is one of 255.
         .own_rate(8.0 / 255.0);
+    registry.add::<SipHashed, SipHashed>("cuckoo", "cuckoofilter (SipHash)").own_rate(8.0 / 255.0);
     registry
         .add::<FoldedAutoscale<u64>, FoldedAutoscale<[u8; 32]>>(
             "cuckoo",
@@ -28,7 +30,10 @@ pub(super) fn register(registry: &mut Registry) {
 
 type EightBits = CuckooFilter<Folded>;
 
-impl<K: Key> Contender<K> for EightBits {
+/// As it comes.
+type SipHashed = CuckooFilter<DefaultHasher>;
+
+impl<K: Key, H: Hasher + Default + 'static> Contender<K> for CuckooFilter<H> {
     const REMOVES: bool = true;
 
     fn empty(items: usize, _rate: f64) -> Self {

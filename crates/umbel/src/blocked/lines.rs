@@ -38,24 +38,10 @@ impl Lines {
         self.choice
     }
 
-    /// Starts to load the lines of a key.
+    /// Where the probes of a key are.
     #[inline(always)]
-    pub(crate) fn fetch<const AHEAD: usize>(&self, words: &[u64], digest: Digest) {
-        if !self.places.two {
-            LookUp::<u64, 1>::new(self, words).fetch::<AHEAD>(digest);
-        } else {
-            LookUp::<u64, 2>::new(self, words).fetch::<AHEAD>(digest);
-        }
-    }
-
-    /// Whether all bits of a key are set, in a loop that is compiled for a path.
-    #[inline(always)]
-    pub(crate) fn has<I: Isa>(&self, isa: I, words: &[u64], digest: Digest) -> bool {
-        if !self.places.two {
-            LookUp::<u64, 1>::new(self, words).answer(isa, digest)
-        } else {
-            LookUp::<u64, 2>::new(self, words).answer(isa, digest)
-        }
+    pub(crate) const fn places(&self) -> &'static Places {
+        self.places
     }
 }
 

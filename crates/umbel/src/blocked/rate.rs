@@ -116,7 +116,7 @@ impl Shape {
 
     /// The share of absent keys that find their bits set in their first (0) or second (1) line, if
     /// that is a line whose halves are so full.
-    pub(super) const fn rate_of_line(&self, line: usize, first: f64, second: f64) -> f64 {
+    pub(crate) const fn rate_of_line(&self, line: usize, first: f64, second: f64) -> f64 {
         let (one, other) = self.split(line);
         powi(first, one) * powi(second, other)
     }

@@ -2,11 +2,9 @@
 
 use super::Bloom;
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Mark, NOT_COUNTED, Stored};
-use crate::hash::Kind;
+use crate::format::{Family, Header, NOT_COUNTED, Stored, hasher_of_family};
 use crate::layout::{Plan, StoredLayout};
 use crate::storage::{Storage, for_runs};
-use core::marker::PhantomData;
 
 /// The shape that a header tells.
 fn shape_of<L: StoredLayout>(header: &Header) -> Result<L::Shape, InvalidBytes> {
@@ -23,13 +21,12 @@ impl<T: ?Sized, H: Stored<T>, S: Storage, L: StoredLayout> Family for Bloom<T, H
     type Storage = S;
 
     const FAMILY: u16 = L::FAMILY;
-    const HASH: (u16, Kind) = (H::ID, H::KEYS);
     const STILL: bool = S::STILL;
 
     fn header(&self) -> Header {
         let shape = &self.shape;
         let fields = [shape.items(), shape.bits(), shape.probes().into()];
-        Header::new::<Self>(L::kernels(shape), self.hasher.mark(), NOT_COUNTED, &fields)
+        Header::new(L::FAMILY, L::kernels(shape), self.hasher.mark(), NOT_COUNTED, &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -40,13 +37,7 @@ impl<T: ?Sized, H: Stored<T>, S: Storage, L: StoredLayout> Family for Bloom<T, H
         Ok(shape_of::<L>(header)?.words())
     }
 
-    fn hasher_of(mark: Mark) -> Option<H> {
-        H::restore(mark)
-    }
-
-    fn mark_of(hasher: &H) -> Mark {
-        hasher.mark()
-    }
+    hasher_of_family!(H);
 
     fn assemble<E: From<InvalidBytes>>(
         header: &Header,
@@ -54,10 +45,8 @@ impl<T: ?Sized, H: Stored<T>, S: Storage, L: StoredLayout> Family for Bloom<T, H
         take: &mut impl FnMut(u64) -> Result<S, E>,
     ) -> Result<Self, E> {
         let shape = shape_of::<L>(header)?;
-        let mut layout = L::default();
-        layout.admit(&shape).map_err(InvalidBytes::from)?;
         let storage = take(shape.words())?;
-        Ok(Self { shape, hasher, layout, storage, keys: PhantomData })
+        Ok(Self::of_parts(shape, hasher, storage).map_err(InvalidBytes::from)?)
     }
 
     fn audit(&self) -> Result<(), InvalidBytes> {

@@ -1,20 +1,19 @@
 //! A counting Bloom filter as bytes, and back.
 
-use super::{Counting, Shape, Width};
-use crate::bloom;
+use super::{CellLayout, CellPlan, Counting, Width};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Mark, NOT_COUNTED, Stored};
-use crate::hash::Kind;
+use crate::format::{Family, Header, NOT_COUNTED, Stored, hasher_of_family};
+use crate::layout::Plan;
 use crate::storage::Own;
 use core::marker::PhantomData;
 
-/// The number of the kernels in a header: digits.
-const KERNELS: u16 = 1;
+/// The number of the family in a header.
+pub(crate) const FAMILY: u16 = 4;
 
 /// The shape that a header tells.
-fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
+fn shape_of<L: CellLayout>(header: &Header) -> Result<L::Shape, InvalidBytes> {
     let [items, cells, probes, width] = header.fields()?;
-    if header.kernels != KERNELS {
+    if header.kernels != L::KERNELS.into() {
         return Err(InvalidBytes::Kernels { got: header.kernels });
     }
     let all = [Width::Two, Width::Four, Width::Eight];
@@ -22,20 +21,21 @@ fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
     let (Some(width), Ok(probes)) = (width, u32::try_from(probes)) else {
         return Err(InvalidBytes::Inconsistent);
     };
-    Ok(Shape::of(bloom::Shape::with(items, cells, probes)?, width)?)
+    let shape = L::restore(width, items, cells, probes)?;
+    L::admit(&shape)?;
+    Ok(shape)
 }
 
-impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Counting<T, H, Own<B>> {
+impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>, L: CellLayout> Family for Counting<T, H, Own<B>, L> {
     type Hasher = H;
     type Storage = Own<B>;
 
-    const FAMILY: u16 = 4;
-    const HASH: (u16, Kind) = (H::ID, H::KEYS);
+    const FAMILY: u16 = FAMILY;
 
     fn header(&self) -> Header {
         let (shape, width) = (&self.shape, self.shape.width().bits());
-        let fields = [shape.items(), shape.cells(), shape.probes().into(), width.into()];
-        Header::new::<Self>(KERNELS, self.hasher.mark(), NOT_COUNTED, &fields)
+        let fields = [shape.items(), shape.bits(), shape.probes().into(), width.into()];
+        Header::new(FAMILY, L::KERNELS.into(), self.hasher.mark(), NOT_COUNTED, &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -43,33 +43,27 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Counting<T, H, Own<B>>
     }
 
     fn words(header: &Header) -> Result<u64, InvalidBytes> {
-        Ok(shape_of(header)?.words())
+        Ok(shape_of::<L>(header)?.words())
     }
 
-    fn hasher_of(mark: Mark) -> Option<H> {
-        H::restore(mark)
-    }
-
-    fn mark_of(hasher: &H) -> Mark {
-        hasher.mark()
-    }
+    hasher_of_family!(H);
 
     fn assemble<E: From<InvalidBytes>>(
         header: &Header,
         hasher: H,
         take: &mut impl FnMut(u64) -> Result<Own<B>, E>,
     ) -> Result<Self, E> {
-        let shape = shape_of(header)?;
+        let shape = shape_of::<L>(header)?;
         let storage = take(shape.words())?;
-        Ok(Self { shape, hasher, storage, keys: PhantomData })
+        Ok(Self { shape, hasher, layout: L::default(), storage, keys: PhantomData })
     }
 
     fn audit(&self) -> Result<(), InvalidBytes> {
-        let used = self.shape.cells() * u64::from(self.shape.width().bits()) % 64;
+        let used = self.shape.bits() * u64::from(self.shape.width().bits()) % 64;
         let stray = used != 0 && self.words().last().is_some_and(|last| last >> used != 0);
         if stray { Err(InvalidBytes::Inconsistent) } else { Ok(()) }
     }
 }
 
 #[cfg(feature = "serde")]
-crate::format::through_serde!([T: ?Sized, H, S] Counting<T, H, S>);
+crate::format::through_serde!([T: ?Sized, H, S, L: CellLayout] Counting<T, H, S, L>);

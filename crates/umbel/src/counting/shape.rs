@@ -1,5 +1,6 @@
 //! The plan of a counting Bloom filter: that of a classic one, and how wide the cells are.
 
+use super::layout::{CellPlan, same_width};
 use crate::bloom;
 use crate::error::{Incompatible, InvalidShape};
 use crate::layout::Plan;
@@ -186,8 +187,13 @@ impl Plan for Shape {
     }
 
     fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
-        let (expected, got) = (self.width.bits(), other.width.bits());
-        if expected == got { Ok(()) } else { Err(Incompatible::Cells { expected, got }) }
+        same_width(self.width, other.width)
+    }
+}
+
+impl CellPlan for Shape {
+    fn width(&self) -> Width {
+        self.width
     }
 }
 

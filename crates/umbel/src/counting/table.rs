@@ -132,19 +132,55 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
         fresh
     }
 
-    /// Takes back what [`insert`](Self::insert) added, unless a cell is zero; whether it did.
+    /// Takes back what [`insert`](Self::insert) added, unless a cell is zero, or a cell that the digest
+    /// has twice is one; whether it did.
+    ///
+    /// Keys to be removed are there, as a rule: to take first, and to give back where a cell was zero, is
+    /// faster than to look at all cells first.
     #[inline(always)]
     pub(super) fn remove(&mut self, digest: Digest) -> bool {
-        // Keys to be removed are there, as a rule: to look at all cells at once is faster.
-        if self.min(digest) == 0 {
-            return false;
-        }
-        let mut walk = Digits.start(digest);
-        for _ in 0..self.probes {
+        let (mut walk, mut there, mut taken) = (Digits.start(digest), true, 0_u64);
+        for probe in 0..self.probes {
             let cell = self.step(&mut walk);
-            self.cells.decrement_sticky(cell);
+            let (before, counted) = self.cells.decrement_sticky(cell);
+            there &= before != 0;
+            taken |= u64::from(counted) << probe;
         }
-        true
+        if !there {
+            self.give_back(digest, taken);
+        }
+        there
+    }
+
+    /// Adds one to the cells of the digest whose bits are set in `taken`.
+    #[cold]
+    fn give_back(&mut self, digest: Digest, mut taken: u64) {
+        let mut walk = Digits.start(digest);
+        while taken != 0 {
+            let cell = self.step(&mut walk);
+            if taken & 1 == 1 {
+                self.cells.increment(cell);
+            }
+            taken >>= 1;
+        }
+    }
+
+    /// Calls `change` with every digest, in their order: `answers[i]` is for the one number `i`.
+    #[inline(always)]
+    pub(super) fn change_each(
+        self,
+        digests: impl ExactSizeIterator<Item = Digest>,
+        answers: &mut [bool],
+        change: impl Fn(&mut Self, Digest) -> bool,
+    ) {
+        assert_eq!(digests.len(), answers.len(), "one answer for each key");
+        let mut answers = answers.iter_mut();
+        self.fetch_ahead(digests, |table, digest| {
+            let answer = change(table, digest);
+            if let Some(slot) = answers.next() {
+                *slot = answer;
+            }
+        });
     }
 
     /// Calls `each` with every digest, in their order, some digests after asking for its words.

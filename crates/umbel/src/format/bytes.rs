@@ -72,13 +72,6 @@ pub(super) fn length<F: Family>(header: &Header) -> Result<u64, InvalidBytes> {
     if header.family != F::FAMILY {
         return Err(InvalidBytes::Family { expected: F::FAMILY, got: header.family });
     }
-    let (hash, keys) = F::HASH;
-    if header.hash != hash {
-        return Err(InvalidBytes::Hash { expected: hash, got: header.hash });
-    }
-    if header.keys != keys.number() {
-        return Err(InvalidBytes::Keys { expected: keys.number(), got: header.keys });
-    }
     if header.open {
         return Err(InvalidBytes::Open);
     }
@@ -96,11 +89,18 @@ pub(super) fn hasher<F: Family>(
     header: &Header,
     brought: Option<F::Hasher>,
 ) -> Result<F::Hasher, InvalidBytes> {
-    match brought {
-        Some(hasher) if F::mark_of(&hasher).check == header.mark => Ok(hasher),
-        Some(_) => Err(InvalidBytes::Hasher),
-        None => F::hasher_of(header.mark()).ok_or(InvalidBytes::Secret),
+    let mark = header.mark();
+    let Some(hasher) = brought else {
+        return F::hasher_of(&mark);
+    };
+    let expected = F::mark_of(&hasher);
+    if mark.hash != expected.hash {
+        return Err(InvalidBytes::Hash { expected: expected.hash, got: mark.hash });
     }
+    if mark.keys != expected.keys {
+        return Err(InvalidBytes::Keys { expected: expected.keys, got: mark.keys });
+    }
+    if mark.check == expected.check { Ok(hasher) } else { Err(InvalidBytes::Hasher) }
 }
 
 /// The one way from bytes to a filter.
@@ -131,14 +131,20 @@ where
     }
     let mut words = payload.as_chunks().0;
     let filter = F::assemble(&header, hasher, &mut |count| {
+        let (now, later) = usize::try_from(count)
+            .ok()
+            .and_then(|count| words.split_at_checked(count))
+            .ok_or(InvalidBytes::Inconsistent)?;
         let mut storage = F::Storage::zeroed(count)?;
-        let (now, later) = words.split_at(count as usize);
         for (word, bytes) in storage.words_mut().iter_mut().zip(now) {
             word.store(u64::from_le_bytes(*bytes));
         }
         words = later;
         Ok::<_, InvalidBytes>(storage)
     })?;
+    if !words.is_empty() {
+        return Err(InvalidBytes::Inconsistent);
+    }
     filter.audit()?;
     Ok(filter)
 }

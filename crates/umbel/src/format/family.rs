@@ -17,10 +17,6 @@ pub trait Family: Sized {
     #[doc(hidden)]
     const FAMILY: u16;
 
-    /// The number of the hasher, and the kind of keys.
-    #[doc(hidden)]
-    const HASH: (u16, Kind);
-
     /// Whether the words stay as they are while somebody has a reference to the filter.
     #[doc(hidden)]
     const STILL: bool = true;
@@ -39,7 +35,7 @@ pub trait Family: Sized {
 
     /// The hasher with this mark, if that says enough.
     #[doc(hidden)]
-    fn hasher_of(mark: Mark) -> Option<Self::Hasher>;
+    fn hasher_of(mark: &Mark) -> Result<Self::Hasher, InvalidBytes>;
 
     /// What a hasher writes into a header.
     #[doc(hidden)]
@@ -61,12 +57,30 @@ pub trait Family: Sized {
     }
 }
 
+/// The two methods of a family that only its hasher decides.
+macro_rules! hasher_of_family {
+    ($hasher:ty) => {
+        fn hasher_of(mark: &$crate::format::Mark) -> Result<$hasher, $crate::InvalidBytes> {
+            <$hasher>::restore(mark)
+        }
+
+        fn mark_of(hasher: &$hasher) -> $crate::format::Mark {
+            hasher.mark()
+        }
+    };
+}
+pub(crate) use hasher_of_family;
+
 /// What a header says of insertions that nobody counts.
 pub(crate) const NOT_COUNTED: u64 = u64::MAX;
 
-/// What a header says of a hasher, besides its number.
+/// What a header says of a hasher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
+    /// The number of the hash.
+    pub hash: u16,
+    /// The number of the [kind](Kind) of its keys.
+    pub keys: u16,
     /// What tells it from others with the same number: the seed; for a secret, a check value.
     pub check: u64,
     /// Which secret it has, as its owner numbers them. Nothing depends on it.
@@ -78,92 +92,151 @@ pub struct Mark {
 impl Mark {
     /// The mark of a hasher without a secret.
     #[must_use]
-    pub const fn public(check: u64) -> Self {
-        Self { check, key_id: 0, secret: None }
+    pub const fn public(hash: u16, keys: Kind, check: u64) -> Self {
+        Self { hash, keys: keys.number(), check, key_id: 0, secret: None }
+    }
+
+    /// Whether it is the mark of this hash and of keys of this kind.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidBytes::Hash`] or [`InvalidBytes::Keys`] if not.
+    pub const fn expect(&self, hash: u16, keys: Kind) -> Result<(), InvalidBytes> {
+        let (expected, got) = (keys.number(), self.keys);
+        if self.hash != hash {
+            Err(InvalidBytes::Hash { expected: hash, got: self.hash })
+        } else if expected != got {
+            Err(InvalidBytes::Keys { expected, got })
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// A hasher whose digests of keys `T` are the same for ever, so that a filter made with it may be
 /// saved.
+///
+/// Hashers have numbers, which are never given to another one; those from 32,768 up are for hashers of
+/// your own.
+///
+/// ```
+/// use umbel::format::{Mark, Saved, Stored};
+/// use umbel::hash::{Digest, Digester, Kind};
+/// use umbel::{BloomFilter, InvalidBytes};
+///
+/// /// Keys that are digests already.
+/// struct Digested;
+///
+/// impl Digester<u64> for Digested {
+///     fn digest(&self, key: &u64) -> Digest {
+///         Digest::new(*key)
+///     }
+///     fn check(&self) -> u64 {
+///         0
+///     }
+/// }
+///
+/// impl Stored<u64> for Digested {
+///     fn mark(&self) -> Mark {
+///         Mark::public(40_000, Kind::Words, 0)
+///     }
+///     fn restore(mark: &Mark) -> Result<Self, InvalidBytes> {
+///         mark.expect(40_000, Kind::Words)?;
+///         Ok(Self)
+///     }
+/// }
+///
+/// let mut seen = BloomFilter::<u64, _>::with_hasher(100, 0.01, Digested);
+/// seen.insert(&0x8765_4321_0fed_cba9);
+/// let again = BloomFilter::<u64, Digested>::from_bytes(&seen.to_bytes())?;
+/// assert!(again.contains(&0x8765_4321_0fed_cba9));
+/// assert!(BloomFilter::<u64>::from_bytes(&seen.to_bytes()).is_err());
+/// # Ok::<(), InvalidBytes>(())
+/// ```
 pub trait Stored<T: ?Sized>: Sized {
-    /// Its number in a header. Numbers are never given to another hash; those from 32,768 up are for
-    /// hashers of your own.
-    const ID: u16;
-
-    /// What form the keys have.
-    const KEYS: Kind;
-
     /// What a header says of it.
     fn mark(&self) -> Mark;
 
-    /// The hasher with this mark, if that says enough.
-    fn restore(mark: Mark) -> Option<Self>;
+    /// The hasher with this mark.
+    ///
+    /// # Errors
+    ///
+    /// [`Mark::expect`], or [`InvalidBytes::Secret`] if the mark does not say enough.
+    fn restore(mark: &Mark) -> Result<Self, InvalidBytes>;
 }
 
-impl<T: Key + ?Sized> Stored<T> for Portable {
-    const ID: u16 = 1;
-    const KEYS: Kind = T::KIND;
-
-    fn mark(&self) -> Mark {
-        Mark::public(self.seed())
-    }
-
-    fn restore(mark: Mark) -> Option<Self> {
-        Some(Self::seeded(mark.check))
-    }
+/// The numbers of the hashers of this library.
+pub(crate) mod hashes {
+    pub(crate) const PORTABLE: u16 = 1;
+    pub(crate) const KEYED: u16 = 2;
+    pub(crate) const MURMUR3: u16 = 3;
+    pub(crate) const XXH64: u16 = 4;
+    pub(crate) const XXH3: u16 = 5;
+    pub(crate) const CITY64: u16 = 6;
+    pub(crate) const FARM64: u16 = 7;
+    #[cfg(feature = "crc64")]
+    pub(crate) const CRC64: u16 = 8;
+    pub(crate) const PLAIN: u16 = 9;
 }
 
 /// Whoever opens the filter brings the secret, unless the file was asked to keep it.
 impl<T: Key + ?Sized> Stored<T> for Keyed {
-    const ID: u16 = 2;
-    const KEYS: Kind = T::KIND;
-
     fn mark(&self) -> Mark {
-        Mark { check: Digester::<T>::check(self), key_id: self.id(), secret: Some(*self.secret()) }
+        let check = Digester::<T>::check(self);
+        let mark = Mark::public(hashes::KEYED, T::KIND, check);
+        Mark { key_id: self.id(), secret: Some(*self.secret()), ..mark }
     }
 
-    fn restore(mark: Mark) -> Option<Self> {
-        let keyed = Self::new(mark.secret?).with_id(mark.key_id);
-        (Digester::<T>::check(&keyed) == mark.check).then_some(keyed)
+    fn restore(mark: &Mark) -> Result<Self, InvalidBytes> {
+        mark.expect(hashes::KEYED, T::KIND)?;
+        let secret = mark.secret.ok_or(InvalidBytes::Secret)?;
+        let keyed = Self::new(secret).with_id(mark.key_id);
+        if Digester::<T>::check(&keyed) == mark.check {
+            Ok(keyed)
+        } else {
+            Err(InvalidBytes::Inconsistent)
+        }
     }
 }
 
 macro_rules! stored_by_seed {
-    ($($hasher:ty = $id:literal),*) => {$(
+    ($($hasher:ty = $id:expr),*) => {$(
         impl<T: Key + ?Sized> Stored<T> for $hasher {
-            const ID: u16 = $id;
-            const KEYS: Kind = T::KIND;
-
             fn mark(&self) -> Mark {
-                Mark::public(self.seed().into())
+                Mark::public($id, T::KIND, self.seed().into())
             }
 
-            fn restore(mark: Mark) -> Option<Self> {
-                mark.check.try_into().ok().map(Self::seeded)
+            fn restore(mark: &Mark) -> Result<Self, InvalidBytes> {
+                mark.expect($id, T::KIND)?;
+                let seed = mark.check.try_into();
+                seed.map(Self::seeded).map_err(|_| InvalidBytes::Inconsistent)
             }
         }
     )*};
 }
-stored_by_seed!(Murmur3 = 3, Xxh64 = 4, Xxh3 = 5);
+stored_by_seed!(Portable = hashes::PORTABLE, Murmur3 = hashes::MURMUR3);
+stored_by_seed!(Xxh64 = hashes::XXH64, Xxh3 = hashes::XXH3);
 
 macro_rules! stored_by_check {
-    ($($hasher:ty = $id:literal),*) => {$(
+    ($($hasher:ty = $id:expr),*) => {$(
         /// Only the default one can be told from its mark.
         impl<T: Key + ?Sized> Stored<T> for $hasher {
-            const ID: u16 = $id;
-            const KEYS: Kind = T::KIND;
-
             fn mark(&self) -> Mark {
-                Mark::public(Digester::<T>::check(self))
+                Mark::public($id, T::KIND, Digester::<T>::check(self))
             }
 
-            fn restore(mark: Mark) -> Option<Self> {
-                Some(Self::default()).filter(|hasher| Stored::<T>::mark(hasher) == mark)
+            fn restore(mark: &Mark) -> Result<Self, InvalidBytes> {
+                mark.expect($id, T::KIND)?;
+                let hasher = Self::default();
+                if Stored::<T>::mark(&hasher) == *mark {
+                    Ok(hasher)
+                } else {
+                    Err(InvalidBytes::Secret)
+                }
             }
         }
     )*};
 }
-stored_by_check!(City64 = 6, Farm64 = 7);
+stored_by_check!(City64 = hashes::CITY64, Farm64 = hashes::FARM64);
 #[cfg(feature = "crc64")]
-stored_by_check!(crate::hash::Crc64 = 8);
-// 9 is `split::Plain`.
+stored_by_check!(crate::hash::Crc64 = hashes::CRC64);

@@ -157,6 +157,9 @@ where
     let mut words =
         Words { file, table: &table, left: header.payload, number: 0, block: Vec::new(), at: 0 };
     let filter = F::assemble(&header, hasher, &mut |count| words.take::<F::Storage>(count))?;
+    if words.left > 0 || words.at < words.block.len() {
+        return Err(InvalidBytes::Inconsistent.into());
+    }
     filter.audit()?;
     Ok(filter)
 }
@@ -177,6 +180,10 @@ struct Words<'a> {
 
 impl Words<'_> {
     fn take<S: Allocate>(&mut self, count: u64) -> Result<S, OpenError> {
+        let left = self.left + (self.block.len() - self.at) as u64;
+        if count > left / 8 {
+            return Err(InvalidBytes::Inconsistent.into());
+        }
         let mut storage = S::zeroed(count).map_err(InvalidBytes::from)?;
         let mut words = storage.words_mut();
         while !words.is_empty() {

@@ -1,6 +1,6 @@
 //! The first 192 bytes: everything needed to use the filter, but its words.
 
-use super::family::{Family, Mark};
+use super::family::Mark;
 use crate::error::InvalidBytes;
 use twox_hash::XxHash3_64;
 
@@ -48,16 +48,21 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a filter of family `F`, but for the words.
-    pub(crate) fn new<F: Family>(kernels: u16, mark: Mark, insertions: u64, first: &[u64]) -> Self {
-        let (hash, keys) = F::HASH;
+    /// The header of a filter of this family, but for the words.
+    pub(crate) fn new(
+        family: u16,
+        kernels: u16,
+        mark: Mark,
+        insertions: u64,
+        first: &[u64],
+    ) -> Self {
         let mut fields = [0; FIELDS];
         fields[..first.len()].copy_from_slice(first);
         Self {
-            family: F::FAMILY,
-            hash,
+            family,
+            hash: mark.hash,
             kernels,
-            keys: keys.number(),
+            keys: mark.keys,
             open: false,
             mark: mark.check,
             key_id: mark.key_id,
@@ -79,7 +84,13 @@ impl Header {
 
     /// What it says of the hasher.
     pub(crate) fn mark(&self) -> Mark {
-        Mark { check: self.mark, key_id: self.key_id, secret: self.secret }
+        Mark {
+            hash: self.hash,
+            keys: self.keys,
+            check: self.mark,
+            key_id: self.key_id,
+            secret: self.secret,
+        }
     }
 
     /// The bytes.

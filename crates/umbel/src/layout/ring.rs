@@ -48,6 +48,30 @@ pub(crate) fn fetch_and_answer(mut touch: impl Touch, digest: Digest) -> bool {
     touch.answer(Portable, digest)
 }
 
+/// Answers for one key, compiled for a path as a whole: for keys with many lines.
+#[cfg(feature = "alloc")]
+#[inline(always)]
+pub(crate) fn one(choice: Choice, touch: impl Touch, digest: Digest) -> bool {
+    let mut answer = false;
+    dispatch(choice, One { touch, digest, answer: &mut answer });
+    answer
+}
+
+#[cfg(feature = "alloc")]
+struct One<'a, T> {
+    touch: T,
+    digest: Digest,
+    answer: &'a mut bool,
+}
+
+#[cfg(feature = "alloc")]
+impl<T: Touch> Job for One<'_, T> {
+    #[inline(always)]
+    fn run<I: Isa>(mut self, isa: I) {
+        *self.answer = self.touch.answer(isa, self.digest);
+    }
+}
+
 /// Fetches for and answers every key, in their order: `answers[i]` is for `keys[i]`.
 #[inline(always)]
 pub(crate) fn batch<A, T: Touch>(

@@ -20,6 +20,9 @@ pub unsafe trait Zeroable {}
 // SAFETY: 0_u64 is eight zero bytes.
 #[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
 unsafe impl Zeroable for u64 {}
+// SAFETY: [0_u8; 8] is eight zero bytes.
+#[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
+unsafe impl Zeroable for [u8; 8] {}
 #[cfg(not(loom))]
 // SAFETY: `AtomicU64` has the same size and bit validity as `u64`, by its documentation.
 #[allow(unsafe_code, reason = "says which types may be made of zero bytes")]

@@ -24,6 +24,12 @@ impl<V> Cells<V> {
         Self { words, bits }
     }
 
+    /// How many bits a cell has.
+    #[inline(always)]
+    pub(crate) const fn width(&self) -> u32 {
+        self.bits
+    }
+
     /// The largest number in a cell: all its bits.
     #[inline(always)]
     pub(crate) const fn max(&self) -> u64 {
@@ -52,6 +58,18 @@ impl<V: AsRef<[u64]>> Cells<V> {
             number |= words[word + 1] << (64 - shift);
         }
         number & self.max()
+    }
+
+    /// The words.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> &[u64] {
+        self.words.as_ref()
+    }
+
+    /// The word in which a cell begins.
+    #[inline(always)]
+    pub(crate) fn word_of(&self, cell: u64) -> usize {
+        self.place(cell).0
     }
 
     /// The memory of the words, in bytes.
@@ -83,6 +101,12 @@ impl<V: AsRef<[u64]>> Cells<V> {
 }
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
+    /// The words, to be changed.
+    #[inline(always)]
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        self.words.as_mut()
+    }
+
     /// Puts a number that fits into a cell.
     ///
     /// # Panics
@@ -102,22 +126,74 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
         before
     }
 
-    /// Subtracts one, unless the cell is zero; what was there before.
+    /// Puts the largest number into a cell.
+    ///
+    /// # Panics
+    ///
+    /// If the cell is past the last word.
     #[inline(always)]
-    #[cfg_attr(not(test), allow(dead_code, reason = "for cells that age"))]
-    pub(crate) fn decrement(&mut self, cell: u64) -> u64 {
-        let before = self.get(cell);
-        self.change(cell, u64::from(before != 0).wrapping_neg());
-        before
+    pub(crate) fn fill(&mut self, cell: u64) {
+        let (max, bits, (word, shift)) = (self.max(), self.bits, self.place(cell));
+        let words = self.words.as_mut();
+        words[word] |= max << shift;
+        if shift + bits > 64 {
+            words[word + 1] |= max >> (64 - shift);
+        }
     }
 
-    /// Subtracts one, unless the cell is zero or full: a full one may stand for any larger number.
+    /// Subtracts one from each of `count` cells from `first` on, unless it is zero: as many at once
+    /// as a word holds, wherever they begin.
+    ///
+    /// # Panics
+    ///
+    /// If the first cell is past the last word.
     #[inline(always)]
-    pub(crate) fn decrement_sticky(&mut self, cell: u64) {
+    pub(crate) fn decrement_run(&mut self, first: u64, count: u64) {
+        let (bits, mut left) = (self.bits, count);
+        let (ones, together) = (ONES[bits as usize], 64 / bits);
+        let (mut word, mut shift) = self.place(first);
+        let words = self.words.as_mut();
+        let next = |words: &[u64], word: usize| words.get(word + 1).copied().unwrap_or_default();
+        // The two words at hand are loaded and stored once: in a small filter, memory that was just
+        // written is what a core has to wait for.
+        let (mut low, mut high) = (words[word], next(words, word));
+        loop {
+            let cells = low >> shift | high << 1 << (63 - shift);
+            let mut taken = not_zero(cells, ones, bits);
+            if left < u64::from(together) {
+                taken &= (1 << (left as u32 * bits)) - 1;
+            }
+            // A cell in two words may borrow from one to the other, so changed bits are carried back.
+            let changed = cells ^ cells.wrapping_sub(taken);
+            low ^= changed << shift;
+            high ^= changed >> 1 >> (63 - shift);
+            if left <= u64::from(together) {
+                break;
+            }
+            left -= u64::from(together);
+            shift += together * bits;
+            if shift >= 64 {
+                shift -= 64;
+                words[word] = low;
+                word += 1;
+                (low, high) = (high, next(words, word));
+            }
+        }
+        words[word] = low;
+        if let Some(next) = words.get_mut(word + 1) {
+            *next = high;
+        }
+    }
+
+    /// Subtracts one, unless the cell is zero or full: a full one may stand for any larger number. What
+    /// it was before, and whether something was subtracted.
+    #[inline(always)]
+    pub(crate) fn decrement_sticky(&mut self, cell: u64) -> (u64, bool) {
         let before = self.get(cell);
         // Zero and full are the two numbers that fall below 2 when one is added, modulo the width.
         let counted = (before + 1) & self.max() > 1;
         self.change(cell, u64::from(counted).wrapping_neg());
+        (before, counted)
     }
 
     /// Adds to a cell a difference, modulo 2^64, that leaves a number of its width.
@@ -148,6 +224,37 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
             }
         }
     }
+}
+
+/// How many cells of a word are not zero.
+#[inline(always)]
+pub(crate) const fn nonzero_in_word(word: u64, bits: u32) -> u32 {
+    not_zero(word, ONES[bits as usize], bits).count_ones()
+}
+
+/// The lowest bit of each cell of a word, for cells of every width.
+const ONES: [u64; 9] = {
+    let mut ones = [0; 9];
+    let mut bits = 1;
+    while bits <= 8 {
+        let mut cell = 0;
+        while cell < 64 / bits {
+            ones[bits] |= 1 << (cell * bits);
+            cell += 1;
+        }
+        bits += 1;
+    }
+    ones
+};
+
+/// The lowest bit of each cell that is not zero.
+#[inline(always)]
+const fn not_zero(cells: u64, ones: u64, bits: u32) -> u64 {
+    // All but the highest bit of a cell, and as many again, reach the highest bit unless they are
+    // zero.
+    let highest = ones << (bits - 1);
+    let others = highest - ones;
+    ((((cells & others) + others) | cells) & highest) >> (bits - 1)
 }
 
 /// Adds the cells of two words, all at once: every other cell, so that a carry has room.
@@ -202,13 +309,21 @@ mod tests {
                         assert_eq!(cells.increment(cell), *number);
                         *number = max.min(*number + 1);
                     }
-                    9..12 => {
-                        assert_eq!(cells.decrement(cell), *number);
-                        *number = number.saturating_sub(1);
+                    9..11 => {
+                        let run = random(&mut seed) % (CELLS as u64 - cell + 1) % 70;
+                        cells.decrement_run(cell, run);
+                        for number in &mut model[cell as usize..(cell + run) as usize] {
+                            *number = number.saturating_sub(1);
+                        }
+                    }
+                    11 => {
+                        cells.fill(cell);
+                        *number = max;
                     }
                     12..15 => {
-                        cells.decrement_sticky(cell);
-                        *number -= u64::from(*number != 0 && *number != max);
+                        let counted = *number != 0 && *number != max;
+                        assert_eq!(cells.decrement_sticky(cell), (*number, counted));
+                        *number -= u64::from(counted);
                     }
                     _ => {
                         *number = random(&mut seed) & max;
@@ -220,6 +335,20 @@ mod tests {
             let count = |is: &dyn Fn(u64) -> bool| model.iter().filter(|n| is(**n)).count() as u64;
             assert_eq!(cells.count_nonzero(CELLS as u64), count(&|number| number != 0));
             assert_eq!(cells.count_full(CELLS as u64), count(&|number| number == max));
+        }
+    }
+
+    #[test]
+    fn cells_of_a_word_are_counted_at_once() {
+        let mut seed = 5;
+        for bits in [1, 2, 4, 8] {
+            for round in 0..1_000 {
+                let thin = if round % 2 == 0 { u64::MAX } else { random(&mut seed) << 31 };
+                let word = (random(&mut seed) << 33 ^ random(&mut seed)) & thin;
+                let cells = Cells::new([word], bits);
+                let nonzero = cells.count_nonzero(u64::from(64 / bits));
+                assert_eq!(u64::from(nonzero_in_word(word, bits)), nonzero);
+            }
         }
     }
 

@@ -5,9 +5,9 @@ use crate::blocked::{self, Lines};
 use crate::bloom::Bloom;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
-use crate::layout::ring::Touch;
-use crate::simd::Isa;
-use crate::storage::Heap;
+use crate::layout::ring::{Touch, fetch};
+use crate::simd::{Isa, Line, Places, half, line_number};
+use crate::storage::{Allocate, Heap, StorageMut};
 use core::fmt;
 
 /// One level of a [`ScalableBloomFilter`](super::ScalableBloomFilter), to look at.
@@ -24,10 +24,22 @@ pub struct Level {
 impl Level {
     /// Level `number` of a filter of this shape, without keys.
     pub(super) fn new(shape: &Shape, number: u32) -> Result<Self, InvalidShape> {
+        let plan = shape.level(number)?;
+        Self::of_parts(shape, number, plan, 0, Heap::zeroed(plan.words())?)
+    }
+
+    /// The same by a plan that was made before, with as many fresh keys and words as it had.
+    pub(super) fn of_parts(
+        shape: &Shape,
+        number: u32,
+        plan: blocked::Shape,
+        fresh: u64,
+        storage: Heap,
+    ) -> Result<Self, InvalidShape> {
         Ok(Self {
-            filter: Bloom::with(shape.level(number)?, ())?,
+            filter: Bloom::of_parts(plan, (), storage)?,
             odd: odd(number),
-            fresh: 0,
+            fresh,
             capacity: shape.level_capacity(number),
             rate: shape.level_rate(number),
         })
@@ -93,29 +105,55 @@ impl Level {
             && self.words() == other.words()
     }
 
-    /// What the bits of a key are found by in this level.
+    /// Where the probes of a key are in its lines.
     #[inline(always)]
-    const fn own(&self, digest: Digest) -> Digest {
-        Digest::new(digest.bits().wrapping_mul(self.odd))
+    pub(super) const fn places(&self) -> &'static Places {
+        self.filter.layout.places()
     }
 
     #[inline(always)]
-    pub(super) fn contains(&self, digest: Digest) -> bool {
-        self.filter.contains_digest(self.own(digest))
+    fn lines(&self) -> &[Line<u64>] {
+        self.filter.words().as_chunks().0
+    }
+
+    /// The number of a key's first (0) or second (1) line.
+    #[inline(always)]
+    fn number(&self, digest: Digest, line: usize) -> usize {
+        line_number(digest.bits().wrapping_mul(self.odd), line, self.lines().len())
+    }
+
+    /// Whether it has a key with these patterns in its lines.
+    #[inline(always)]
+    fn has<I: Isa>(&self, isa: I, digest: Digest, patterns: &[I::Pattern; 2], two: bool) -> bool {
+        let has = |line: usize| {
+            let number = self.number(digest, line);
+            isa.line_has_pattern(&self.lines()[number], &patterns[line])
+        };
+        // Both lines are on their way before the first one is looked at.
+        if two { has(0) & has(1) } else { has(0) }
     }
 
     /// Inserts a key for which there must be room; whether it is fresh.
     #[inline(always)]
-    pub(super) fn insert(&mut self, digest: Digest) -> bool {
-        let fresh = self.filter.insert_digest(self.own(digest));
+    fn insert<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
+        let (places, numbers) = (self.places(), [0, 1].map(|line| self.number(digest, line)));
+        let (lines, _) = self.filter.storage.words_mut().as_chunks_mut();
+        let mut set = |line: usize| {
+            let (x, lanes) = (half(digest.bits(), line), &places.lanes[line]);
+            isa.line_set(&mut lines[numbers[line]], x, lanes)
+        };
+        let fresh = if places.two { set(0) | set(1) } else { set(0) };
         self.fresh += u64::from(fresh);
         fresh
     }
 
     /// Starts to load the lines of a key.
     #[inline(always)]
-    pub(super) fn fetch<const AHEAD: usize>(&self, digest: Digest) {
-        self.filter.layout.fetch::<AHEAD>(self.filter.words(), self.own(digest));
+    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
+        fetch::<_, AHEAD>(self.lines(), self.number(digest, 0));
+        if self.places().two {
+            fetch::<_, AHEAD>(self.lines(), self.number(digest, 1));
+        }
     }
 }
 
@@ -141,12 +179,29 @@ const fn odd(level: u32) -> u64 {
 }
 
 /// Whether a level has a key, the newest asked first.
+///
+/// Inside its line a key has the same bits in all levels of as many probes, as levels that follow each
+/// other are: what is to be tested is worked out once for a whole run of them. Nor is there a branch
+/// within a run: which level has a key nobody can predict.
 #[inline(always)]
-fn any_has<I: Isa>(levels: &[Level], isa: I, digest: Digest) -> bool {
-    levels.iter().rev().any(|level| {
-        let filter = &level.filter;
-        filter.layout.has(isa, filter.words(), level.own(digest))
-    })
+fn any_has<I: Isa>(mut levels: &[Level], isa: I, digest: Digest) -> bool {
+    while let Some(newest) = levels.last() {
+        let places = newest.places();
+        let pattern = |line: usize| isa.pattern(half(digest.bits(), line), &places.lanes[line]);
+        let first = pattern(0);
+        let patterns = [first, if places.two { pattern(1) } else { first }];
+        let mut found = false;
+        while let Some((level, older)) = levels.split_last()
+            && core::ptr::eq(level.places(), places)
+        {
+            found |= level.has(isa, digest, &patterns, places.two);
+            levels = older;
+        }
+        if found {
+            return true;
+        }
+    }
+    false
 }
 
 /// Looks keys up in all levels.
@@ -193,7 +248,7 @@ impl Touch for Insert<'_> {
 
     #[inline(always)]
     fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
-        !any_has(self.older, isa, digest) && self.newest.insert(digest)
+        !any_has(self.older, isa, digest) && self.newest.insert(isa, digest)
     }
 }
 
@@ -203,11 +258,11 @@ mod tests {
 
     /// The example of `docs/hashing.md`.
     #[test]
-    fn a_key_has_the_documented_digests_in_the_levels() {
+    fn a_key_has_the_documented_lines_in_the_levels() {
         let shape = Shape::for_rate(10, 0.01).unwrap();
         let key = Digest::new(0xfb06_4eaa_cb46_2982);
-        for (number, (multiplier, expected)) in [
-            (0xe220_a839_7b1d_cdaf, 0xe16e_d65e_4ded_79de),
+        for (number, (multiplier, product)) in [
+            (0xe220_a839_7b1d_cdaf, 0xe16e_d65e_4ded_79de_u64),
             (0x6e78_9e6a_a1b9_65f5, 0xc6f2_1d49_f978_036a),
             (0x06c4_5d18_8009_454f, 0xb2fa_a7e7_1968_d91e),
         ]
@@ -216,7 +271,8 @@ mod tests {
         {
             assert_eq!(odd(number as u32), multiplier);
             let level = Level::new(&shape, number as u32).unwrap();
-            assert_eq!(level.own(key), Digest::new(expected));
+            let lines = level.lines().len();
+            assert_eq!(level.number(key, 0), line_number(product, 0, lines));
         }
     }
 }

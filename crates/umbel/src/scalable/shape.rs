@@ -85,7 +85,8 @@ impl Shape {
         Self::with(self.capacity, self.rate, self.growth, tightening)
     }
 
-    const fn with(
+    /// With all four numbers.
+    pub(super) const fn with(
         capacity: u64,
         rate: f64,
         growth: f64,
@@ -112,7 +113,7 @@ impl Shape {
         if first == 0 {
             first = 1;
         }
-        match plan(first, first_rate) {
+        match plan(items_for(first, first_rate), first_rate) {
             Ok(first_level) => Ok(Self { capacity, rate, growth, tightening, first, first_level }),
             Err(error) => Err(error),
         }
@@ -167,18 +168,26 @@ impl Shape {
     /// [`InvalidShape::RateTooSmall`] or [`InvalidShape::TooLarge`] where no filter can be as
     /// rarely wrong or as large as this level would have to be.
     pub const fn level(&self, level: u32) -> Result<blocked::Shape, InvalidShape> {
-        if level >= MAX_LEVELS {
-            return Err(InvalidShape::TooManyLevels { max: MAX_LEVELS });
-        }
         if level == 0 {
             return Ok(self.first_level);
+        }
+        match self.level_items(level) {
+            Ok(items) => plan(items, self.level_rate(level)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The number of items that a level is planned for: see [`level`](Self::level).
+    pub(super) const fn level_items(&self, level: u32) -> Result<u64, InvalidShape> {
+        if level >= MAX_LEVELS {
+            return Err(InvalidShape::TooManyLevels { max: MAX_LEVELS });
         }
         let rate = self.level_rate(level);
         // It may have become 0, which is too small and not out of range.
         if rate < Rate::MIN.get() {
             return Err(InvalidShape::RateTooSmall { rate, min: Rate::MIN.get() });
         }
-        plan(self.level_capacity(level), rate)
+        Ok(items_for(self.level_capacity(level), rate))
     }
 
     /// The error rate of so many levels together when all are full:
@@ -198,9 +207,13 @@ impl Shape {
     }
 }
 
-/// The plan of a level that takes so many fresh keys.
-const fn plan(fresh: u64, rate: f64) -> Result<blocked::Shape, InvalidShape> {
-    let items = ceil(fresh as f64 / (1.0 - rate));
+/// The number of keys of which so many are fresh, at most.
+const fn items_for(fresh: u64, rate: f64) -> u64 {
+    ceil(fresh as f64 / (1.0 - rate))
+}
+
+/// The plan of a level for so many items.
+const fn plan(items: u64, rate: f64) -> Result<blocked::Shape, InvalidShape> {
     let one = blocked::Shape::for_rate_in_lines(items, rate, 1);
     let two = blocked::Shape::for_rate_in_lines(items, rate, 2);
     match (one, two) {

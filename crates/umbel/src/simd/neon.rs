@@ -155,6 +155,19 @@ fn block_set(block: &mut Block<u64>, x: u32) -> bool {
 
 #[allow(unsafe_code, reason = "the token is proof that the processor has the instructions")]
 impl Isa for Neon {
+    /// Compilers take what does not depend on the line out of loops over lines.
+    type Pattern = (u32, &'static Lanes);
+
+    #[inline(always)]
+    fn pattern(self, x: u32, lanes: &'static Lanes) -> Self::Pattern {
+        (x, lanes)
+    }
+
+    #[inline(always)]
+    fn line_has_pattern(self, line: &Line<u64>, &(x, lanes): &Self::Pattern) -> bool {
+        self.plain_line_has(line, x, lanes)
+    }
+
     #[inline(always)]
     fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
         // SAFETY: whoever has the token has asked the processor.

@@ -85,7 +85,43 @@ pub(super) fn block_has<W: Word>(block: &Block<W>, x: u32) -> bool {
     missing == 0
 }
 
+/// Row `w` is all ones in word `w` of half a line.
+#[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
+static WORD: [[u64; 4]; 4] =
+    [[u64::MAX, 0, 0, 0], [0, u64::MAX, 0, 0], [0, 0, u64::MAX, 0], [0, 0, 0, u64::MAX]];
+
+/// Sets a bit of half a line that is kept in registers: words in memory, changed one after another in
+/// places that nobody can foresee, would be waited for every time.
+#[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
+#[inline(always)]
+fn put(half: &mut [u64; 4], word: usize, place: u32) {
+    let bit = 1_u64.wrapping_shl(place);
+    for (mask, all) in half.iter_mut().zip(WORD[word]) {
+        *mask |= all & bit;
+    }
+}
+
 impl Isa for Portable {
+    /// The bits as a line, to be compared word by word, which every compiler has vectors for.
+    type Pattern = [[u64; 4]; 2];
+
+    #[inline(always)]
+    fn pattern(self, x: u32, lanes: &'static Lanes) -> Self::Pattern {
+        let [mut first, mut second] = [[0; 4]; 2];
+        lanes.for_each_in_first(x, |word, place| put(&mut first, word, place));
+        lanes.for_each_in_second(x, |word, place| put(&mut second, word - 4, place));
+        [first, second]
+    }
+
+    #[inline(always)]
+    fn line_has_pattern(self, line: &Line<u64>, pattern: &Self::Pattern) -> bool {
+        let mut missing = 0;
+        for (mask, word) in pattern.as_flattened().iter().zip(line) {
+            missing |= mask & !word;
+        }
+        missing == 0
+    }
+
     #[inline(always)]
     fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
         line_has(line, x, lanes)

@@ -8,9 +8,15 @@ pub(super) fn has_avx2() -> bool {
     #[cfg(feature = "std")]
     return std::arch::is_x86_feature_detected!("avx2")
         && std::arch::is_x86_feature_detected!("bmi1")
-        && std::arch::is_x86_feature_detected!("bmi2");
+        && std::arch::is_x86_feature_detected!("bmi2")
+        && std::arch::is_x86_feature_detected!("popcnt");
     #[cfg(not(feature = "std"))]
-    return cfg!(all(target_feature = "avx2", target_feature = "bmi1", target_feature = "bmi2"));
+    return cfg!(all(
+        target_feature = "avx2",
+        target_feature = "bmi1",
+        target_feature = "bmi2",
+        target_feature = "popcnt"
+    ));
 }
 
 /// Whether the processor has what [`set_key_wide`] needs beyond that.
@@ -26,9 +32,16 @@ pub(super) fn has_avx512() -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
 
-#[target_feature(enable = "avx2,bmi1,bmi2")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn on_avx2(job: impl Job) {
     job.run(Avx2(()));
+}
+
+/// As [`on_avx2`], without vectors.
+#[cfg(feature = "alloc")]
+#[target_feature(enable = "bmi1,bmi2,popcnt")]
+pub(super) fn on_bits(job: impl Job) {
+    job.run(super::Portable);
 }
 
 /// The number of a key's first (0) or second (1) line is that of a line, as long as there are any.
@@ -259,6 +272,19 @@ fn block_set(block: &mut Block<u64>, x: u32) -> bool {
 
 #[allow(unsafe_code, reason = "the token is proof that the processor has the instructions")]
 impl Isa for Avx2 {
+    /// Compilers take what does not depend on the line out of loops over lines.
+    type Pattern = (u32, &'static Lanes);
+
+    #[inline(always)]
+    fn pattern(self, x: u32, lanes: &'static Lanes) -> Self::Pattern {
+        (x, lanes)
+    }
+
+    #[inline(always)]
+    fn line_has_pattern(self, line: &Line<u64>, &(x, lanes): &Self::Pattern) -> bool {
+        self.plain_line_has(line, x, lanes)
+    }
+
     #[inline(always)]
     fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
         // SAFETY: whoever has the token has asked the processor.

@@ -1,6 +1,7 @@
 //! The hash of Parquet's filters: XXH64 of a value as Parquet's PLAIN encoding has it.
 
-use crate::format::{Mark, Stored};
+use crate::error::InvalidBytes;
+use crate::format::{Mark, Stored, hashes};
 use crate::hash::{Digest, Digester, Kind};
 use twox_hash::XxHash64;
 
@@ -132,15 +133,13 @@ impl<T: PlainEncoded + ?Sized> Digester<T> for Plain {
 }
 
 impl<T: PlainEncoded + ?Sized> Stored<T> for Plain {
-    const ID: u16 = 9;
-    const KEYS: Kind = T::KIND;
-
     fn mark(&self) -> Mark {
-        Mark::public(0)
+        Mark::public(hashes::PLAIN, T::KIND, 0)
     }
 
-    fn restore(mark: Mark) -> Option<Self> {
-        (mark.check == 0).then_some(Self)
+    fn restore(mark: &Mark) -> Result<Self, InvalidBytes> {
+        mark.expect(hashes::PLAIN, T::KIND)?;
+        if mark.check == 0 { Ok(Self) } else { Err(InvalidBytes::Inconsistent) }
     }
 }
 
@@ -193,7 +192,11 @@ mod tests {
 
     #[test]
     fn only_its_own_mark_brings_it_back() {
-        assert_eq!(Stored::<str>::restore(Stored::<str>::mark(&Plain)), Some(Plain));
-        assert_eq!(<Plain as Stored<str>>::restore(Mark::public(1)), None);
+        let restore = <Plain as Stored<str>>::restore;
+        assert_eq!(restore(&Stored::<str>::mark(&Plain)), Ok(Plain));
+        let other = Mark::public(hashes::PLAIN, Kind::Bytes, 1);
+        assert_eq!(restore(&other), Err(InvalidBytes::Inconsistent));
+        let numbers = InvalidBytes::Keys { expected: 3, got: 5 };
+        assert_eq!(restore(&Stored::<f64>::mark(&Plain)), Err(numbers));
     }
 }

@@ -1,6 +1,7 @@
 //! The blocked filter against its definition, and what is meant to break it.
 
-use crate::hostile::{assert_even_spread, seal};
+use crate::forge::{KERNELS, LENGTH, field, seal};
+use crate::hostile::assert_even_spread;
 use crate::model::{answer_beyond_the_cache, compare_array, follow, own_and_borrow, share, step};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,10 +16,14 @@ use umbel_laws::split_mix;
 
 /// Positions straight from the definition in `docs/hashing.md`, kernels 2 and 3.
 pub(crate) fn positions(shape: &Shape, digest: Digest) -> Vec<u64> {
-    let digest = digest.bits();
+    positions_in_level(shape, digest.bits(), digest.bits())
+}
+
+/// The same where another number, made of the digest, tells the lines.
+pub(crate) fn positions_in_level(shape: &Shape, lines: u64, digest: u64) -> Vec<u64> {
     let (more, fewer) = (shape.probes_per_line().div_ceil(2), shape.probes_per_line() / 2);
-    let first = (0, digest, digest % (1 << 32), [more, fewer]);
-    let second = (8, digest.wrapping_mul(0xb504_f333_f9de_6485), digest >> 32, [fewer, more]);
+    let first = (0, lines, digest % (1 << 32), [more, fewer]);
+    let second = (8, lines.wrapping_mul(0xb504_f333_f9de_6485), digest >> 32, [fewer, more]);
     let mut positions = Vec::new();
     for (salts, fraction, x, probes) in
         [first, second].into_iter().take(shape.lines_per_key() as usize)
@@ -343,22 +348,22 @@ fn headers_that_lie_are_refused_with_checksums_in_order() {
     // Kernels: those of another family; 2 for 3 and 3 for 2, which may be another filter.
     for kernels in [0, 1, 4, 5, 0xffff] {
         let error = Err(InvalidBytes::Kernels { got: kernels });
-        assert_eq!(forged((1, 6), &[(14, u64::from(kernels), 2)]), error);
+        assert_eq!(forged((1, 6), &[(KERNELS, u64::from(kernels), 2)]), error);
     }
-    assert_eq!(forged((1, 5), &[(14, 3, 2)]), partial(1_536, 5));
-    assert_eq!(forged((1, 6), &[(14, 3, 2)]), Ok((2, 3)));
-    assert_eq!(forged((2, 5), &[(14, 2, 2)]), too_many(10));
+    assert_eq!(forged((1, 5), &[(KERNELS, 3, 2)]), partial(1_536, 5));
+    assert_eq!(forged((1, 6), &[(KERNELS, 3, 2)]), Ok((2, 3)));
+    assert_eq!(forged((2, 5), &[(KERNELS, 2, 2)]), too_many(10));
     // Probes.
-    assert_eq!(forged((1, 6), &[(40, 0, 8)]), too_many(0));
-    assert_eq!(forged((1, 6), &[(40, 9, 8)]), too_many(9));
-    assert_eq!(forged((2, 6), &[(40, 0, 8)]), too_many(0));
-    assert_eq!(forged((2, 6), &[(40, 17, 8)]), partial(1_536, 17));
-    assert_eq!(forged((2, 6), &[(40, 18, 8)]), too_many(9));
-    assert_eq!(forged((2, 6), &[(40, 1 << 32 | 12, 8)]), Err(InvalidBytes::Inconsistent));
+    assert_eq!(forged((1, 6), &[(field(2), 0, 8)]), too_many(0));
+    assert_eq!(forged((1, 6), &[(field(2), 9, 8)]), too_many(9));
+    assert_eq!(forged((2, 6), &[(field(2), 0, 8)]), too_many(0));
+    assert_eq!(forged((2, 6), &[(field(2), 17, 8)]), partial(1_536, 17));
+    assert_eq!(forged((2, 6), &[(field(2), 18, 8)]), too_many(9));
+    assert_eq!(forged((2, 6), &[(field(2), 1 << 32 | 12, 8)]), Err(InvalidBytes::Inconsistent));
     // Bits, without and with the length that belongs to them.
     for bits in [0_u64, 1, 511, 1_535, 1_537, 1_024, 2_048, 1 << 40, 1 << 48, 1 << 62, u64::MAX] {
         for length in [192, bits / 64 * 8, bits.div_ceil(64) * 8] {
-            let forged = forged((2, 6), &[(32, bits, 8), (48, length, 8)]);
+            let forged = forged((2, 6), &[(field(1), bits, 8), (LENGTH, length, 8)]);
             assert!(forged.is_err(), "{bits} {length}: {forged:?}");
             if bits % 512 != 0 {
                 assert_eq!(forged, partial(bits, 12));

@@ -1,6 +1,6 @@
 //! What `docs/choosing.md` says of space.
 
-use umbel::{blocked, bloom, split};
+use umbel::{blocked, bloom, fuse, split, xor};
 
 #[test]
 fn choosing_md_tells_the_bits_that_filters_take() {
@@ -28,4 +28,24 @@ fn choosing_md_tells_the_bits_that_filters_take() {
         checked += 1;
     }
     assert_eq!(checked, 6);
+}
+
+#[test]
+fn choosing_md_tells_the_bits_of_sets_that_do_not_change() {
+    let document = include_str!("../../../../docs/choosing.md");
+    let rows = document.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        Some((cells.first()?.parse::<u64>().ok()?, cells))
+    });
+    let mut checked = 0;
+    for (items, cells) in rows {
+        let expected = [
+            xor::Shape::for_bits(items, 8).unwrap().bits_per_key(),
+            fuse::Shape::for_bits(items, 8).unwrap().bits_per_key(),
+            fuse::Shape4::for_bits(items, 8).unwrap().bits_per_key(),
+        ];
+        assert_eq!(cells[1..], expected.map(|bits| format!("{bits:.2}")), "{items} keys");
+        checked += 1;
+    }
+    assert_eq!(checked, 7);
 }

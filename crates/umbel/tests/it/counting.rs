@@ -1,40 +1,79 @@
 //! The counting filter against a multiset, cell by cell, and what is meant to break it.
 
+use crate::forge::{KERNELS, field, with};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use umbel::Saved;
-use umbel::counting::{ArrayCountingBloomFilter, Shape, Width, words_for};
+use umbel::counting::{Anywhere, ArrayCountingBloomFilter, CellLayout, CellPlan, Counting};
+use umbel::counting::{InLine, LineShape, Shape, Width, words_for};
 use umbel::hash::{Digest, Digester};
 use umbel::kernels::{Digits, Kernels};
+use umbel::layout::Plan;
+use umbel::storage::Heap;
 use umbel::{
-    CountingBloomFilter, Filter, Incompatible, Insert, InvalidBytes, InvalidShape, Keyed, Portable,
-    Remove, Union, bloom,
+    BlockedCountingBloomFilter, CountingBloomFilter, Filter, Incompatible, Insert, InvalidBytes,
+    InvalidShape, Keyed, Portable, Remove, Union, bloom,
 };
 use umbel_laws::split_mix;
 
 const WIDTHS: [Width; 3] = [Width::Two, Width::Four, Width::Eight];
 
 fn made(shape: Shape) -> CountingBloomFilter<u64> {
-    CountingBloomFilter::with(shape, Portable::default()).unwrap()
+    made_as::<Anywhere>(shape)
+}
+
+fn made_as<L: CellLayout>(shape: L::Shape) -> Counting<u64, Portable, Heap, L> {
+    Counting::with(shape, Portable::default()).unwrap()
+}
+
+/// Where the cells of a key are, straight from `docs/hashing.md`.
+trait Defined: CellLayout {
+    fn cells_of(shape: &Self::Shape, digest: Digest) -> Vec<usize>;
+}
+
+impl Defined for Anywhere {
+    fn cells_of(shape: &Shape, digest: Digest) -> Vec<usize> {
+        let mut walk = Digits.start(digest);
+        (0..shape.probes()).map(|_| Digits.step(&mut walk, shape.cells()) as usize).collect()
+    }
+}
+
+impl Defined for InLine {
+    fn cells_of(shape: &LineShape, digest: Digest) -> Vec<usize> {
+        let digest = digest.bits();
+        let line = (u128::from(digest) * u128::from(shape.lines())) >> 64;
+        let in_word = 64 / u64::from(shape.width().bits());
+        let mut digits = digest.wrapping_mul(0x93cd_3a2c_8198_e269);
+        let mut digit = |base: u64| {
+            let product = u128::from(digits) * u128::from(base);
+            digits = product as u64;
+            (product >> 64) as u64
+        };
+        let first = digit(8);
+        (0..u64::from(shape.probes()))
+            .map(|probe| {
+                let cell = (first + probe) % 8 * in_word + digit(in_word);
+                (line as u64 * 8 * in_word + cell) as usize
+            })
+            .collect()
+    }
 }
 
 /// The cells of a filter as numbers that may be large, and the keys that are in it.
-struct Model {
-    shape: Shape,
+struct Model<L: Defined> {
+    shape: L::Shape,
     cells: Vec<u64>,
     keys: HashMap<u64, u64>,
 }
 
-impl Model {
-    fn new(shape: Shape) -> Self {
-        Self { shape, cells: vec![0; shape.cells() as usize], keys: HashMap::new() }
+impl<L: Defined> Model<L> {
+    fn new(shape: L::Shape) -> Self {
+        Self { shape, cells: vec![0; shape.bits() as usize], keys: HashMap::new() }
     }
 
     fn positions(&self, key: u64) -> Vec<usize> {
-        let mut walk = Digits.start(Portable::default().digest(&key));
-        let step = |_| Digits.step(&mut walk, self.shape.cells()) as usize;
-        (0..self.shape.probes()).map(step).collect()
+        L::cells_of(&self.shape, Portable::default().digest(&key))
     }
 
     fn count(&self, key: u64) -> u64 {
@@ -102,8 +141,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Any history leaves exactly the cells, and gives exactly the answers, of the model; and while only
 /// keys that are there are removed, they are all found, and counted no lower than they are.
-fn follow(shape: Shape, history: Vec<Step>) {
-    let (mut filter, mut model) = (made(shape), Model::new(shape));
+fn follow<L: Defined>(shape: L::Shape, history: Vec<Step>) {
+    let (mut filter, mut model) = (made_as::<L>(shape), Model::<L>::new(shape));
     for step in history {
         match step {
             Step::Insert(key) => assert_eq!(filter.insert(&key), model.insert(key)),
@@ -137,13 +176,13 @@ fn follow(shape: Shape, history: Vec<Step>) {
                 assert!(keys.into_iter().all(|key| model.remove(key)));
             }
             Step::Merge(keys) => {
-                let mut other = made(shape);
+                let mut other = made_as::<L>(shape);
                 other.extend(&keys);
                 filter.merge_with(&other).unwrap();
                 keys.into_iter().for_each(|key| _ = model.insert(key));
             }
             Step::Reload => {
-                let reloaded = CountingBloomFilter::from_bytes(&filter.to_bytes()).unwrap();
+                let reloaded = Counting::from_bytes(&filter.to_bytes()).unwrap();
                 assert!(reloaded == filter);
                 filter = reloaded;
             }
@@ -183,7 +222,17 @@ proptest! {
         history in vec(step(), 0..80),
     ) {
         let positions = bloom::Shape::with(40, cells * 2 + 1, probes).unwrap();
-        follow(Shape::of(positions, WIDTHS[width]).unwrap(), history);
+        follow::<Anywhere>(Shape::of(positions, WIDTHS[width]).unwrap(), history);
+    }
+
+    #[test]
+    fn any_history_in_lines_is_that_of_the_model(
+        lines in 1_u64..8,
+        probes in 1_u32..=8,
+        width in 0_usize..3,
+        history in vec(step(), 0..80),
+    ) {
+        follow::<InLine>(LineShape::with(40, lines, probes, WIDTHS[width]).unwrap(), history);
     }
 }
 
@@ -221,8 +270,13 @@ fn what_cells_count_they_give_back_to_the_last_bit() {
 
 #[test]
 fn batches_of_a_filter_larger_than_the_cache_do_as_single_calls() {
+    batches_do_as_single_calls::<Anywhere>();
+    batches_do_as_single_calls::<InLine>();
+}
+
+fn batches_do_as_single_calls<L: CellLayout>() {
     for capacity in [600_000, 8_000_000] {
-        let mut filter = CountingBloomFilter::<u64>::new(capacity, 0.01);
+        let mut filter = Counting::<u64, Portable, Heap, L>::new(capacity, 0.01);
         let mut single = filter.clone();
         for len in [0, 1, 15, 16, 17, 31, 32, 33, 1_000] {
             let keys: Vec<u64> = (0..len).map(|i| split_mix(i % 900)).collect();
@@ -263,12 +317,17 @@ fn removing_what_is_not_there_changes_nothing() {
 
 #[test]
 fn no_key_is_lost_when_half_of_them_are_removed() {
-    let mut filter = CountingBloomFilter::<u64>::new(100_000, 0.01);
-    filter.extend(0..100_000_u64);
-    assert!((0..50_000_u64).all(|key| filter.remove(&key)));
-    assert!((50_000..100_000_u64).all(|key| filter.contains(&key)));
-    let mut half = CountingBloomFilter::<u64>::new(100_000, 0.01);
-    half.extend(50_000..100_000_u64);
+    no_key_is_lost::<Anywhere>(100_000);
+    no_key_is_lost::<InLine>(1_000_000);
+}
+
+fn no_key_is_lost<L: CellLayout>(keys: u64) {
+    let mut filter = Counting::<u64, Portable, Heap, L>::new(keys, 0.01);
+    let mut half = filter.clone();
+    filter.extend(0..keys);
+    assert!((0..keys / 2).all(|key| filter.remove(&key)));
+    assert!((keys / 2..keys).all(|key| filter.contains(&key)));
+    half.extend(keys / 2..keys);
     assert!(filter == half, "what was removed is gone without a trace");
 }
 
@@ -406,7 +465,7 @@ fn bytes_keep_the_width_and_refuse_another() {
             let bytes = filter.to_bytes();
             let loaded = CountingBloomFilter::<u64>::from_bytes(&bytes).unwrap();
             assert!(loaded == filter && loaded.shape() == filter.shape());
-            assert_eq!((bytes[10], bytes[14], bytes[15]), (4, 1, width.bits() as u8));
+            assert_eq!((bytes[10], bytes[KERNELS], bytes[field(3)]), (4, 1, width.bits() as u8));
             let other = umbel::BloomFilter::<u64>::from_bytes(&bytes).unwrap_err();
             assert_eq!(other, InvalidBytes::Family { expected: 1, got: 4 });
             for seeded in 0..bytes.len() * 8 {
@@ -475,5 +534,65 @@ fn a_filter_keeps_its_words() {
             assert_eq!(u64::from(number > 0), set, "{width:?}: cell {cell}");
         }
         assert_eq!(digest, Digest::new(expected), "the words have changed: {width:?}");
+    }
+}
+
+#[test]
+fn hostile_plans_of_lines_are_refused() {
+    type Blocked = BlockedCountingBloomFilter<u64>;
+    for rate in [0.0, -0.0, 1.0, -1.0, f64::NAN, f64::INFINITY] {
+        let error = Blocked::try_new(10, rate).unwrap_err();
+        assert!(matches!(error, InvalidShape::RateOutOfRange { .. }));
+    }
+    assert!(matches!(Blocked::try_new(10, 1e-13), Err(InvalidShape::RateTooSmall { .. })));
+    for capacity in [u64::MAX, 1 << 58, 1 << 46] {
+        assert!(Blocked::try_new(capacity, 0.01).is_err());
+    }
+    let huge = LineShape::with(1, 1 << 39, 6, Width::Four).unwrap();
+    let error = Blocked::with(huge, Portable::default()).unwrap_err();
+    assert_eq!(error, InvalidShape::OutOfMemory { bytes: 1 << 45 });
+    assert!(LineShape::with(1, (1 << 39) + 1, 6, Width::Four).is_err());
+    assert!(LineShape::with(1, 0, 6, Width::Four).is_err());
+    assert!(LineShape::with(1, 1, 0, Width::Four).is_err());
+    assert!(LineShape::with(1, 1, 9, Width::Four).is_err());
+    let mut none = Blocked::new(0, 0.01);
+    assert!(!none.contains(&1) && !none.remove(&1) && none.insert(&1) && none.remove(&1));
+    assert!(none.is_empty() && none.expected_rate() == 0.0 && none.bytes() == 64);
+}
+
+#[test]
+fn bytes_of_lines_are_not_those_of_cells_anywhere() {
+    for width in WIDTHS {
+        let mut filter = made_as::<InLine>(LineShape::with(10, 3, 5, width).unwrap());
+        filter.extend(0..20_u64);
+        let bytes = filter.to_bytes();
+        assert_eq!((bytes[10], bytes[KERNELS], bytes[field(3)]), (4, 5, width.bits() as u8));
+        let loaded = BlockedCountingBloomFilter::<u64>::from_bytes(&bytes).unwrap();
+        assert!(loaded == filter && loaded.shape() == filter.shape());
+        let error = CountingBloomFilter::<u64>::from_bytes(&bytes).unwrap_err();
+        assert!(matches!(error, InvalidBytes::Kernels { .. }), "{error}");
+        // One cell more is no whole line.
+        let bytes = with(&bytes, field(1), &[bytes[field(1)] + 1]);
+        let error = BlockedCountingBloomFilter::<u64>::from_bytes(&bytes).unwrap_err();
+        assert!(matches!(error, InvalidBytes::Shape(InvalidShape::PartialLine { .. })), "{error}");
+    }
+}
+
+/// Words that must never change, computed by a second implementation in another language, written from
+/// `docs/hashing.md`.
+#[test]
+fn a_blocked_counting_filter_keeps_its_words_and_its_mistakes() {
+    for (width, expected, mistakes) in [
+        (Width::Two, 0x2658_f371_497c_4b3a, [1059, 1485, 1503, 1624, 1658]),
+        (Width::Four, 0x7e06_d213_7301_2b93, [1067, 1261, 1372, 1397, 1547]),
+        (Width::Eight, 0x19b8_52ce_dd17_e5e7, [1023, 1024, 1072, 1156, 1182]),
+    ] {
+        let lines = 80 * u64::from(width.bits()) / 4;
+        let mut filter = made_as::<InLine>(LineShape::with(0, lines, 6, width).unwrap());
+        filter.extend(0..1_000_u64);
+        let words: Vec<u8> = filter.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let digest = Portable::default().digest(&words);
+        let found: Vec<u64> = (1_000..).filter(|key| filter.contains(key)).take(5).collect();
+        assert_eq!((digest, &found[..]), (Digest::new(expected), &mistakes[..]), "{width:?}");
     }
 }

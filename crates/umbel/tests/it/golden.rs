@@ -1,12 +1,17 @@
 //! Bytes that must never change. A failure here means that filters saved yesterday would lose their
-//! keys: change the code back, never the constant. (The layout around the words is a draft until
-//! version 1 of the format; digests, positions and words are not.)
+//! keys: change the code back, never the constant.
 
+use crate::forge::{INSERTIONS, WORDS, field};
+use umbel::Saved;
 use umbel::bloom::Bloom;
 use umbel::hash::{Digest, Digester, Key, Portable};
 use umbel::layout::Layout;
+use umbel::stable;
 use umbel::storage::Heap;
-use umbel::{BlockedBloomFilter, BloomFilter, Keyed, ScalableBloomFilter, blocked};
+use umbel::{
+    BlockedBloomFilter, BloomFilter, Keyed, ScalableBloomFilter, StableBloomFilter, blocked,
+};
+use umbel::{WindowBloomFilter, window};
 
 /// The vectors of `docs/hashing.md`.
 #[test]
@@ -171,6 +176,112 @@ fn a_scalable_filter_keeps_its_levels_and_its_mistakes() {
     assert_eq!(lines, [3, 6, 13, 25]);
     assert_eq!(
         mistakes(1_000, |key| filter.contains(&key)),
-        [1178, 1411, 2378, 2472, 2866, 3114, 3566, 3589, 5384, 5839]
+        [1087, 1286, 1468, 1992, 2379, 2624, 2832, 2862, 3241, 3914]
     );
+    let fresh: Vec<u64> = filter.levels().iter().map(|level| level.fresh()).collect();
+    assert_eq!(fresh, [100, 200, 400, 297]);
+}
+
+/// What its bytes say of a window filter: insertions, and the fields from the time on.
+fn state_of(filter: &WindowBloomFilter<u64>) -> [u64; 7] {
+    let bytes = filter.to_bytes();
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    [INSERTIONS, field(4), field(5), field(6), field(7), field(8), field(9)].map(number)
+}
+
+/// Computed by a second implementation in another language, written from `docs/hashing.md`.
+#[test]
+fn a_window_filter_keeps_its_words_its_state_and_its_mistakes() {
+    let mut filter = WindowBloomFilter::<u64>::new(1_000, 0.01);
+    let shape = *filter.shape();
+    assert_eq!((shape.epochs(), shape.groups(), shape.probes()), (5, 7, 6));
+    for (keys, expected, [group, epoch, way], first) in [
+        (
+            3_000,
+            0xc3fb_4a7e_dac0_b364,
+            [0, 3, 0],
+            [3167, 3240, 3274, 3379, 3619, 3699, 3770, 3789, 3799, 3823],
+        ),
+        (
+            3_100,
+            0xfaad_c540_9a34_983a,
+            [2, 3, 200],
+            [3103, 3167, 3240, 3274, 3379, 3619, 3699, 3770, 3789, 3799],
+        ),
+    ] {
+        filter.extend(filter.insertions()..keys);
+        let fold = |fold: u64, word: &u64| fold.rotate_left(1) ^ word;
+        assert_eq!(filter.words().iter().fold(0, fold), expected, "the words have changed");
+        assert_eq!(mistakes(keys, |key| filter.contains(&key)), first);
+        assert_eq!(filter.to_bytes()[10..16], [7, 0, 1, 0, 7, 0]);
+        assert_eq!(state_of(&filter), [keys, 0, group, epoch, way, 0, 0]);
+    }
+    let nanos = std::time::Duration::from_nanos;
+    let shape = window::Shape::for_time(nanos(400), 1_000, 0.01).unwrap();
+    let mut timed = WindowBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+    timed.advance(nanos(1_000));
+    timed.insert_at(&1, nanos(1_250));
+    assert_eq!(timed.to_bytes()[10..16], [7, 0, 1, 0, 8, 0]);
+    // 250 of a turn of 100: two turns, and three and a half of seven groups.
+    assert_eq!(state_of(&timed), [1, 400, 3, 3, 50, 1, 1_250]);
+}
+
+/// Computed by a second implementation in another language, written from `docs/hashing.md`.
+#[test]
+fn a_stable_filter_keeps_its_cells_its_mistakes_and_what_it_forgets() {
+    for ((cells, width, probes, decrements), keys, fold, first, kept) in [
+        ((731, 3, 4, 51), 1_000, 0x88b2_3887_8c95_3e0e, [1000, 1040, 1041, 1092, 1125], 120),
+        ((1_001, 1, 3, 7), 1_000, 0x44e8_91a0_dbd1_277f, [1006, 1014, 1148, 1169, 1204], 87),
+        ((1_001, 8, 5, 900), 1_000, 0xf5f7_8034_a906_7dc3, [1005, 1006, 1009, 1016, 1025], 475),
+        ((63, 2, 2, 63), 100, 0x353d_66ad_2d7d_a7c0, [158, 335, 350, 446, 447], 4),
+    ] {
+        let shape = stable::Shape::with(cells, width, probes, decrements).unwrap();
+        let mut filter = StableBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+        filter.extend(0..keys);
+        let bit = |bit: u64| filter.words()[(bit / 64) as usize] >> (bit % 64) & 1;
+        let cell = |cell: u64| (0..u64::from(width)).map(move |i| (cell * u64::from(width) + i, i));
+        let folded = (0..cells).fold(0_u64, |fold, number| {
+            let number: u64 = cell(number).map(|(at, place)| bit(at) << place).sum();
+            fold.wrapping_mul(31).wrapping_add(number)
+        });
+        assert_eq!(folded, fold, "the cells have changed");
+        assert_eq!(mistakes(keys, |key| filter.contains(&key)), first);
+        assert_eq!((0..keys).filter(|key| filter.contains(key)).count(), kept);
+    }
+}
+
+/// Computed by a second implementation in another language, written from `docs/hashing.md` and
+/// `docs/format.md`. FNV-1a of the words.
+#[test]
+fn a_quotient_filter_keeps_its_words_and_its_mistakes() {
+    let fnv = |bytes: &[u8]| {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |fnv, byte| {
+            (fnv ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        })
+    };
+    let words_of = |filter: &umbel::QuotientFilter<u64>| {
+        let bytes = filter.to_bytes();
+        bytes[WORDS..bytes.len() - 8].to_vec()
+    };
+    let filled = |quotients, remainder, keys| {
+        let shape = umbel::quotient::Shape::with(keys, quotients, remainder).unwrap();
+        let mut filter = umbel::QuotientFilter::<u64>::with(shape, Portable::default()).unwrap();
+        // The order in which they come does not matter.
+        (0..keys).rev().for_each(|key| _ = filter.insert(&key).unwrap());
+        filter
+    };
+    let filter = filled(1_100, 7, 1_000);
+    let words = words_of(&filter);
+    assert_eq!((words.len(), fnv(&words)), (1_616, 0x6d0f_0540_10a4_5b9e));
+    assert_eq!(
+        mistakes(1_000, |key| filter.contains(&key)),
+        [1167, 1178, 1379, 1535, 1560, 1762, 1826, 1903, 1982, 2172]
+    );
+    // The example of `docs/hashing.md`.
+    assert_eq!(filter.prefix(Portable::default().digest(&42_u64)), 1_078 << 7 | 79);
+
+    let filter = filled(333, 13, 300);
+    let words = words_of(&filter);
+    assert_eq!((words.len(), fnv(&words)), (1_224, 0x7200_8833_0d1b_0295));
+    assert_eq!(mistakes(300, |key| filter.contains(&key)), [4329, 19073, 19108]);
 }

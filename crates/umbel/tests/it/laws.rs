@@ -1,14 +1,20 @@
 //! Which family claims what, and every claim put to the law.
 
 use crate::independent::{Independent, ManyHashes};
+use crate::subjects::Aged;
+use crate::subjects::Split;
 use crate::subjects::{ARRAY_ITEMS, ARRAY_RATE, Array, Atomic, Identity, Plain, Strings};
 use crate::subjects::{AtomicSplit, Blocked, BlockedArray, Counting, Grown, GrownFromOne};
-use crate::subjects::{JoinedRecords, Records, Split};
+use crate::subjects::{BlockedCounting, Built, Cuckoo, JoinedRecords, Quotient, Recent, Records};
 use std::hash::BuildHasherDefault;
 use umbel::blocked::Lines;
+use umbel::frozen::Peeled;
+use umbel::fuse::Fused;
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
+use umbel::ribbon::Ribbon;
+use umbel::xor::Thirds;
 use umbel::{Keyed, Portable, Std};
-use umbel_laws::{Pattern, Subject, Trial, Unites};
+use umbel_laws::{AgeingTrial, Pattern, Subject, Trial, Unites};
 
 /// The table of claims: a name, the subject, and the laws it obeys.
 macro_rules! claims {
@@ -22,6 +28,17 @@ macro_rules! claims {
         #[test]
         fn no_false_negatives() {
             for items in (1..=40).chain([100, 1_000, 20_000]) {
+                for rate in [0.5, 0.01, 1e-9] {
+                    umbel_laws::no_false_negatives::<$subject>(items, rate);
+                }
+            }
+        }
+    };
+    // A filter that is built at once is built anew after every insertion that the law looks at.
+    (@ $subject:ty, no_false_negatives_when_built) => {
+        #[test]
+        fn no_false_negatives() {
+            for items in (1..=40).chain([100, 500]) {
                 for rate in [0.5, 0.01, 1e-9] {
                     umbel_laws::no_false_negatives::<$subject>(items, rate);
                 }
@@ -101,6 +118,57 @@ macro_rules! claims {
             }
         }
     };
+    (@ $subject:ty, keeps_the_window) => {
+        #[test]
+        fn keeps_the_window() {
+            for window in (1..=10).chain([100, 1_000, 20_000]) {
+                for rate in [0.5, 0.01, 1e-6] {
+                    umbel_laws::keeps_the_window::<$subject>(window, rate, 20 * window + 10_000);
+                }
+            }
+        }
+    };
+    // Filters that are made for so many keys to remember.
+    (@ $subject:ty, finds_what_just_came) => {
+        #[test]
+        fn finds_what_just_came() {
+            for items in [1, 10, 100, 1_000] {
+                for rate in [0.3, 0.03, 1e-3] {
+                    umbel_laws::finds_what_just_came::<$subject>(items, rate);
+                }
+            }
+        }
+    };
+    (@ $subject:ty, forgets_what_is_older) => {
+        #[test]
+        fn forgets_what_is_older() {
+            for (window, rate) in [(1_000, 0.1), (1_000, 0.01), (5_000, 0.01), (20_000, 0.001)] {
+                umbel_laws::forgets_what_is_older::<$subject>(window, rate, 2_000);
+            }
+        }
+    };
+    // Filters that are made for so many cells, of a width that so few can have.
+    (@ $subject:ty, settles_at_its_rate_in_cells) => {
+        #[test]
+        fn settles_at_its_rate() {
+            for (items, rate) in [(101, 0.1), (730, 0.03), (730, 0.3), (5_000, 0.01)] {
+                for pattern in [Pattern::Sequential, Pattern::Random] {
+                    let trial = AgeingTrial { items, rate, pattern, rounds: 800_000 };
+                    umbel_laws::settles_at_its_rate::<$subject>(trial);
+                }
+            }
+        }
+    };
+    (@ $subject:ty, settles_at_its_rate_in_wide_cells) => {
+        #[test]
+        fn settles_at_its_rate() {
+            for (items, rate) in [(3_000, 0.03), (3_000, 0.1)] {
+                let pattern = Pattern::Sequential;
+                let trial = AgeingTrial { items, rate, pattern, rounds: 200_000 };
+                umbel_laws::settles_at_its_rate::<$subject>(trial);
+            }
+        }
+    };
     (@ $subject:ty, $law:ident) => {
         #[test]
         fn $law() {
@@ -168,6 +236,29 @@ claims! {
         refuses_incompatible;
     counting_with_the_identity: Counting<Std<BuildHasherDefault<Identity>>> =>
         no_false_negatives rate_within remove_undoes_insert union_contains_both;
+    blocked_counting: BlockedCounting =>
+        no_false_negatives rate_within_of_lines remove_undoes_insert union_contains_both
+        refuses_incompatible round_trips survives_any_bytes;
+    blocked_counting_with_the_identity: BlockedCounting<Std<BuildHasherDefault<Identity>>> =>
+        no_false_negatives rate_within_of_lines remove_undoes_insert union_contains_both;
+    cuckoo: Cuckoo =>
+        no_false_negatives rate_within remove_undoes_insert refuses_incompatible round_trips
+        survives_any_bytes;
+    cuckoo_with_a_secret: Cuckoo<Keyed> =>
+        no_false_negatives rate_within remove_undoes_insert refuses_incompatible;
+    cuckoo_with_the_identity: Cuckoo<Std<BuildHasherDefault<Identity>>> =>
+        no_false_negatives rate_within remove_undoes_insert;
+    // A union is a sum and takes the room of all its parts.
+    cuckoo_with_room: Cuckoo<Portable, 3> =>
+        union_contains_both refuses_incompatible;
+    quotient: Quotient =>
+        no_false_negatives rate_within remove_undoes_insert union_contains_both
+        refuses_incompatible round_trips survives_any_bytes;
+    quotient_with_a_secret: Quotient<Keyed> =>
+        no_false_negatives rate_within remove_undoes_insert union_contains_both
+        refuses_incompatible;
+    quotient_with_the_identity: Quotient<Std<BuildHasherDefault<Identity>>> =>
+        no_false_negatives rate_within remove_undoes_insert union_contains_both;
     split: Split =>
         no_false_negatives rate_within union_contains_both round_trips survives_any_bytes;
     split_with_a_seed: Split<Portable> =>
@@ -182,7 +273,28 @@ claims! {
     atomic_split_with_a_seed: AtomicSplit<Portable> =>
         union_contains_both refuses_incompatible_powers_of_two;
     scalable: Grown =>
-        no_false_negatives rate_within_of_lines;
+        no_false_negatives rate_within_of_lines round_trips survives_any_bytes;
     scalable_from_one: GrownFromOne =>
-        no_false_negatives rate_within_of_lines;
+        no_false_negatives rate_within_of_lines round_trips survives_any_bytes;
+    window: Recent =>
+        no_false_negatives rate_within_of_lines keeps_the_window forgets_what_is_older
+        round_trips survives_any_bytes;
+    window_with_a_secret: Recent<Keyed> =>
+        keeps_the_window forgets_what_is_older;
+    window_with_the_identity: Recent<Std<BuildHasherDefault<Identity>>> =>
+        keeps_the_window forgets_what_is_older;
+    stable: Aged<0> => finds_what_just_came survives_any_bytes;
+    stable_with_room: Aged<0, 50> => round_trips;
+    stable_of_1_bit: Aged<1> => settles_at_its_rate_in_cells;
+    stable_of_2_bits: Aged<2> => settles_at_its_rate_in_cells;
+    stable_of_3_bits: Aged<3> => settles_at_its_rate_in_cells;
+    stable_of_8_bits: Aged<8> => settles_at_its_rate_in_wide_cells;
+    xor: Built<Peeled<Thirds>> =>
+        no_false_negatives_when_built rate_within;
+    fuse: Built<Peeled<Fused<3>>> =>
+        no_false_negatives_when_built rate_within;
+    fuse_of_four: Built<Peeled<Fused<4>>> =>
+        no_false_negatives_when_built rate_within;
+    ribbon: Built<Ribbon> =>
+        no_false_negatives_when_built rate_within;
 }

@@ -6,10 +6,14 @@ mod blocked;
 mod choosing;
 /// The counting filter against a multiset, and what is meant to break it.
 mod counting;
+/// The cuckoo filter against a multiset of places, and what is meant to break it.
+mod cuckoo;
 /// Saving on a disk that loses, tears, reorders and fails.
 mod disk;
 /// Filters in real files, and what is no filter.
 mod files;
+/// Bytes of filters that lie, with checksums in order.
+mod forge;
 /// Bytes that must never change: digests, positions, whole filters.
 mod golden;
 /// Parameters and keys meant to break a filter.
@@ -22,17 +26,28 @@ mod model;
 mod multi;
 /// The same bits and answers by every path a processor has.
 mod paths;
+/// Xor and binary fuse filters: every size, every kind of repetition, every way to fail.
+mod peeled;
+/// The quotient filter against a multiset, and what is meant to break it.
+mod quotient;
 /// The promised rate for every size, rate and pattern of keys.
 mod rates;
+/// Ribbon filters and maps: nothing is lost, whatever the keys, and the bits depend on the keys alone.
+mod ribbon;
 /// The scalable filter against blocked ones, its rate as it grows, and where it ends.
 mod scalable;
 /// The split-block filter against Parquet's definition of it and the bytes of others.
 mod split;
+/// The stable filter against plain numbers that age, and what is meant to break it.
+mod stable;
 /// Many threads, one filter.
 mod threads;
 /// Filters through serde.
 #[cfg(feature = "serde")]
 mod through_serde;
+
+/// The window filter against its definition, and clocks, sizes and bytes meant to break it.
+mod window;
 
 /// Filters as subjects of the law.
 mod subjects;

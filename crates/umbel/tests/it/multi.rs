@@ -9,6 +9,7 @@ use umbel::filter::{Edge, Filter, Insert, Remove, Union};
 use umbel::hash::Digester;
 use umbel::multi::{Dimensions, Everything, InsertEach, Multi};
 use umbel::{ArrayBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter};
+use umbel::{CountingBloomFilter, ScalableBloomFilter, SplitBlockBloomFilter, StableBloomFilter};
 use umbel::{Digest, Full, Incompatible, Keyed, MultiBloomFilter, Portable, Std, words_for};
 use umbel_laws::split_mix;
 
@@ -478,5 +479,74 @@ fn every_rate_is_within_five_sigma() {
             multi.contains(mixed.each_ref())
         });
         assert_rate(together.count() as u64, ASKED, multi.joint().expected_rate());
+    }
+}
+
+#[test]
+fn every_family_can_be_a_dimension_and_a_joint_filter() {
+    let dimensions = (
+        BloomFilter::<u64>::new(10, 1e-6),
+        BlockedBloomFilter::<str>::new(10, 1e-6),
+        CountingBloomFilter::<u64>::new(10, 1e-6),
+        ScalableBloomFilter::<u64>::new(10, 1e-6),
+        StableBloomFilter::<str>::new(10, 1e-6),
+        umbel::stable![u64; 730 cells; 3 bits; rate 0.001],
+        SplitBlockBloomFilter::<u64>::new(10, 1e-6),
+    );
+    let mut multi = Multi::with_joint(dimensions, StableBloomFilter::<u64>::new(10, 1e-6));
+    assert_eq!(multi.insert((&1, "two", &3, &4, "five", &6, &7)), Ok(true));
+    assert_eq!(multi.insert((&1, "two", &3, &4, "five", &6, &7)), Ok(false));
+    assert!(multi.contains((&1, "two", &3, &4, "five", &6, &7)));
+    assert!(!multi.contains((&1, "two", &3, &4, "six", &6, &7)));
+    assert!(multi.matches((None, None, Some(&3), Some(&4), Some("five"), Some(&6), None)));
+    assert!(!multi.matches((None, None, None, None, None, Some(&7), None)));
+    assert_eq!(multi.dimensions_mut().filters_mut().as_ref().len(), 7);
+}
+
+/// A record is gone as soon as one of its attributes is, unless that comes again and again.
+#[test]
+fn dimensions_that_forget_do_so_each_by_itself() {
+    let axis = || StableBloomFilter::<u64>::new(100, 0.001);
+    let mut multi = Multi::of([axis(), axis()]);
+    multi.insert([&1, &2]).unwrap();
+    for other in 10..5_000_u64 {
+        multi.insert([&1, &other]).unwrap();
+    }
+    assert!(multi.matches([Some(&1), None]) && !multi.matches([None, Some(&2)]));
+    assert!(!multi.contains([&1, &2]) && multi.contains([&1, &4_999]));
+}
+
+/// 100,000 rounds of inserting one record and asking for another: each dimension at the rate of its
+/// formula, within five sigma of what parts of the stream differ by.
+#[test]
+fn stable_dimensions_stay_at_the_rates_of_their_formulas() {
+    const ROUNDS: usize = 100_000;
+    const PARTS: usize = 50;
+    let axis = || umbel::stable![u64; 730 cells; 3 bits; rate 0.03];
+    let mut multi = Multi::of([axis(), axis(), axis()]);
+    let shape = *multi.dimensions()[0].shape();
+    let settled = shape.settles_after(1e-4) as usize;
+    assert!(ROUNDS / PARTS > 4 * settled, "parts are independent of each other");
+    let record = |index: usize| [0, 1, 2].map(|at| split_mix((3 * index + at) as u64));
+    for index in 0..settled {
+        multi.insert(record(index).each_ref()).unwrap();
+    }
+    let mut found = [[0.0; PARTS]; 3];
+    for round in 0..ROUNDS {
+        multi.insert(record(settled + 2 * round).each_ref()).unwrap();
+        let other = record(settled + 2 * round + 1);
+        for at in 0..3 {
+            let mut query = [None; 3];
+            query[at] = Some(&other[at]);
+            found[at][round * PARTS / ROUNDS] += f64::from(u8::from(multi.matches(query)));
+        }
+    }
+    for parts in found {
+        let mean = parts.iter().sum::<f64>() / PARTS as f64;
+        let squares: f64 = parts.iter().map(|part| (part - mean).powi(2)).sum();
+        let sigma = (squares / ((PARTS - 1) * PARTS) as f64).sqrt();
+        let expected = shape.stable_rate() * (ROUNDS / PARTS) as f64;
+        assert!(sigma < 0.05 * expected, "enough to tell: {sigma} of {expected}");
+        assert!((mean - expected).abs() < 5.0 * sigma, "{mean} of {expected}, sigma {sigma}");
     }
 }

@@ -7,6 +7,7 @@ use umbel::Saved;
 use umbel::blocked::{self, ArrayBlockedBloomFilter, Shape};
 use umbel::hash::Digest;
 use umbel::simd::{self, Path};
+use umbel::window::{self, WindowBloomFilter};
 use umbel::{AtomicBlockedBloomFilter, BlockedBloomFilter, Portable};
 use umbel_laws::split_mix;
 
@@ -230,4 +231,32 @@ fn a_path_that_is_not_there_cannot_be_forced_and_nothing_is_changed() {
     // No processor has both, and every one has the definition.
     assert!(!(Path::Avx2.is_available() && Path::Neon.is_available()));
     assert!(Path::Portable.is_available());
+}
+
+#[test]
+fn a_window_has_the_same_words_and_answers_on_every_path() {
+    let mut first = None;
+    on_every_path(|path| {
+        for epochs in [2, 5, 7] {
+            let shape = window::Shape::for_rate_in_epochs(300, 0.01, epochs).unwrap();
+            let filter = || WindowBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+            let (mut one, mut many) = (filter(), filter());
+            let digests = digests(0..1_000);
+            let fresh: Vec<bool> =
+                digests.iter().map(|digest| one.insert_digest(*digest)).collect();
+            let mut answers = vec![false; digests.len()];
+            many.insert_digests(&digests, &mut answers);
+            assert_eq!(answers, fresh, "{path:?}");
+            assert!(one == many, "{path:?}");
+            let asked = self::digests(500..3_000);
+            let mut found = vec![false; asked.len()];
+            one.contains_digests(&asked, &mut found);
+            let single = asked.iter().map(|digest| one.contains_digest(*digest));
+            assert!(single.eq(found.iter().copied()), "{path:?}");
+            if epochs == 5 {
+                let seen = (one.words().to_vec(), fresh, found);
+                assert_eq!(first.get_or_insert(seen.clone()), &seen, "{path:?}");
+            }
+        }
+    });
 }

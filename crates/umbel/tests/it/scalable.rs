@@ -1,19 +1,23 @@
 //! The scalable filter: its levels against blocked filters, its rate at every size, its limits.
 
+use crate::blocked::positions_in_level;
+use crate::forge::{self, KERNELS, LENGTH, WORDS, field};
 use crate::subjects::{Grown, GrownFromOne};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashSet;
-use umbel::hash::{Digest, Digester};
+use umbel::Saved;
+use umbel::hash::Digester;
 use umbel::scalable::{MAX_LEVELS, Shape};
-use umbel::{BlockedBloomFilter, Full, Insert, InvalidShape, Portable, ScalableBloomFilter};
+use umbel::{BlockedBloomFilter, blocked};
+use umbel::{Full, Insert, InvalidBytes, InvalidShape, Keyed, Portable, ScalableBloomFilter};
 use umbel_laws::{Pattern, Trial, split_mix};
 
-/// The levels as filters of their own, filled by the book: a key goes into the newest one if none
-/// has it.
+/// The levels as bits set one by one, filled by the book: a key goes into the newest one if none has
+/// it.
 struct Model {
     shape: Shape,
-    levels: Vec<BlockedBloomFilter<u64>>,
+    levels: Vec<(blocked::Shape, Vec<u64>)>,
     fresh: Vec<u64>,
     keys: HashSet<u64>,
 }
@@ -27,21 +31,24 @@ impl Model {
 
     fn grow(&mut self) {
         let shape = self.shape.level(self.levels.len() as u32).unwrap();
-        self.levels.push(BlockedBloomFilter::with(shape, Portable::default()).unwrap());
+        self.levels.push((shape, vec![0; shape.words() as usize]));
         self.fresh.push(0);
     }
 
-    /// The digest of a key in a level, as `docs/hashing.md` has it.
-    fn digest(key: u64, level: usize) -> Digest {
+    /// The bits of a key in a level, as `docs/hashing.md` has them.
+    fn positions(&self, key: u64, level: usize) -> Vec<u64> {
         let digest = Portable::default().digest(&key).bits();
-        Digest::new(digest.wrapping_mul(split_mix(level as u64) | 1))
+        let lines = digest.wrapping_mul(split_mix(level as u64) | 1);
+        positions_in_level(&self.levels[level].0, lines, digest)
     }
 
     fn contains(&self, key: u64) -> bool {
-        let has = |(number, level): (usize, &BlockedBloomFilter<u64>)| {
-            level.contains_digest(Self::digest(key, number))
+        let has = |level: usize| {
+            let words = &self.levels[level].1;
+            let set = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & 1 == 1;
+            self.positions(key, level).into_iter().all(set)
         };
-        self.levels.iter().enumerate().any(has)
+        (0..self.levels.len()).any(has)
     }
 
     fn insert(&mut self, key: u64) -> bool {
@@ -55,13 +62,16 @@ impl Model {
         }
         let newest = self.levels.len() - 1;
         self.fresh[newest] += 1;
-        self.levels[newest].insert_digest(Self::digest(key, newest))
+        for bit in self.positions(key, newest) {
+            self.levels[newest].1[(bit / 64) as usize] |= 1 << (bit % 64);
+        }
+        true
     }
 
     fn check(&self, filter: &ScalableBloomFilter<u64>) -> Result<(), TestCaseError> {
         prop_assert_eq!(filter.levels().len(), self.levels.len());
         for (number, level) in filter.levels().iter().enumerate() {
-            prop_assert_eq!(level.words(), self.levels[number].words(), "level {}", number);
+            prop_assert_eq!(level.words(), &self.levels[number].1, "level {}", number);
             prop_assert_eq!(level.fresh(), self.fresh[number]);
         }
         prop_assert_eq!(filter.fresh(), self.fresh.iter().sum::<u64>());
@@ -83,6 +93,7 @@ enum Step {
     Insert(u64),
     InsertBatch(Vec<u64>),
     Extend(Vec<u64>),
+    Reload,
     Clear,
 }
 
@@ -92,6 +103,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0_u64..1_500).prop_map(Step::Insert),
         4 => keys().prop_map(Step::InsertBatch),
         4 => keys().prop_map(Step::Extend),
+        2 => Just(Step::Reload),
         1 => Just(Step::Clear),
     ]
 }
@@ -107,7 +119,7 @@ proptest! {
         history in vec(step(), 0..20),
     ) {
         let shape = Shape::for_rate(capacity, rate).unwrap().with_growth(growth).unwrap();
-        let mut filter = ScalableBloomFilter::with(shape, Portable::default()).unwrap();
+        let mut filter = ScalableBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
         let mut model = Model::new(shape);
         for step in history {
             match step {
@@ -122,6 +134,12 @@ proptest! {
                 Step::Extend(keys) => {
                     filter.extend(&keys);
                     keys.into_iter().for_each(|key| { model.insert(key); });
+                }
+                Step::Reload => {
+                    let bytes = filter.to_bytes();
+                    let reloaded = ScalableBloomFilter::from_bytes(&bytes).unwrap();
+                    prop_assert!(reloaded == filter && reloaded.to_bytes() == bytes);
+                    filter = reloaded;
                 }
                 Step::Clear => {
                     filter.clear();
@@ -298,4 +316,66 @@ fn it_knows_how_many_keys_it_has_and_how_often_it_is_wrong() {
         let text = format!("{filter:?}");
         assert!(text.contains("ScalableBloomFilter") && text.contains("fresh"), "{text}");
     }
+}
+
+/// What a header and the plan of levels may lie about, with checksums in order.
+#[test]
+fn forged_bytes_are_refused_before_memory_is_touched() {
+    let mut filter = ScalableBloomFilter::<u64>::new(100, 0.01);
+    filter.extend(0..500_u64);
+    let good = filter.to_bytes();
+    assert_eq!((good[10], good[KERNELS], good[field(4)]), (5, 6, 3));
+    let forged = |at: usize, number: u64| {
+        ScalableBloomFilter::<u64>::from_bytes(&forge::with(&good, at, &number.to_le_bytes()))
+    };
+    assert!(forged(field(4), 3).is_ok());
+    let huge = [0, 1, 2, 4, 63, 64, 65, 1 << 32, 1 << 40, 1 << 48, u64::MAX];
+    let wild = || huge.into_iter().chain([f64::NAN.to_bits(), (-0.5_f64).to_bits()]);
+    let same = |at: usize, number: u64| good[at..at + 8] == number.to_le_bytes();
+    // The fields: rate, growth, tightening, levels, words.
+    for at in [1, 2, 3, 4, 5, 6].map(field).into_iter().chain([LENGTH]) {
+        for number in wild() {
+            assert_eq!(forged(at, number).is_ok(), same(at, number), "{at} {number}");
+        }
+    }
+    // Fresh, lines, lines a key and probes of two levels.
+    for level in [0, 2] {
+        let (at, plan) = (WORDS + 32 * level, filter.levels()[level].shape());
+        let keeps = |per_key: u64, probes: u64| {
+            let other =
+                blocked::Shape::with(plan.items(), plan.lines(), per_key as u32, probes as u32);
+            let rate = filter.shape().level_rate(level as u32);
+            other.is_ok_and(|other| other.expected_rate(plan.items()) <= rate)
+        };
+        for number in wild() {
+            // The newest of the levels may have any number of keys that it has room for.
+            let newest = level == 2 && (1..=400).contains(&number);
+            assert_eq!(forged(at, number).is_ok(), same(at, number) || newest);
+            assert_eq!(forged(at + 8, number).is_ok(), same(at + 8, number));
+            // Other lines a key and probes are another plan, which may keep the rate too.
+            let small = number < 9;
+            let per_key = small && keeps(number, plan.probes_per_line().into());
+            assert_eq!(forged(at + 16, number).is_ok(), per_key, "{number}");
+            let probes = small && keeps(plan.lines_per_key().into(), number);
+            assert_eq!(forged(at + 24, number).is_ok(), probes, "{number}");
+        }
+    }
+    // Another capacity has other levels; one that counts as the same one has not.
+    assert!([0, 1, 99, 101, 1 << 40, u64::MAX].iter().all(|n| forged(field(0), *n).is_err()));
+    assert!(matches!(forged(field(4), 65), Err(InvalidBytes::Shape(_))));
+    assert!(matches!(forged(field(5), 1 << 40), Err(InvalidBytes::Inconsistent)));
+    let others = BlockedBloomFilter::<u64>::new(100, 0.01).to_bytes();
+    let error = ScalableBloomFilter::<u64>::from_bytes(&others).unwrap_err();
+    assert_eq!(error, InvalidBytes::Family { expected: 5, got: 2 });
+}
+
+#[test]
+fn a_secret_opens_the_filter_that_was_made_with_it() {
+    let keyed = |secret| Keyed::new([secret; 16]);
+    let mut filter = ScalableBloomFilter::<str, Keyed>::with_hasher(10, 0.01, keyed(1));
+    filter.extend(["one", "two"]);
+    let bytes = filter.to_bytes();
+    let load = |secret| ScalableBloomFilter::from_bytes_with_hasher(&bytes, keyed(secret));
+    assert!(load(1).unwrap() == filter);
+    assert_eq!(load(2).unwrap_err(), InvalidBytes::Hasher);
 }

@@ -2,22 +2,29 @@
 
 use crate::independent::ManyHashes;
 use std::any::{Any, TypeId};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use umbel::blocked::{self, ArrayBlockedBloomFilter, Lines};
 use umbel::bloom::Bloom;
+use umbel::counting::{self, Anywhere, CellLayout, CellPlan, InLine};
 use umbel::format::{Saved, Stored};
+use umbel::frozen::{Arrangement, Build, Frozen};
 use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::Digits;
 use umbel::layout::{Layout, Plan, StoredLayout};
 use umbel::multi::Multi;
 use umbel::scalable;
 use umbel::split;
+use umbel::stable;
 use umbel::storage::{Heap, SharedHeap};
-use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CountingBloomFilter};
-use umbel::{Keyed, MultiBloomFilter, Portable, ScalableBloomFilter, Std, words_for};
-use umbel_laws::{Removes, Saves, Subject, Unites};
+use umbel::window::{self, WindowBloomFilter};
+use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CuckooFilter};
+use umbel::{
+    Keyed, MultiBloomFilter, Portable, QuotientFilter, ScalableBloomFilter, StableBloomFilter, Std,
+    words_for,
+};
+use umbel_laws::{Ages, Forgets, Removes, Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
 pub(crate) const ARRAY_RATE: f64 = 0.01;
@@ -89,22 +96,27 @@ impl<H: Seeded, L: Layout + Default> Atomic<H, L> {
 }
 
 /// A counting filter of integers.
-pub(crate) struct Counting<H = Portable>(CountingBloomFilter<u64, H>);
+pub(crate) struct Counting<H = Portable, L: CellLayout = Anywhere>(
+    counting::Counting<u64, H, Heap, L>,
+);
 
-impl<H: Seeded> Counting<H> {
+/// One whose keys have all cells in one line.
+pub(crate) type BlockedCounting<H = Portable> = Counting<H, InLine>;
+
+impl<H: Seeded, L: CellLayout> Counting<H, L> {
     fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        Self(CountingBloomFilter::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
+        Self(counting::Counting::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
     }
 }
 
-impl<H: Seeded + Digester<u64>> Removes for Counting<H> {
+impl<H: Seeded + Digester<u64>, L: CellLayout> Removes for Counting<H, L> {
     fn remove(&mut self, key: u64) -> bool {
         self.0.remove(&key)
     }
 }
 
 /// By adding: a filter united with itself counts twice, and answers the same.
-impl<H: Seeded + Digester<u64>> Unites for Counting<H> {
+impl<H: Seeded + Digester<u64>, L: CellLayout<Shape: PartialEq>> Unites for Counting<H, L> {
     fn unite(&mut self, other: &Self) -> Result<(), String> {
         self.0.merge_with(&other.0).map_err(|error| error.to_string())
     }
@@ -114,7 +126,7 @@ impl<H: Seeded + Digester<u64>> Unites for Counting<H> {
         let found = |filter: &Self| -> Vec<bool> {
             let words = filter.0.words();
             let cell = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & shape.width().max();
-            (0..shape.cells()).map(|number| cell(number * bits) != 0).collect()
+            (0..shape.bits()).map(|number| cell(number * bits) != 0).collect()
         };
         shape == other.0.shape()
             && hasher.check() == other.0.hasher().check()
@@ -122,12 +134,122 @@ impl<H: Seeded + Digester<u64>> Unites for Counting<H> {
     }
 }
 
-impl<H: Seeded + Digester<u64> + Stored<u64>> Saves for Counting<H> {
+impl<H, L> Saves for Counting<H, L>
+where
+    H: Seeded + Digester<u64> + Stored<u64>,
+    L: CellLayout<Shape: PartialEq>,
+{
     fn save(&self) -> Vec<u8> {
         self.0.to_bytes()
     }
     fn load(bytes: &[u8]) -> Result<Self, String> {
-        CountingBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+        counting::Counting::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+/// A cuckoo filter of integers with room for `TIMES` as many keys as are promised.
+pub(crate) struct Cuckoo<H = Portable, const TIMES: u64 = 1>(CuckooFilter<u64, H>);
+
+/// What is full refuses keys that no law says it has to take; one that it has to is missed by the law.
+impl<H: Seeded + Digester<u64>, const TIMES: u64> Subject for Cuckoo<H, TIMES> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        Self(CuckooFilter::with(planned(capacity * TIMES, err_rate), H::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key).unwrap_or(false)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+impl<H: Seeded + Digester<u64>> Removes for Cuckoo<H> {
+    fn remove(&mut self, key: u64) -> bool {
+        self.0.remove(&key)
+    }
+}
+
+/// By adding: a filter united with itself holds everything twice, and answers the same.
+impl<H: Seeded + Digester<u64>, const TIMES: u64> Unites for Cuckoo<H, TIMES> {
+    fn unite(&mut self, other: &Self) -> Result<(), String> {
+        self.0.merge_with(&other.0).map_err(|error| error.to_string())
+    }
+    fn same(&self, other: &Self) -> bool {
+        let (mine, yours) = (&self.0, &other.0);
+        mine.shape() == yours.shape()
+            && mine.hasher().check() == yours.hasher().check()
+            && mine.fingerprints().all(|place| yours.contains_digest(digest_of(mine, place)))
+            && yours.fingerprints().all(|place| mine.contains_digest(digest_of(mine, place)))
+    }
+}
+
+/// A digest with this fingerprint that begins in this bucket.
+fn digest_of<H>(filter: &CuckooFilter<u64, H>, (bucket, fingerprint): (u64, u32)) -> Digest {
+    let fingerprints = (1_u128 << filter.shape().fingerprint_bits()) - 1;
+    let rest = ((u128::from(fingerprint - 1) << 64) + (1 << 63)) / fingerprints;
+    let digest = ((u128::from(bucket) << 64) + rest) / u128::from(filter.shape().buckets());
+    Digest::new(digest as u64)
+}
+
+impl<H: Seeded + Digester<u64> + Stored<u64>> Saves for Cuckoo<H> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        CuckooFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+/// A quotient filter of integers; one that is full refuses and has no news.
+pub(crate) struct Quotient<H = Portable>(QuotientFilter<u64, H>);
+
+impl<H: Seeded + Digester<u64>> Subject for Quotient<H> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        Self(QuotientFilter::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key).unwrap_or(false)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+impl<H: Seeded + Digester<u64>> Removes for Quotient<H> {
+    fn remove(&mut self, key: u64) -> bool {
+        self.0.remove(&key)
+    }
+}
+
+/// By adding: a filter united with itself has every key twice, and answers the same.
+impl<H: Seeded + Digester<u64>> Unites for Quotient<H> {
+    fn unite(&mut self, other: &Self) -> Result<(), String> {
+        self.0.merge_with(&other.0).map_err(|error| error.to_string())
+    }
+    fn same(&self, other: &Self) -> bool {
+        let different = |filter: &Self| {
+            let mut prefixes: Vec<u64> = filter.0.prefixes().collect();
+            prefixes.dedup();
+            prefixes
+        };
+        self.0.shape().prefixes() == other.0.shape().prefixes()
+            && self.0.hasher().check() == other.0.hasher().check()
+            && different(self) == different(other)
+    }
+}
+
+impl<H: Seeded + Digester<u64> + Stored<u64>> Saves for Quotient<H> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        QuotientFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
     }
 }
 
@@ -171,6 +293,25 @@ impl<const FOLD: u64> Subject for Scalable<FOLD> {
     }
 }
 
+/// What it knows of union is that it has none.
+impl<const FOLD: u64> Unites for Scalable<FOLD> {
+    fn unite(&mut self, _: &Self) -> Result<(), String> {
+        Err("levels of two filters do not unite".into())
+    }
+    fn same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<const FOLD: u64> Saves for Scalable<FOLD> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        ScalableBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
 /// What all wrappers have in common; `$argument` is what the filter's methods take.
 macro_rules! subject {
     ($subject:ty, [$($generics:tt)*], $key:ident => $argument:expr) => {
@@ -204,7 +345,7 @@ macro_rules! subject {
 
 subject!(Plain<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);
 subject!(Strings<L>, [L: Layout<Digest = Digest> + Default], key => address(key).as_str());
-subject!(@ Counting<H>, [H: Seeded + Digester<u64>], key => &key);
+subject!(@ Counting<H, L>, [H: Seeded + Digester<u64>, L: CellLayout], key => &key);
 subject!(Array, [], key => &key);
 subject!(BlockedArray, [], key => &key);
 subject!(Atomic<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);
@@ -258,6 +399,103 @@ impl Subject for JoinedRecords {
         let (a, b, c) = self.0.dimensions();
         let dimensions = a.expected_rate() * b.expected_rate() * c.expected_rate();
         dimensions * self.0.joint().expected_rate()
+    }
+}
+
+/// A filter of the last integers.
+pub(crate) struct Recent<H = Portable>(WindowBloomFilter<u64, H>);
+
+impl<H: Seeded + Digester<u64>> Subject for Recent<H> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        Self(WindowBloomFilter::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+impl<H: Seeded + Digester<u64>> Forgets for Recent<H> {
+    fn longest(&self) -> u64 {
+        match self.0.shape().longest() {
+            window::Window::Insertions(longest) => longest,
+            window::Window::Time(_) => unreachable!("the window is one of insertions"),
+        }
+    }
+}
+
+/// Windows are not united: this is for the laws of bytes.
+impl<H: Seeded + Digester<u64>> Unites for Recent<H> {
+    fn unite(&mut self, _: &Self) -> Result<(), String> {
+        Err("windows cannot be united".into())
+    }
+    fn same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<H: Seeded + Digester<u64> + Stored<u64>> Saves for Recent<H> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        WindowBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+/// A stable filter of integers that is made for so many cells of `WIDTH` bits; of 0 bits, for so many
+/// keys to remember, or with room for many more where nothing may be lost.
+pub(crate) struct Aged<const WIDTH: u32, const ROOM: u64 = 1>(pub(crate) StableBloomFilter<u64>);
+
+impl<const WIDTH: u32, const ROOM: u64> Subject for Aged<WIDTH, ROOM> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        let shape = match WIDTH {
+            0 => stable::Shape::for_capacity(capacity * ROOM, err_rate),
+            _ => stable::Shape::for_rate(capacity, WIDTH, err_rate),
+        };
+        Self(StableBloomFilter::with(shape.unwrap(), Portable::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+impl<const WIDTH: u32, const ROOM: u64> Ages for Aged<WIDTH, ROOM> {
+    fn stable_rate(&self) -> f64 {
+        self.0.shape().stable_rate()
+    }
+    fn settles_after(&self) -> u64 {
+        self.0.shape().settles_after(1e-4)
+    }
+}
+
+/// For the laws about bytes: no two stable filters can be united.
+impl<const WIDTH: u32, const ROOM: u64> Unites for Aged<WIDTH, ROOM> {
+    fn unite(&mut self, _: &Self) -> Result<(), String> {
+        Err("what is old in one filter is not old in the other".into())
+    }
+    fn same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<const WIDTH: u32, const ROOM: u64> Saves for Aged<WIDTH, ROOM> {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        StableBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
     }
 }
 
@@ -362,5 +600,41 @@ impl Hasher for Identity {
     }
     fn write_u64(&mut self, word: u64) {
         self.0 = word;
+    }
+}
+
+/// A filter for a set that does not change, built anew when it is asked after an insertion.
+pub(crate) struct Built<A: Arrangement> {
+    keys: Vec<u64>,
+    err_rate: f64,
+    seed: u64,
+    filter: OnceCell<Frozen<u64, Portable, A>>,
+}
+
+impl<A: Arrangement> Built<A> {
+    fn filter(&self) -> &Frozen<u64, Portable, A> {
+        self.filter.get_or_init(|| {
+            let how = Build::with_hasher(self.err_rate, Portable::seeded(self.seed));
+            Frozen::build_with(how, &self.keys).unwrap()
+        })
+    }
+}
+
+impl<A: Arrangement> Subject for Built<A> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        let keys = Vec::with_capacity(capacity as usize);
+        Self { keys, err_rate, seed, filter: OnceCell::new() }
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        // Nobody has asked since the last insertion: the answer is not worth a filter.
+        let fresh = self.filter.take().is_none_or(|filter| !filter.contains(&key));
+        self.keys.push(key);
+        fresh
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.filter().contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.filter().expected_rate()
     }
 }

@@ -1,0 +1,216 @@
+//! Where the cells of a key are: one face for all counting filters.
+
+use super::Width;
+use super::table::Table;
+use crate::error::{Incompatible, InvalidShape};
+use crate::hash::Digest;
+use crate::kernels::{Digits, Kernels};
+use crate::layout::Plan;
+use crate::parts::cells::Cells;
+
+/// How a counting filter lays the cells of a key into words.
+///
+/// | layout | the cells of a key are | filter |
+/// |---|---|---|
+/// | [`Anywhere`] | anywhere | [`CountingBloomFilter`](super::CountingBloomFilter) |
+/// | [`InLine`](super::InLine) | in one cache line | [`BlockedCountingBloomFilter`](super::BlockedCountingBloomFilter) |
+///
+/// Every method is given the shape of the filter and all its words. Sealed: what a filter promises
+/// rests on it.
+pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
+    /// The plan of such a filter.
+    type Shape: CellPlan;
+
+    /// Whether a filter of this shape can be made.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the shape.
+    fn admit(shape: &Self::Shape) -> Result<(), InvalidShape>;
+
+    /// The number, in a header, of the way from a digest to cells.
+    const KERNELS: u8;
+
+    /// The shape that a header tells.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the shape.
+    fn restore(
+        width: Width,
+        items: u64,
+        cells: u64,
+        probes: u32,
+    ) -> Result<Self::Shape, InvalidShape>;
+
+    /// The smallest number in a cell of the digest.
+    fn count(&self, shape: &Self::Shape, words: &[u64], digest: Digest) -> u64;
+
+    /// Whether no cell of the digest is zero.
+    fn contains(&self, shape: &Self::Shape, words: &[u64], digest: Digest) -> bool;
+
+    /// As [`contains`](Self::contains) for each key.
+    fn contains_batch<A>(
+        &self,
+        shape: &Self::Shape,
+        words: &[u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        found: &mut [bool],
+    );
+
+    /// Adds one to every cell of the digest; whether one of them was zero. A cell that the digest has
+    /// twice gets two.
+    fn insert(&self, shape: &Self::Shape, words: &mut [u64], digest: Digest) -> bool;
+
+    /// As [`insert`](Self::insert) for each key, in their order.
+    fn insert_batch<A>(
+        &self,
+        shape: &Self::Shape,
+        words: &mut [u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        fresh: &mut [bool],
+    );
+
+    /// As [`insert`](Self::insert) for each digest, without an answer.
+    fn extend(&self, shape: &Self::Shape, words: &mut [u64], digests: impl Iterator<Item = Digest>);
+
+    /// Takes back what [`insert`](Self::insert) added, unless a cell is zero; whether it did.
+    fn remove(&self, shape: &Self::Shape, words: &mut [u64], digest: Digest) -> bool;
+
+    /// As [`remove`](Self::remove) for each key, in their order.
+    fn remove_batch<A>(
+        &self,
+        shape: &Self::Shape,
+        words: &mut [u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        removed: &mut [bool],
+    );
+
+    /// The error rate of a filter with these words.
+    fn rate(&self, shape: &Self::Shape, words: &[u64]) -> f64;
+}
+
+/// What the shape of a counting filter can tell.
+pub trait CellPlan: Plan {
+    /// How many bits a cell has.
+    fn width(&self) -> Width;
+}
+
+/// Cells of one width, or what differs.
+pub(super) fn same_width(one: Width, other: Width) -> Result<(), Incompatible> {
+    let (expected, got) = (one.bits(), other.bits());
+    if expected == got { Ok(()) } else { Err(Incompatible::Cells { expected, got }) }
+}
+
+pub(super) mod sealed {
+    /// Only layouts of this crate.
+    pub trait Sealed {}
+}
+
+/// The layout of the classic counting filter: the cells of a key are where a classic Bloom filter has
+/// its bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Anywhere;
+
+impl sealed::Sealed for Anywhere {}
+
+#[inline(always)]
+fn table<V>(shape: &super::Shape, words: V) -> Table<V> {
+    let cells = Cells::new(words, shape.width().bits());
+    Table { cells, len: shape.cells(), probes: shape.probes() }
+}
+
+impl CellLayout for Anywhere {
+    type Shape = super::Shape;
+
+    const KERNELS: u8 = 1;
+
+    fn admit(shape: &super::Shape) -> Result<(), InvalidShape> {
+        Digits.accept(shape.positions())
+    }
+
+    fn restore(
+        width: Width,
+        items: u64,
+        cells: u64,
+        probes: u32,
+    ) -> Result<super::Shape, InvalidShape> {
+        super::Shape::of(crate::bloom::Shape::with(items, cells, probes)?, width)
+    }
+
+    #[inline(always)]
+    fn count(&self, shape: &super::Shape, words: &[u64], digest: Digest) -> u64 {
+        table(shape, words).min(digest)
+    }
+
+    #[inline(always)]
+    fn contains(&self, shape: &super::Shape, words: &[u64], digest: Digest) -> bool {
+        table(shape, words).contains(digest)
+    }
+
+    #[inline(always)]
+    fn contains_batch<A>(
+        &self,
+        shape: &super::Shape,
+        words: &[u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        found: &mut [bool],
+    ) {
+        table(shape, words).contains_batch(keys, digest, found);
+    }
+
+    #[inline(always)]
+    fn insert(&self, shape: &super::Shape, words: &mut [u64], digest: Digest) -> bool {
+        table(shape, words).insert(digest)
+    }
+
+    #[inline(always)]
+    fn insert_batch<A>(
+        &self,
+        shape: &super::Shape,
+        words: &mut [u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        fresh: &mut [bool],
+    ) {
+        let digests = keys.iter().map(digest);
+        table(shape, words).change_each(digests, fresh, |table, digest| table.insert(digest));
+    }
+
+    #[inline(always)]
+    fn extend(
+        &self,
+        shape: &super::Shape,
+        words: &mut [u64],
+        digests: impl Iterator<Item = Digest>,
+    ) {
+        table(shape, words).fetch_ahead(digests, |table, digest| _ = table.insert(digest));
+    }
+
+    #[inline(always)]
+    fn remove(&self, shape: &super::Shape, words: &mut [u64], digest: Digest) -> bool {
+        table(shape, words).remove(digest)
+    }
+
+    #[inline(always)]
+    fn remove_batch<A>(
+        &self,
+        shape: &super::Shape,
+        words: &mut [u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        removed: &mut [bool],
+    ) {
+        let digests = keys.iter().map(digest);
+        table(shape, words).change_each(digests, removed, |table, digest| table.remove(digest));
+    }
+
+    fn rate(&self, shape: &super::Shape, words: &[u64]) -> f64 {
+        let nonzero = table(shape, words).cells.count_nonzero(shape.cells());
+        shape.positions().rate_at(nonzero)
+    }
+}

@@ -1,0 +1,367 @@
+//! The cells of a key in one cache line: one key, and many.
+
+use super::Width;
+use super::layout::{CellLayout, sealed};
+use super::line_shape::LineShape;
+use crate::error::InvalidShape;
+use crate::hash::Digest;
+use crate::layout::ring::{Touch, batch, extend, fetch};
+use crate::parts::cells::nonzero_in_word;
+use crate::simd::{Choice, Isa, Line, line_number};
+
+/// The layout of a blocked counting filter: all cells of a key in one line of 512 bits, no two of them
+/// in one of its eight words.
+///
+/// With L lines, a key with digest d is in line d · L / 2^64. Where in the line is told by the digits
+/// of d · odd: the first one is a word, and the others are a cell in this word and in each that
+/// follows it, round and round. `docs/hashing.md`, kernels 5.
+///
+/// Words that were chosen one by one would be worth 0.8 % of space; but nine keys of ten would have two
+/// cells in one word, and a word that may or may not be the one just changed has to be waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct InLine {
+    choice: Choice,
+}
+
+impl Default for InLine {
+    /// On the best path that the processor has: see [`simd`](crate::simd).
+    fn default() -> Self {
+        Self { choice: Choice::now() }
+    }
+}
+
+impl sealed::Sealed for InLine {}
+
+/// Makes the places in a line: 2^64 divided by the square root of 3, odd.
+const ODD: u64 = 0x93cd_3a2c_8198_e269;
+
+/// Walks over the cells of a key in its line, of cells of `BITS` bits.
+#[derive(Clone, Copy)]
+struct Walk<const BITS: u32> {
+    word: usize,
+    digits: u64,
+}
+
+impl<const BITS: u32> Walk<BITS> {
+    /// The largest number in a cell.
+    const MAX: u64 = (1 << BITS) - 1;
+    /// How many bits name a cell of a word.
+    const DIGIT: u32 = 6 - BITS.ilog2();
+
+    #[inline(always)]
+    const fn start(digest: Digest) -> Self {
+        let digits = digest.bits().wrapping_mul(ODD);
+        Self { word: (digits >> 61) as usize, digits: digits << 3 }
+    }
+
+    /// The next cell: its word in the line, and where it begins there.
+    #[inline(always)]
+    const fn step(&mut self) -> (usize, u32) {
+        let (word, cell) = (self.word % 8, (self.digits >> (64 - Self::DIGIT)) as u32);
+        self.word += 1;
+        self.digits <<= Self::DIGIT;
+        (word, cell * BITS)
+    }
+
+    /// The number in the next cell.
+    #[inline(always)]
+    const fn read(&mut self, line: &Line<u64>) -> u64 {
+        let (word, shift) = self.step();
+        line[word] >> shift & Self::MAX
+    }
+}
+
+/// The smallest number in a cell of the digest.
+#[inline(always)]
+fn count<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> u64 {
+    let (mut walk, mut min) = (Walk::<BITS>::start(digest), Walk::<BITS>::MAX);
+    for _ in 0..probes {
+        min = min.min(walk.read(line));
+    }
+    min
+}
+
+/// How many cells are looked at before the first branch, as in a classic filter.
+const FIRST: u32 = 3;
+
+/// Whether no cell of the digest is zero.
+#[inline(always)]
+fn has<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> bool {
+    let mut walk = Walk::<BITS>::start(digest);
+    let mut next = || walk.read(line) != 0;
+    if probes < FIRST {
+        return next() && (probes == 1 || next());
+    }
+    let [a, b, c] = [next(), next(), next()];
+    let mut all = a & b & c;
+    if all {
+        for _ in FIRST..probes {
+            all &= next();
+        }
+    }
+    all
+}
+
+/// Adds one to every cell of the digest that is not full; whether one of them was zero.
+#[inline(always)]
+fn add<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bool {
+    let (mut walk, mut fresh) = (Walk::<BITS>::start(digest), false);
+    for _ in 0..probes {
+        let (word, shift) = walk.step();
+        let number = line[word] >> shift & Walk::<BITS>::MAX;
+        fresh |= number == 0;
+        line[word] += u64::from(number != Walk::<BITS>::MAX) << shift;
+    }
+    fresh
+}
+
+/// Takes one from every cell of the digest that is not full, unless one is zero; whether it did.
+///
+/// Keys to be removed are there, as a rule: to take first, and to give back where a cell was zero, is
+/// faster than to look at all cells first.
+#[inline(always)]
+fn take<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bool {
+    let (mut walk, mut there, mut taken) = (Walk::<BITS>::start(digest), true, 0_u32);
+    for probe in 0..probes {
+        let (word, shift) = walk.step();
+        let number = line[word] >> shift & Walk::<BITS>::MAX;
+        there &= number != 0;
+        // Zero and full are the two numbers that fall below 2 when one is added, modulo the width.
+        let counted = (number + 1) & Walk::<BITS>::MAX > 1;
+        taken |= u32::from(counted) << probe;
+        line[word] -= u64::from(counted) << shift;
+    }
+    if !there {
+        give_back::<BITS>(line, digest, taken);
+    }
+    there
+}
+
+/// Adds one to the cells of the digest whose bits are set in `taken`.
+#[cold]
+fn give_back<const BITS: u32>(line: &mut Line<u64>, digest: Digest, mut taken: u32) {
+    let mut walk = Walk::<BITS>::start(digest);
+    while taken != 0 {
+        let (word, shift) = walk.step();
+        line[word] += u64::from(taken & 1) << shift;
+        taken >>= 1;
+    }
+}
+
+/// What is done with the line of a key.
+trait Visit<const BITS: u32> {
+    fn lines(&self) -> &[Line<u64>];
+    fn visit(&mut self, number: usize, digest: Digest) -> bool;
+}
+
+struct LookUp<'a> {
+    lines: &'a [Line<u64>],
+    probes: u32,
+}
+
+impl<const BITS: u32> Visit<BITS> for LookUp<'_> {
+    #[inline(always)]
+    fn lines(&self) -> &[Line<u64>] {
+        self.lines
+    }
+
+    #[inline(always)]
+    fn visit(&mut self, number: usize, digest: Digest) -> bool {
+        has::<BITS>(&self.lines[number], digest, self.probes)
+    }
+}
+
+struct Change<'a, const REMOVE: bool> {
+    lines: &'a mut [Line<u64>],
+    probes: u32,
+}
+
+impl<const BITS: u32, const REMOVE: bool> Visit<BITS> for Change<'_, REMOVE> {
+    #[inline(always)]
+    fn lines(&self) -> &[Line<u64>] {
+        self.lines
+    }
+
+    #[inline(always)]
+    fn visit(&mut self, number: usize, digest: Digest) -> bool {
+        let line = &mut self.lines[number];
+        if REMOVE {
+            take::<BITS>(line, digest, self.probes)
+        } else {
+            add::<BITS>(line, digest, self.probes)
+        }
+    }
+}
+
+/// Visits the lines of many keys.
+struct Visits<V, const BITS: u32>(V);
+
+impl<V: Visit<BITS>, const BITS: u32> Visits<V, BITS> {
+    #[inline(always)]
+    fn number(&self, digest: Digest) -> usize {
+        line_number(digest.bits(), 0, self.0.lines().len())
+    }
+}
+
+impl<V: Visit<BITS>, const BITS: u32> Touch for Visits<V, BITS> {
+    #[inline(always)]
+    fn bytes(&self) -> usize {
+        size_of_val(self.0.lines())
+    }
+
+    #[inline(always)]
+    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
+        fetch::<_, AHEAD>(self.0.lines(), self.number(digest));
+    }
+
+    #[inline(always)]
+    fn answer<I: Isa>(&mut self, _: I, digest: Digest) -> bool {
+        let number = self.number(digest);
+        self.0.visit(number, digest)
+    }
+}
+
+/// One of three, by the width of the cells: `BITS` is a constant in each.
+macro_rules! by_width {
+    ($width:expr, $bits:ident => $call:expr) => {
+        match $width {
+            Width::Two => {
+                const $bits: u32 = 2;
+                $call
+            }
+            Width::Four => {
+                const $bits: u32 = 4;
+                $call
+            }
+            Width::Eight => {
+                const $bits: u32 = 8;
+                $call
+            }
+        }
+    };
+}
+
+/// The line of a key.
+#[inline(always)]
+fn line_of(words: &[u64], digest: Digest) -> &Line<u64> {
+    let (lines, _) = words.as_chunks();
+    &lines[line_number(digest.bits(), 0, lines.len())]
+}
+
+/// The line of a key, to change it.
+#[inline(always)]
+fn line_of_mut(words: &mut [u64], digest: Digest) -> &mut Line<u64> {
+    let (lines, _) = words.as_chunks_mut();
+    let number = line_number(digest.bits(), 0, lines.len());
+    &mut lines[number]
+}
+
+impl CellLayout for InLine {
+    type Shape = LineShape;
+
+    const KERNELS: u8 = 5;
+
+    fn admit(_: &LineShape) -> Result<(), InvalidShape> {
+        Ok(())
+    }
+
+    fn restore(
+        width: Width,
+        items: u64,
+        cells: u64,
+        probes: u32,
+    ) -> Result<LineShape, InvalidShape> {
+        let in_line = LineShape::cells_per_line(width);
+        if !cells.is_multiple_of(in_line) {
+            let bits = cells.saturating_mul(u64::from(width.bits()));
+            return Err(InvalidShape::PartialLine { bits, probes });
+        }
+        LineShape::with(items, cells / in_line, probes, width)
+    }
+
+    #[inline(always)]
+    fn count(&self, shape: &LineShape, words: &[u64], digest: Digest) -> u64 {
+        let (line, probes) = (line_of(words, digest), shape.probes());
+        by_width!(shape.width(), BITS => count::<BITS>(line, digest, probes))
+    }
+
+    #[inline(always)]
+    fn contains(&self, shape: &LineShape, words: &[u64], digest: Digest) -> bool {
+        let (line, probes) = (line_of(words, digest), shape.probes());
+        by_width!(shape.width(), BITS => has::<BITS>(line, digest, probes))
+    }
+
+    #[inline]
+    fn contains_batch<A>(
+        &self,
+        shape: &LineShape,
+        words: &[u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        found: &mut [bool],
+    ) {
+        let visit = LookUp { lines: words.as_chunks().0, probes: shape.probes() };
+        by_width!(shape.width(), BITS => {
+            batch(self.choice, Visits::<_, BITS>(visit), keys, digest, found);
+        });
+    }
+
+    #[inline(always)]
+    fn insert(&self, shape: &LineShape, words: &mut [u64], digest: Digest) -> bool {
+        let (line, probes) = (line_of_mut(words, digest), shape.probes());
+        by_width!(shape.width(), BITS => add::<BITS>(line, digest, probes))
+    }
+
+    #[inline]
+    fn insert_batch<A>(
+        &self,
+        shape: &LineShape,
+        words: &mut [u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        fresh: &mut [bool],
+    ) {
+        let visit = Change::<false> { lines: words.as_chunks_mut().0, probes: shape.probes() };
+        by_width!(shape.width(), BITS => {
+            batch(self.choice, Visits::<_, BITS>(visit), keys, digest, fresh);
+        });
+    }
+
+    #[inline]
+    fn extend(&self, shape: &LineShape, words: &mut [u64], digests: impl Iterator<Item = Digest>) {
+        let visit = Change::<false> { lines: words.as_chunks_mut().0, probes: shape.probes() };
+        by_width!(shape.width(), BITS => {
+            extend(self.choice, Visits::<_, BITS>(visit), digests);
+        });
+    }
+
+    #[inline(always)]
+    fn remove(&self, shape: &LineShape, words: &mut [u64], digest: Digest) -> bool {
+        let (line, probes) = (line_of_mut(words, digest), shape.probes());
+        by_width!(shape.width(), BITS => take::<BITS>(line, digest, probes))
+    }
+
+    #[inline]
+    fn remove_batch<A>(
+        &self,
+        shape: &LineShape,
+        words: &mut [u64],
+        keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        removed: &mut [bool],
+    ) {
+        let visit = Change::<true> { lines: words.as_chunks_mut().0, probes: shape.probes() };
+        by_width!(shape.width(), BITS => {
+            batch(self.choice, Visits::<_, BITS>(visit), keys, digest, removed);
+        });
+    }
+
+    fn rate(&self, shape: &LineShape, words: &[u64]) -> f64 {
+        let bits = shape.width().bits();
+        let (lines, _) = words.as_chunks::<8>();
+        let rate = |line: &Line<u64>| {
+            shape.rate_of_line(line.map(|word| u64::from(nonzero_in_word(word, bits))))
+        };
+        lines.iter().map(rate).sum::<f64>() / lines.len() as f64
+    }
+}

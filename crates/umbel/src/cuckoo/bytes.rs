@@ -1,0 +1,63 @@
+//! A cuckoo filter as bytes, and back.
+
+use super::{Cuckoo, Shape};
+use crate::error::InvalidBytes;
+use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::storage::Own;
+use core::marker::PhantomData;
+
+/// The number of the family in a header.
+pub(crate) const FAMILY: u16 = 8;
+
+/// The number of the kernels in a header: one of two buckets.
+const KERNELS: u16 = 9;
+
+/// The shape that a header tells.
+fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
+    let [items, buckets, width] = header.fields()?;
+    if header.kernels != KERNELS {
+        return Err(InvalidBytes::Kernels { got: header.kernels });
+    }
+    let width = u32::try_from(width).map_err(|_| InvalidBytes::Inconsistent)?;
+    Ok(Shape::with(items, buckets, width)?)
+}
+
+impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Cuckoo<T, H, Own<B>> {
+    type Hasher = H;
+    type Storage = Own<B>;
+
+    const FAMILY: u16 = FAMILY;
+
+    fn header(&self) -> Header {
+        let shape = &self.shape;
+        let fields = [shape.items(), shape.buckets(), shape.fingerprint_bits().into()];
+        Header::new(FAMILY, KERNELS, self.hasher.mark(), self.len, &fields)
+    }
+
+    fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+        each(self.words())
+    }
+
+    fn words(header: &Header) -> Result<u64, InvalidBytes> {
+        Ok(shape_of(header)?.words())
+    }
+
+    hasher_of_family!(H);
+
+    fn assemble<E: From<InvalidBytes>>(
+        header: &Header,
+        hasher: H,
+        take: &mut impl FnMut(u64) -> Result<Own<B>, E>,
+    ) -> Result<Self, E> {
+        let shape = shape_of(header)?;
+        let storage = take(shape.words())?;
+        Ok(Self { shape, hasher, storage, len: header.insertions, keys: PhantomData })
+    }
+
+    fn audit(&self) -> Result<(), InvalidBytes> {
+        self.validate()
+    }
+}
+
+#[cfg(feature = "serde")]
+crate::format::through_serde!([T: ?Sized, H, S] Cuckoo<T, H, S>);

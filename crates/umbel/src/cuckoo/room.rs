@@ -1,0 +1,192 @@
+//! How many keys a table takes before the first one is refused, at the least.
+//!
+//! Two things fill a table before it is full. In a large one the search for an empty slot ends without
+//! success near 0.975 of all slots, give or take a little that goes down with the square root of their
+//! number. In a small one, or one of short fingerprints, nine keys meet in the same two buckets, which
+//! have eight slots. Both are counted here for a chance of [`REFUSAL`]; the tests fill a thousand tables
+//! of many shapes, and `docs/measurements.md` has the worst of some million small ones.
+
+use crate::parts::buckets::SLOTS;
+use crate::parts::math::{ceil, exp, ln, powi};
+
+/// The largest chance that a table refuses one of as many keys as it has room for: five sigma.
+const REFUSAL: f64 = 2.9e-7;
+
+/// The largest share of the slots that a table is promised to fill. Tables go on to 0.97 and more, but
+/// every key beyond takes longer to insert than the one before it.
+const MOST: f64 = 0.945;
+
+/// Where searches end: this share of the slots, less this many of their square roots.
+const SEARCHED: f64 = 0.975;
+const SPREAD: f64 = 1.8;
+
+/// The widest fingerprints whose sums are looked at one by one.
+const COUNTED: u32 = 6;
+
+/// How many times as often as on average the sums of longer ones may be the same.
+const UNLUCKY: f64 = 2.0;
+
+/// How many different keys fit into `buckets` buckets of fingerprints of `width` bits.
+pub(super) const fn room(buckets: u64, width: u32) -> u64 {
+    // So many fit even if all have the same buckets: two, or one that is the same twice.
+    let always = if buckets & 1 == 1 { SLOTS } else { 2 * SLOTS };
+    let slots = (buckets * SLOTS) as f64;
+    let searched = slots * SEARCHED - SPREAD * exp(ln(slots) / 2.0);
+    let most = if searched < slots * MOST { searched } else { slots * MOST };
+    if most <= always as f64 {
+        return always;
+    }
+    let crowd = Crowd::new(buckets, width);
+    let (mut fits, mut high) = (always, most as u64 + 1);
+    while fits + 1 < high {
+        let items = fits + (high - fits) / 2;
+        if crowd.chance(items) <= REFUSAL {
+            fits = items;
+        } else {
+            high = items;
+        }
+    }
+    fits
+}
+
+/// The fewest buckets with room for so many keys, as far as one can tell without trying all numbers.
+pub(super) const fn buckets_for(items: u64, width: u32) -> u64 {
+    if items <= 2 * SLOTS {
+        return if items <= SLOTS { 1 } else { 2 };
+    }
+    let mut high = even(ceil(items as f64 / (SLOTS as f64 * MOST)));
+    let mut low = 0;
+    while room(high, width) < items {
+        low = high;
+        high *= 2;
+    }
+    while low > 0 && low + 2 < high {
+        let buckets = even((high - low) / 2) + low;
+        if room(buckets, width) < items {
+            low = buckets;
+        } else {
+            high = buckets;
+        }
+    }
+    high
+}
+
+/// The next even number: of an odd number of buckets, some keys have the same bucket twice.
+pub(super) const fn even(buckets: u64) -> u64 {
+    buckets + (buckets & 1)
+}
+
+/// The chance that keys meet where they have no room.
+struct Crowd {
+    /// That nine keys, or five, are such that have no room together.
+    nine: f64,
+    five: f64,
+}
+
+impl Crowd {
+    const fn new(buckets: u64, width: u32) -> Self {
+        let (m, fingerprints) = (buckets as f64, ((1_u64 << width) - 1) as f64);
+        // A sum tells which two buckets belong together; half of all numbers are one if all are odd.
+        let sums = if buckets & 1 == 0 { m / 2.0 } else { m };
+        let same = if width <= COUNTED {
+            same_sums(buckets, width)
+        } else {
+            UNLUCKY * mean_same_sums(sums, fingerprints)
+        };
+        // The eight others have to begin in one of the two buckets of the first.
+        let nine = powi(2.0 / m, 8) * same;
+        // Where it is the same bucket twice, five are too many.
+        let alone = powi(1.0 / m, 5) * powi(1.0 / m + 4.0 / fingerprints, 4);
+        Self { nine, five: if buckets & 1 == 0 { 0.0 } else { alone } }
+    }
+
+    /// For so many keys, by adding up over all sets of nine, and of five.
+    const fn chance(&self, items: u64) -> f64 {
+        subsets(items, 9) * self.nine + subsets(items, 5) * self.five
+    }
+}
+
+/// How many sets of `of` there are among `items`.
+const fn subsets(items: u64, of: u32) -> f64 {
+    let (mut sets, mut number) = (1.0, 0);
+    while number < of {
+        sets *= (items as f64 - number as f64) / (number + 1) as f64;
+        number += 1;
+    }
+    sets
+}
+
+/// The chance that nine fingerprints have the same sum.
+const fn same_sums(buckets: u64, width: u32) -> f64 {
+    let fingerprints = (1_u64 << width) - 1;
+    let (mut chance, mut one) = (0.0, 1);
+    while one <= fingerprints {
+        let (mut same, mut other) = (0, 1);
+        while other <= fingerprints {
+            same += (super::table::sum(buckets, one) == super::table::sum(buckets, other)) as u32;
+            other += 1;
+        }
+        chance += powi(same as f64 / fingerprints as f64, 8);
+        one += 1;
+    }
+    chance / fingerprints as f64
+}
+
+/// The same on average over all ways to deal the fingerprints out to `sums` sums: by how many different
+/// fingerprints the nine have.
+const fn mean_same_sums(sums: f64, fingerprints: f64) -> f64 {
+    /// In how many ways nine things make 1, 2, .. groups: Stirling numbers of the second kind.
+    const GROUPS: [u32; 9] = [1, 255, 3_025, 7_770, 6_951, 2_646, 462, 36, 1];
+    let (mut chance, mut different, mut group) = (0.0, 1.0, 0);
+    while group < 9 {
+        different *= (fingerprints - group as f64) / fingerprints;
+        let rest = powi(1.0 / fingerprints, 8 - group as u32) * powi(1.0 / sums, group as u32);
+        chance += GROUPS[group] as f64 * different * rest;
+        group += 1;
+    }
+    chance
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_groups_of_nine_are_all_ways_to_be_the_same() {
+        // With one sum for all, all are the same, whatever they are.
+        for fingerprints in [9.0, 15.0, 127.0, 1e6] {
+            assert!((mean_same_sums(1.0, fingerprints) - 1.0).abs() < 1e-9, "{fingerprints}");
+        }
+        // With one fingerprint as well.
+        assert!((mean_same_sums(1e9, 1.0) - 1.0).abs() < 1e-9);
+        assert_eq!((subsets(9, 9), subsets(12, 9), subsets(5, 5)), (1.0, 220.0, 1.0));
+        assert_eq!((same_sums(1, 4), same_sums(2, 6)), (1.0, 1.0));
+    }
+
+    /// What is counted for short fingerprints and what is expected of longer ones are near each other.
+    #[test]
+    fn sums_are_the_same_as_often_as_chance_has_it() {
+        for buckets in [1_000, 25_000, 1 << 20] {
+            let ratio = same_sums(buckets, 7) / mean_same_sums(buckets as f64 / 2.0, 127.0);
+            assert!((0.1..UNLUCKY).contains(&ratio), "{buckets} buckets: {ratio}");
+        }
+    }
+
+    #[test]
+    fn tables_that_cannot_refuse_are_promised_to_the_last_slot() {
+        assert_eq!([room(1, 4), room(2, 4), room(2, 32), room(4, 10)], [4, 8, 8, 8]);
+        assert_eq!([0, 1, 4, 5, 8].map(|items| buckets_for(items, 10)), [1, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn the_buckets_for_so_many_keys_have_room_for_them() {
+        for width in [4, 5, 7, 10, 32] {
+            for items in (0..300).chain([1_000, 12_345, 100_000, 10_000_000]) {
+                let buckets = buckets_for(items, width);
+                assert!(room(buckets, width) >= items, "{items} keys of {width} bits");
+                let fewer = buckets.saturating_sub(2).max(1);
+                assert!(buckets <= 2 || room(fewer, width) < items, "{items} keys of {width} bits");
+            }
+        }
+    }
+}

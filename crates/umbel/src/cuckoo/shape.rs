@@ -1,0 +1,307 @@
+//! The plan of a cuckoo filter: how many buckets, how wide the fingerprints, for how many items.
+
+use super::room::{buckets_for, even, room};
+use crate::error::{Incompatible, InvalidShape};
+use crate::layout::Plan;
+use crate::parts::buckets::{SLOTS, words_for_buckets};
+use crate::parts::math::{ceil, exp_m1, ln_1p, ln_1p_wide};
+use crate::sizing::{MAX_BITS, Rate};
+
+/// The fewest and the most bits of a fingerprint.
+pub const MIN_FINGERPRINT_BITS: u32 = 4;
+/// The most bits of a fingerprint.
+pub const MAX_FINGERPRINT_BITS: u32 = 32;
+
+/// The smallest rate: that of the longest fingerprints in a table of which a quarter is full.
+const MIN_RATE: f64 = 2.0 / u32::MAX as f64;
+
+/// The most places, buckets times fingerprints, that digests of 64 bits are dealt out to: so few that
+/// all places get as good as the same number of digests.
+const MAX_PLACES_LOG2: u32 = 60;
+
+/// The plan of a cuckoo filter, before any memory exists.
+///
+/// ```
+/// use umbel::cuckoo::Shape;
+///
+/// let shape = Shape::for_rate(1_000_000, 0.01)?;
+/// assert_eq!((shape.buckets(), shape.fingerprint_bits()), (264_552, 10));
+/// assert_eq!(shape.bytes(), 1_322_768); // 10.58 bits a key
+/// assert!(shape.room() >= 1_000_000 && shape.load(1_000_000) > 0.944);
+/// assert!(shape.expected_rate(1_000_000) < 0.0074); // nine bits would not do
+/// # Ok::<(), umbel::InvalidShape>(())
+/// ```
+///
+/// All of it works at compile time too, and gives the same answers there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    items: u64,
+    buckets: u64,
+    width: u32,
+}
+
+impl Shape {
+    /// The smallest filter that holds `items` items at an error rate of at most `rate`.
+    ///
+    /// It has [`room`](Self::room) for them, and an even number of buckets or one. No items is a valid
+    /// plan: a filter of one bucket.
+    ///
+    /// # Errors
+    ///
+    /// If `rate` is not one ([`Rate::new`]) or is below what fingerprints of 32 bits give, 4.7 · 10^-10,
+    /// or more for more than a billion items, since digests have 64 bits; or if the filter would have
+    /// more than [`MAX_BITS`].
+    pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
+        let rate = match Rate::new(rate) {
+            Ok(rate) => rate.get(),
+            Err(error) => return Err(error),
+        };
+        if rate < MIN_RATE {
+            return Err(InvalidShape::RateTooSmall { rate, min: MIN_RATE });
+        }
+        if items > MAX_BITS / MIN_FINGERPRINT_BITS as u64 {
+            return Err(InvalidShape::TooLarge { bits: u64::MAX, max: MAX_BITS });
+        }
+        let mut best: Option<Self> = None;
+        let mut width = MIN_FINGERPRINT_BITS;
+        while width <= MAX_FINGERPRINT_BITS {
+            // A table that is not even a quarter full wants longer fingerprints.
+            let buckets = buckets_for_rate(items, rate, width);
+            if buckets <= items || buckets <= 2 || width == MAX_FINGERPRINT_BITS {
+                let shape = Self::large_enough(items, rate, buckets, width);
+                match best {
+                    Some(best) if best.bits() <= shape.bits() => break,
+                    _ => best = Some(shape),
+                }
+            }
+            width += 1;
+        }
+        let Some(Self { buckets, width, .. }) = best else { unreachable!() };
+        match Self::with(items, buckets, width) {
+            Err(InvalidShape::FingerprintOutOfRange { max, .. }) => {
+                let min = Self { items, buckets, width: max }.expected_rate(items);
+                Err(InvalidShape::RateTooSmall { rate, min })
+            }
+            made => made,
+        }
+    }
+
+    /// The first shape from so many buckets on with room for the items at the rate.
+    const fn large_enough(items: u64, rate: f64, buckets: u64, width: u32) -> Self {
+        let least = buckets_for(items, width);
+        let buckets = if buckets > least { buckets } else { least };
+        let mut shape = Self { items, buckets, width };
+        while shape.expected_rate(items) > rate {
+            shape.buckets = even(shape.buckets + 1);
+        }
+        shape
+    }
+
+    /// The best filter for `items` items in at most `bytes` bytes: the longest fingerprints for which
+    /// there is room.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for the items, however short the fingerprints, or more than [`MAX_BITS`].
+    pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
+        if bytes > MAX_BITS / 8 {
+            let bits = bytes.saturating_mul(8);
+            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
+        }
+        if items > MAX_BITS / MIN_FINGERPRINT_BITS as u64 {
+            return Err(InvalidShape::TooLarge { bits: u64::MAX, max: MAX_BITS });
+        }
+        // One word is no bucket's.
+        let bits = (bytes / 8).saturating_sub(1) * 64;
+        let mut width = MAX_FINGERPRINT_BITS;
+        while width >= MIN_FINGERPRINT_BITS {
+            let fit = bits / (SLOTS * width as u64);
+            let buckets = if fit > 1 { fit - (fit & 1) } else { fit };
+            if buckets > 0 && width <= max_width(buckets) && room(buckets, width) >= items {
+                return Ok(Self { items, buckets, width });
+            }
+            width -= 1;
+        }
+        Err(InvalidShape::TooSmall { bytes, min: least_bytes(items) })
+    }
+
+    /// A plan with exactly these numbers, which may be too few for the items: [`room`](Self::room) tells.
+    ///
+    /// Of an odd number of buckets, one key in as many has the same bucket twice; an even number is
+    /// fuller when it is full.
+    ///
+    /// # Errors
+    ///
+    /// Unless there is a bucket, no more than [`MAX_BITS`], and fingerprints have from 4 to 32 bits, or
+    /// to fewer from 2<sup>28</sup> buckets up: digests of 64 bits give no more.
+    pub const fn with(
+        items: u64,
+        buckets: u64,
+        fingerprint_bits: u32,
+    ) -> Result<Self, InvalidShape> {
+        let (bits, min) = (fingerprint_bits, MIN_FINGERPRINT_BITS);
+        if buckets == 0 {
+            let min = words_for_buckets(1, min) * 8;
+            return Err(InvalidShape::TooSmall { bytes: 0, min });
+        }
+        if bits < min || bits > MAX_FINGERPRINT_BITS {
+            let max = MAX_FINGERPRINT_BITS;
+            return Err(InvalidShape::FingerprintOutOfRange { bits, min, max });
+        }
+        let total = buckets.saturating_mul(SLOTS * bits as u64);
+        if total > MAX_BITS {
+            return Err(InvalidShape::TooLarge { bits: total, max: MAX_BITS });
+        }
+        let max = max_width(buckets);
+        if bits > max {
+            return Err(InvalidShape::FingerprintOutOfRange { bits, min, max });
+        }
+        Ok(Self { items, buckets, width: bits })
+    }
+
+    /// The number of items planned for.
+    #[must_use]
+    pub const fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// The number of buckets. Each has four slots.
+    #[must_use]
+    pub const fn buckets(&self) -> u64 {
+        self.buckets
+    }
+
+    /// The number of slots, of which a key takes one.
+    #[must_use]
+    pub const fn slots(&self) -> u64 {
+        self.buckets * SLOTS
+    }
+
+    /// How many bits a fingerprint has.
+    #[must_use]
+    pub const fn fingerprint_bits(&self) -> u32 {
+        self.width
+    }
+
+    /// The number of bits of all slots.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.slots() * self.width as u64
+    }
+
+    /// The number of 64-bit words: those of the slots, and one.
+    #[must_use]
+    pub const fn words(&self) -> u64 {
+        words_for_buckets(self.buckets, self.width)
+    }
+
+    /// The memory of the words, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.words() * 8
+    }
+
+    /// How many different keys go in before the first is refused, at the least: all but one filter in
+    /// three million take as many. Most take more, to 0.96 of the slots from 100,000 slots up.
+    #[must_use]
+    pub const fn room(&self) -> u64 {
+        room(self.buckets, self.width)
+    }
+
+    /// The share of slots that `items` items take.
+    #[must_use]
+    pub const fn load(&self, items: u64) -> f64 {
+        items as f64 / self.slots() as f64
+    }
+
+    /// The error rate while `items` different keys are in the filter. Exact, wherever they are.
+    #[must_use]
+    pub const fn expected_rate(&self, items: u64) -> f64 {
+        // A key takes another one for itself if that has the same fingerprint and begins in one of
+        // its buckets, of which there are two, or one by the chance that it is the same twice.
+        let (m, fingerprints) = (self.buckets as f64, ((1_u64 << self.width) - 1) as f64);
+        let buckets = if self.buckets & 1 == 0 { 2.0 } else { 2.0 - 1.0 / m };
+        -exp_m1(items as f64 * ln_1p(-buckets / m / fingerprints))
+    }
+}
+
+/// The widest fingerprints of which so many buckets can be told apart.
+const fn max_width(buckets: u64) -> u32 {
+    let width = MAX_PLACES_LOG2 - buckets.next_power_of_two().trailing_zeros();
+    if width < MAX_FINGERPRINT_BITS { width } else { MAX_FINGERPRINT_BITS }
+}
+
+/// The memory of the smallest filter with room for so many items, whatever its rate. That of the shortest
+/// fingerprints may not be it, since fewer of them fit.
+const fn least_bytes(items: u64) -> u64 {
+    let (mut least, mut width) = (u64::MAX, MIN_FINGERPRINT_BITS);
+    while width <= 8 {
+        let words = words_for_buckets(buckets_for(items, width), width);
+        least = if words < least { words } else { least };
+        width += 1;
+    }
+    least * 8
+}
+
+/// How many buckets it takes to be wrong no more often, if there is room in them: as
+/// [`Shape::expected_rate`], solved for an even number of buckets.
+const fn buckets_for_rate(items: u64, rate: f64, width: u32) -> u64 {
+    if items == 0 {
+        return 1;
+    }
+    let one = -exp_m1(ln_1p_wide(-rate) / items as f64);
+    let buckets = ceil(2.0 / one / ((1_u64 << width) - 1) as f64 * (1.0 - 1e-9));
+    if buckets > 1 { even(buckets) } else { 1 }
+}
+
+/// The number of words for `items` items at this rate: the `WORDS` of an
+/// [`ArrayCuckooFilter`](super::ArrayCuckooFilter).
+///
+/// # Panics
+///
+/// If there is no such [`Shape`]; in a constant, that is an error of the compiler's.
+#[must_use]
+pub const fn words_for(items: u64, rate: f64) -> usize {
+    match Shape::for_rate(items, rate) {
+        Ok(shape) if shape.words() <= usize::MAX as u64 => shape.words() as usize,
+        Ok(_) => panic!("so many words do not fit into this machine's memory"),
+        Err(_) => {
+            panic!("the rate must be above 4.7e-10 and below 1, and the filter not too large")
+        }
+    }
+}
+
+impl Plan for Shape {
+    const NAME: &'static str = "CuckooFilter";
+
+    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
+        Self::for_rate(items, rate)
+    }
+
+    fn items(&self) -> u64 {
+        self.items()
+    }
+
+    fn bits(&self) -> u64 {
+        self.bits()
+    }
+
+    /// The buckets of a key.
+    fn probes(&self) -> u32 {
+        2
+    }
+
+    fn words(&self) -> u64 {
+        self.words()
+    }
+
+    /// Every key takes one slot.
+    fn estimate_items(&self, set: u64) -> u64 {
+        set
+    }
+
+    fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
+        let (expected, got) = (self.width, other.width);
+        if expected == got { Ok(()) } else { Err(Incompatible::Cells { expected, got }) }
+    }
+}

@@ -1,0 +1,272 @@
+//! One key: its fingerprint and its two buckets, and what is done there. An island of `unsafe`: buckets
+//! are below their number by the arithmetic that finds them, and are not checked again.
+
+use super::Shape;
+use crate::error::Full;
+use crate::hash::Digest;
+use crate::parts::buckets::{NARROW, Row, SLOTS, Slots, word_of_bucket};
+
+/// The upper and the lower half of a product.
+#[inline(always)]
+const fn product(a: u64, b: u64) -> (u64, u64) {
+    let product = a as u128 * b as u128;
+    ((product >> 64) as u64, product as u64)
+}
+
+/// 2<sup>64</sup> divided by the golden ratio, odd: Knuth, TAOCP 3, section 6.4.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What the two buckets of a fingerprint add up to, modulo the number of buckets. If that is even, the
+/// sum is odd, so that no fingerprint has the same bucket twice. It is below that number: so is the upper
+/// half of a product with it, and an odd one above an even one that is below an even number.
+///
+/// One multiplication would not do: fingerprints in a row have sums in a row then, chains of moves come
+/// back to where they began, and tables of short fingerprints are full at a load of 0.84 already.
+#[inline(always)]
+pub(super) const fn sum(buckets: u64, fingerprint: u64) -> u64 {
+    let mixed = fingerprint.wrapping_mul(GOLDEN);
+    let mixed = (mixed ^ mixed >> 32).wrapping_mul(GOLDEN);
+    product(mixed, buckets).0 | !buckets & 1
+}
+
+/// Where a key may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) fingerprint: u64,
+    pub(super) buckets: [u64; 2],
+}
+
+/// The words of a filter, and how many buckets of slots of which width they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table<V> {
+    pub(super) words: V,
+    pub(super) buckets: u64,
+    pub(super) width: u32,
+}
+
+/// Does something in the rows that the width asks for.
+macro_rules! in_rows {
+    ($table:expr, $call:ident($($argument:expr),*)) => {
+        if $table.width <= NARROW {
+            $table.$call::<u64>($($argument),*)
+        } else {
+            $table.$call::<u128>($($argument),*)
+        }
+    };
+}
+
+impl<V: AsRef<[u64]>> Table<V> {
+    /// # Panics
+    ///
+    /// If there are fewer words than the shape has.
+    #[inline(always)]
+    pub(super) fn new(shape: &Shape, words: V) -> Self {
+        // What the buckets take, and a word.
+        assert!(words.as_ref().len() as u64 * 64 >= shape.bits() + 64);
+        Self { words, buckets: shape.buckets(), width: shape.fingerprint_bits() }
+    }
+}
+
+impl<V> Table<V> {
+    /// Two digits of the digest, which has a bucket's worth and a fingerprint's worth of them: the
+    /// bits that tell one tell nothing of the other. No fingerprint is 0, which is an empty slot.
+    #[inline(always)]
+    pub(super) fn place(&self, digest: Digest) -> Place {
+        let (bucket, rest) = product(digest.bits(), self.buckets);
+        // In this form, the compiler multiplies.
+        let fingerprints = u64::MAX >> (64 - self.width);
+        let fingerprint = ((rest >> 32) * fingerprints) >> 32;
+        self.place_in(bucket, fingerprint + 1)
+    }
+
+    /// The place of a fingerprint that is in this bucket, or may be.
+    #[inline(always)]
+    pub(super) fn place_in(&self, bucket: u64, fingerprint: u64) -> Place {
+        Place { fingerprint, buckets: [bucket, self.other(bucket, fingerprint)] }
+    }
+
+    /// The other bucket of a fingerprint, from which this one is the other. Below the number of buckets
+    /// if this one is.
+    #[inline(always)]
+    pub(super) fn other(&self, bucket: u64, fingerprint: u64) -> u64 {
+        let (other, below) = sum(self.buckets, fingerprint).overflowing_sub(bucket);
+        if below { other.wrapping_add(self.buckets) } else { other }
+    }
+
+    #[inline(always)]
+    pub(super) fn slots<R: Row>(&self) -> Slots<R> {
+        Slots::new(self.width)
+    }
+}
+
+impl<V: AsRef<[u64]>> Table<V> {
+    /// The slots of a bucket that `place` or [`other`](Self::other) gave.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "buckets that were computed need no check")]
+    pub(super) fn row<R: Row>(&self, slots: &Slots<R>, bucket: u64) -> R {
+        debug_assert!(bucket < self.buckets);
+        // SAFETY: both give numbers below that of the buckets, for which there are words, and one more.
+        unsafe { slots.row_unchecked(self.words.as_ref(), bucket) }
+    }
+
+    #[inline(always)]
+    pub(super) fn rows<R: Row>(&self, slots: &Slots<R>, buckets: [u64; 2]) -> [R; 2] {
+        buckets.map(|bucket| self.row(slots, bucket))
+    }
+
+    /// Whether the fingerprint of the digest is in one of its buckets.
+    #[inline(always)]
+    pub(super) fn contains(&self, digest: Digest) -> bool {
+        if self.width <= NARROW {
+            return self.contains_in::<u64>(digest);
+        }
+        self.by_ref().contains_wide(digest)
+    }
+
+    #[inline(always)]
+    fn by_ref(&self) -> Table<&[u64]> {
+        let Self { ref words, buckets, width } = *self;
+        Table { words: words.as_ref(), buckets, width }
+    }
+
+    #[inline(always)]
+    fn contains_in<R: Row>(&self, digest: Digest) -> bool {
+        let (slots, place) = (self.slots::<R>(), self.place(digest));
+        let rows = self.rows(&slots, place.buckets);
+        slots.either_has(rows, slots.everywhere(place.fingerprint))
+    }
+
+    /// How often the fingerprint is in its buckets.
+    #[inline(always)]
+    pub(super) fn count(&self, place: Place) -> u64 {
+        in_rows!(self, count_in(place))
+    }
+
+    fn count_in<R: Row>(&self, place: Place) -> u64 {
+        let (slots, [first, second]) = (self.slots::<R>(), place.buckets);
+        let [a, b] = self.rows(&slots, place.buckets);
+        let wanted = slots.everywhere(place.fingerprint);
+        let there = slots.count(slots.empty(a ^ wanted));
+        if first == second { there } else { there + slots.count(slots.empty(b ^ wanted)) }
+    }
+
+    /// The words in which the buckets of a digest begin.
+    #[inline(always)]
+    pub(super) fn words_of(&self, digest: Digest) -> [usize; 2] {
+        self.place(digest).buckets.map(|bucket| word_of_bucket(bucket, self.width))
+    }
+
+    /// The fingerprint in a slot of a bucket, or 0.
+    pub(super) fn get(&self, bucket: u64, slot: u32) -> u64 {
+        in_rows!(self, get_in(bucket, slot))
+    }
+
+    fn get_in<R: Row>(&self, bucket: u64, slot: u32) -> u64 {
+        let slots = self.slots::<R>();
+        slots.number(slots.row(self.words.as_ref(), bucket), slot)
+    }
+
+    /// How many slots are taken.
+    pub(super) fn taken(&self) -> u64 {
+        in_rows!(self, taken_in())
+    }
+
+    fn taken_in<R: Row>(&self) -> u64 {
+        let (slots, words) = (self.slots::<R>(), self.words.as_ref());
+        let free = |bucket| slots.count(slots.empty(slots.row(words, bucket)));
+        (0..self.buckets).map(|bucket| SLOTS - free(bucket)).sum()
+    }
+
+    /// Whether a bit is set that is in no bucket.
+    pub(super) fn has_stray_bits(&self) -> bool {
+        let bits = self.buckets * SLOTS * u64::from(self.width);
+        let (last, words) = ((bits / 64) as usize, self.words.as_ref());
+        words[last] >> (bits % 64) != 0 || words[last + 1..].iter().any(|word| *word != 0)
+    }
+}
+
+impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
+    /// Puts a fingerprint into the empty slot of the lowest flag, or takes it out of there, in a bucket
+    /// that `place` or [`other`](Self::other) gave.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "buckets that were computed need no check")]
+    pub(super) fn flip<R: Row>(&mut self, slots: &Slots<R>, bucket: u64, flags: R, number: u64) {
+        debug_assert!(bucket < self.buckets);
+        // SAFETY: as in `row`.
+        unsafe { slots.flip_unchecked(self.words.as_mut(), bucket, flags, number) }
+    }
+
+    /// Puts the fingerprint into a slot of one of its buckets; whether it was in neither before.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, place: Place) -> Result<bool, Full> {
+        if self.width <= NARROW {
+            return self.insert_in::<u64>(place);
+        }
+        self.by_mut().insert_wide(place)
+    }
+
+    #[inline(always)]
+    fn by_mut(&mut self) -> Table<&mut [u64]> {
+        let Self { ref mut words, buckets, width } = *self;
+        Table { words: words.as_mut(), buckets, width }
+    }
+
+    #[inline(always)]
+    fn insert_in<R: Row>(&mut self, place: Place) -> Result<bool, Full> {
+        let slots = self.slots::<R>();
+        let rows = self.rows(&slots, place.buckets);
+        let fresh = !slots.either_has(rows, slots.everywhere(place.fingerprint));
+        // Slots are taken from the lowest up, so that of two buckets the emptier one has the larger
+        // flags, except where keys have left. To take the emptier one leaves few full buckets.
+        let [a, b] = rows.map(|row| slots.empty(row));
+        let (bucket, free) = if a >= b { (place.buckets[0], a) } else { (place.buckets[1], b) };
+        if free == R::of(0) {
+            return self.by_mut().make_room::<R>(place).map(|()| fresh);
+        }
+        self.flip(&slots, bucket, free, place.fingerprint);
+        Ok(fresh)
+    }
+
+    /// Takes the fingerprint out of one slot; whether it was there.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, place: Place) -> bool {
+        if self.width <= NARROW {
+            return self.remove_in::<u64>(place);
+        }
+        self.by_mut().remove_wide(place)
+    }
+
+    #[inline(always)]
+    fn remove_in<R: Row>(&mut self, place: Place) -> bool {
+        let slots = self.slots::<R>();
+        let wanted = slots.everywhere(place.fingerprint);
+        let [a, b] = self.rows(&slots, place.buckets).map(|row| slots.empty(row ^ wanted));
+        let none = R::of(0);
+        let (bucket, found) = if a != none { (place.buckets[0], a) } else { (place.buckets[1], b) };
+        if found == none {
+            return false;
+        }
+        self.flip(&slots, bucket, found, place.fingerprint);
+        true
+    }
+}
+
+/// Wide rows, out of line, so that they take no registers from the others.
+impl Table<&[u64]> {
+    #[inline(never)]
+    fn contains_wide(self, digest: Digest) -> bool {
+        self.contains_in::<u128>(digest)
+    }
+}
+
+impl Table<&mut [u64]> {
+    #[inline(never)]
+    fn insert_wide(mut self, place: Place) -> Result<bool, Full> {
+        self.insert_in::<u128>(place)
+    }
+
+    #[inline(never)]
+    fn remove_wide(mut self, place: Place) -> bool {
+        self.remove_in::<u128>(place)
+    }
+}

@@ -1,0 +1,425 @@
+//! Sets that do not change: filters that are built at once from all their keys, and then only asked.
+//!
+//! ```text
+//!     keys --digest--> gathered --solve--> bits --check--> filter
+//!                                  ^  |
+//!                                  `--'  the digests mixed in another way, if there is no solution
+//! ```
+//!
+//! A key has r bits here, with 2<sup>−r</sup> at most the rate. They are the exclusive or of bits
+//! that stand in a few places, and the places are found from the digest. Building is solving
+//! that system of equations for all keys, which is why all of them must be there. The families differ
+//! in where the places are:
+//!
+//! | family | places | bits for each of the r |
+//! |---|---|---|
+//! | [`xor`](crate::xor) | three, anywhere | 1.23 |
+//! | [`fuse`](crate::fuse) | three or four, in segments side by side | 1.13, 1.08 |
+//! | [`ribbon`](crate::ribbon) | about half of 64 bits side by side | 1.003 |
+//!
+//! What a filter can do is written once, for [`Frozen`] of any [`Arrangement`].
+//!
+//! Keys are digested once, as they are read. Equal keys, and keys with equal digests, count once. If
+//! there is no solution the digests are mixed in another way, at most a hundred times.
+//!
+//! # Memory
+//!
+//! Building from a million keys or more takes at most 165 bits a key at rates down to
+//! 2<sup>−8</sup>, the filter included. [`Frozen::peak_bytes`] tells how many bytes it may be for any
+//! number of keys, and [`Build::memory_limit`] refuses more.
+
+mod build;
+mod bytes;
+mod hashes;
+pub(crate) mod peel;
+mod peeled;
+
+pub(crate) use build::MAX_ATTEMPTS;
+pub use build::{Build, BuildError, MAX_BITS, Progress, Stage, Work};
+pub use bytes::StoredArrangement;
+pub use peeled::{Job, Map, Peeled, Shape};
+
+use crate::error::InvalidShape;
+use crate::filter::{Edge, Filter};
+use crate::hash::{Digest, Digester, Portable};
+use crate::parts::gather::Gathered;
+use crate::storage::{Heap, Own, Storage};
+use core::borrow::Borrow;
+use core::fmt;
+use core::marker::PhantomData;
+
+/// Where the bits of a key are, and how they are found for a whole set. Sealed, as storage is.
+pub trait Arrangement: 'static {
+    /// The plan of such a filter: all that must be known to ask it, but for its words.
+    type Shape: Drawing;
+
+    /// The everyday name of the filter.
+    const NAME: &'static str;
+
+    /// How many bytes of memory it takes at most to build a filter of `items` keys with `bits` bits
+    /// each: the digests, the work space and the filter. `u64::MAX` where it is more.
+    fn peak_bytes(items: u64, bits: u32) -> u64;
+
+    /// The filter of these digests, some of which may be equal.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Shape`] if the filter would be too large, there is no memory, or digests cannot
+    /// give so small a rate for so many keys; [`BuildError::Attempts`] if there is no solution.
+    fn build(
+        digests: Gathered,
+        bits: u32,
+        work: &Work<'_>,
+    ) -> Result<(Self::Shape, Heap), BuildError>;
+
+    /// Whether the bits of a digest are what they should be.
+    fn contains(shape: &Self::Shape, words: &[u64], digest: Digest) -> bool;
+
+    /// As [`contains`](Self::contains) for each key.
+    fn contains_batch<K>(
+        shape: &Self::Shape,
+        words: &[u64],
+        keys: &[K],
+        digest: impl Fn(&K) -> Digest,
+        found: &mut [bool],
+    );
+}
+
+/// What every shape of a filter for a set that does not change can tell.
+pub trait Drawing: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The number of keys it was built from, equal ones counted once.
+    fn items(&self) -> u64;
+
+    /// The bits of a key: the rate is 2 to minus that many.
+    fn bits(&self) -> u32;
+
+    /// The number of 64-bit words.
+    fn words(&self) -> u64;
+
+    /// The share of absent keys that are found; 0 if there are no keys.
+    fn expected_rate(&self) -> f64 {
+        if self.items() == 0 { 0.0 } else { 1.0 / (1_u64 << self.bits()) as f64 }
+    }
+}
+
+/// A filter of keys `T`, hashed by `H`, for a set that does not change: its words are in `S`, in an
+/// arrangement `A`. Use it as [`XorFilter`](crate::XorFilter),
+/// [`BinaryFuseFilter`](crate::BinaryFuseFilter) or [`RibbonFilter`](crate::RibbonFilter).
+pub struct Frozen<T: ?Sized, H, A: Arrangement, S = Heap> {
+    shape: A::Shape,
+    hasher: H,
+    storage: S,
+    keys: PhantomData<fn(&T)>,
+}
+
+/// With the default hasher.
+impl<T: ?Sized, A: Arrangement> Frozen<T, Portable, A> {
+    /// The filter of these keys. It answers `true` for all of them, and for other keys with a
+    /// probability of at most `err_rate`.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Shape`] if `err_rate` is not above 0 and below 1, too small, or there is no
+    /// memory; the others do not happen here.
+    pub fn build<K>(keys: impl IntoIterator<Item = K>, err_rate: f64) -> Result<Self, BuildError>
+    where
+        K: Borrow<T>,
+        Portable: Digester<T>,
+    {
+        Self::build_with(Build::new(err_rate), keys)
+    }
+}
+
+/// Building.
+impl<T: ?Sized, H, A: Arrangement> Frozen<T, H, A> {
+    /// As `build`, in this way.
+    ///
+    /// # Errors
+    ///
+    /// See [`BuildError`].
+    pub fn build_with<K>(
+        how: Build<'_, H>,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Self, BuildError>
+    where
+        K: Borrow<T>,
+        H: Digester<T>,
+    {
+        Self::try_build_with(how, keys.into_iter().map(Ok))
+    }
+
+    /// As [`build_with`](Self::build_with), from keys that may fail to come. The first error ends it.
+    ///
+    /// # Errors
+    ///
+    /// See [`BuildError`].
+    pub fn try_build_with<K, E>(
+        how: Build<'_, H>,
+        keys: impl IntoIterator<Item = Result<K, E>>,
+    ) -> Result<Self, BuildError<E>>
+    where
+        K: Borrow<T>,
+        H: Digester<T>,
+    {
+        let bits = how.bits()?;
+        let hasher = &how.hasher;
+        let digest = |key: K| hasher.digest(key.borrow()).bits();
+        let digests = keys.into_iter().map(|key| key.map(digest));
+        let gathered = gather(&how, |items| A::peak_bytes(items, bits), digests)?;
+        Self::of_gathered(how, bits, gathered).map_err(BuildError::widen)
+    }
+
+    /// As [`build_with`](Self::build_with), from keys that were digested elsewhere, by what gives the
+    /// same digests as the hasher.
+    ///
+    /// # Errors
+    ///
+    /// See [`BuildError`].
+    pub fn build_from_digests(
+        how: Build<'_, H>,
+        digests: impl IntoIterator<Item = Digest>,
+    ) -> Result<Self, BuildError> {
+        let bits = how.bits()?;
+        let digests = digests.into_iter().map(|digest| Ok(digest.bits()));
+        let gathered = gather(&how, |items| A::peak_bytes(items, bits), digests)?;
+        Self::of_gathered(how, bits, gathered)
+    }
+
+    fn of_gathered(how: Build<'_, H>, bits: u32, digests: Gathered) -> Result<Self, BuildError> {
+        let kept = how.checked.then(|| digests.clone());
+        let (shape, storage) = A::build(digests, bits, &how.work)?;
+        let filter = Self { shape, hasher: how.hasher, storage, keys: PhantomData };
+        if let Some(digests) = kept {
+            filter.check(digests, &how.work)?;
+        }
+        Ok(filter)
+    }
+
+    fn check(&self, digests: Gathered, work: &Work<'_>) -> Result<(), BuildError> {
+        let total = digests.len() as u64;
+        let (mut done, mut lost) = (0, 0);
+        let mut found = alloc::vec::Vec::new();
+        for chunk in digests.into_chunks() {
+            found.resize(chunk.len(), false);
+            let words = self.storage.words();
+            A::contains_batch(&self.shape, words, &chunk, |bits| Digest::new(*bits), &mut found);
+            lost += found.iter().filter(|found| !**found).count() as u64;
+            done += chunk.len() as u64;
+            work.tell(Stage::Checking, done, Some(total));
+        }
+        if lost == 0 { Ok(()) } else { Err(BuildError::Lost { keys: lost }) }
+    }
+
+    /// How many bytes of memory it takes at most to build a filter of `items` keys at this error rate,
+    /// the filter included; [`Build::checked`] adds 8 a key.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is not one, or below 2<sup>−32</sup>.
+    pub fn peak_bytes(items: u64, err_rate: f64) -> Result<u64, InvalidShape> {
+        Ok(A::peak_bytes(items, build::bits_for_rate(err_rate)?))
+    }
+}
+
+/// How many keys are read between two reports.
+const REPORT: usize = 1 << 16;
+
+/// All digests, or digests and more, if building from them stays within its limit; `peak` tells what it
+/// takes. The keys that are too many are counted still, to tell what would have been needed.
+pub(crate) fn gather<N: Default, H, E>(
+    how: &Build<'_, H>,
+    peak: impl Fn(u64) -> u64,
+    digests: impl Iterator<Item = Result<N, E>>,
+) -> Result<Gathered<N>, BuildError<E>> {
+    let kept = if how.checked { size_of::<N>() as u64 } else { 0 };
+    let peak = |items: u64| peak(items).saturating_add(items.saturating_mul(kept));
+    let total = digests.size_hint().1.map(|most| most as u64);
+    let mut gathered = Gathered::default();
+    let mut digests = digests.enumerate();
+    for (number, digest) in &mut digests {
+        if number % REPORT == 0 {
+            how.work.tell(Stage::Reading, number as u64, total);
+            if peak(number as u64 + 1) > how.memory {
+                drop(gathered);
+                let items = number as u64 + 1 + digests.count() as u64;
+                return Err(BuildError::Memory { needed: peak(items), limit: how.memory });
+            }
+        }
+        let digest = digest.map_err(BuildError::Source)?;
+        gathered.push(digest).map_err(|_| InvalidShape::OutOfMemory {
+            bytes: (gathered.len() as u64 + 1).saturating_mul(size_of::<N>() as u64),
+        })?;
+    }
+    let items = gathered.len() as u64;
+    how.work.tell(Stage::Reading, items, Some(items));
+    if peak(items) > how.memory {
+        return Err(BuildError::Memory { needed: peak(items), limit: how.memory });
+    }
+    Ok(gathered)
+}
+
+/// For reading.
+impl<T: ?Sized, H, A: Arrangement, S: Storage<Word = u64>> Frozen<T, H, A, S> {
+    /// Whether the key may be in the set. `false` is proof that it is not; `true` is wrong for a
+    /// share of absent keys that [`expected_rate`](Self::expected_rate) tells.
+    #[must_use]
+    #[inline(always)]
+    pub fn contains<Q>(&self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: ?Sized,
+        H: Digester<Q>,
+    {
+        self.contains_digest(self.hasher.digest(key))
+    }
+
+    /// As [`contains`](Self::contains), for a key that was digested elsewhere.
+    #[must_use]
+    #[inline(always)]
+    pub fn contains_digest(&self, digest: Digest) -> bool {
+        A::contains(&self.shape, self.storage.words(), digest)
+    }
+
+    /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
+    ///
+    /// Faster than one by one where the filter is larger than the cache, since all keys of a batch
+    /// wait for memory at the same time.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn contains_batch<K>(&self, keys: &[K], found: &mut [bool])
+    where
+        K: Borrow<T>,
+        H: Digester<T>,
+    {
+        let digest = |key: &K| self.hasher.digest(key.borrow());
+        A::contains_batch(&self.shape, self.storage.words(), keys, digest, found);
+    }
+
+    /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
+    #[inline]
+    pub fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
+        A::contains_batch(&self.shape, self.storage.words(), digests, |digest| *digest, found);
+    }
+
+    /// The plan it was made by.
+    #[must_use]
+    pub const fn shape(&self) -> &A::Shape {
+        &self.shape
+    }
+
+    /// What turns keys into digests.
+    #[must_use]
+    pub const fn hasher(&self) -> &H {
+        &self.hasher
+    }
+
+    /// How many keys it was built from, equal ones counted once.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.shape.items()
+    }
+
+    /// Whether it was built from no key. It answers `false` for every key then.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory of the words, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.shape.words() * 8
+    }
+
+    /// The share of absent keys it answers `true` for: 2 to minus the bits of a key, or 0 if it is
+    /// empty.
+    #[must_use]
+    pub fn expected_rate(&self) -> f64 {
+        self.shape.expected_rate()
+    }
+
+    /// The words.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.storage.words()
+    }
+
+    /// The same filter, whose words stay where they are.
+    #[must_use]
+    pub fn borrowed(&self) -> Frozen<T, &H, A, Own<&[u64]>> {
+        let storage = Own(self.storage.words());
+        Frozen { shape: self.shape, hasher: &self.hasher, storage, keys: PhantomData }
+    }
+}
+
+impl<T, H, A, S> Filter for Frozen<T, H, A, S>
+where
+    T: ?Sized,
+    A: Arrangement,
+    S: Storage<Word = u64>,
+{
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.contains_digest(digest)
+    }
+}
+
+impl<T, H, A, S> Edge for Frozen<T, H, A, S>
+where
+    T: ?Sized,
+    H: Digester<T>,
+    A: Arrangement,
+    S: Storage<Word = u64>,
+{
+    type Key = T;
+
+    #[inline]
+    fn digest(&self, key: &T) -> Digest {
+        self.hasher.digest(key)
+    }
+}
+
+impl<T: ?Sized, H: Clone, A: Arrangement, S: Clone> Clone for Frozen<T, H, A, S> {
+    fn clone(&self) -> Self {
+        Self {
+            shape: self.shape,
+            hasher: self.hasher.clone(),
+            storage: self.storage.clone(),
+            keys: PhantomData,
+        }
+    }
+}
+
+/// Equal filters give equal answers: same bits, same hasher.
+impl<T, H, A, S> PartialEq for Frozen<T, H, A, S>
+where
+    T: ?Sized,
+    H: Digester<T>,
+    A: Arrangement,
+    S: Storage<Word = u64>,
+{
+    fn eq(&self, other: &Self) -> bool {
+        self.shape == other.shape
+            && self.hasher.check() == other.hasher.check()
+            && self.storage.words() == other.storage.words()
+    }
+}
+
+impl<T, H, A, S> fmt::Debug for Frozen<T, H, A, S>
+where
+    T: ?Sized,
+    H: fmt::Debug,
+    A: Arrangement,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(A::NAME)
+            .field("len", &self.shape.items())
+            .field("bits", &self.shape.bits())
+            .field("bytes", &(self.shape.words() * 8))
+            .field("hasher", &self.hasher)
+            .finish()
+    }
+}

@@ -1,0 +1,289 @@
+//! How a filter is built, how far it is, and what can go wrong.
+
+use crate::error::InvalidShape;
+use crate::hash::Portable;
+use crate::sizing::Rate;
+use core::convert::Infallible;
+use core::fmt;
+
+/// The most bits a key has in a filter for a set that does not change: no rate below
+/// 2<sup>−32</sup> can be had.
+pub const MAX_BITS: u32 = 32;
+
+/// How often a construction begins anew, with the same digests mixed in another way.
+pub(crate) const MAX_ATTEMPTS: u32 = 100;
+
+/// How a filter for a set that does not change is built: at which rate, with which hasher, and what
+/// may be spent.
+///
+/// ```
+/// use umbel::BinaryFuseFilter;
+/// use umbel::frozen::Build;
+///
+/// let how = Build::new(0.001).memory_limit(1 << 30).checked();
+/// let blocked = BinaryFuseFilter::<str>::build_with(how, ["a.example", "b.example"])?;
+/// assert!(blocked.contains("a.example"));
+/// # Ok::<(), umbel::frozen::BuildError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Build<'a, H = Portable> {
+    pub(crate) err_rate: f64,
+    pub(crate) hasher: H,
+    pub(crate) checked: bool,
+    pub(crate) memory: u64,
+    pub(crate) work: Work<'a>,
+}
+
+/// What the construction itself needs to know.
+#[derive(Clone, Copy)]
+pub struct Work<'a> {
+    /// Where the search for a construction that succeeds begins.
+    pub(crate) seed: u64,
+    /// Whether many threads may work on it.
+    pub(crate) parallel: bool,
+    progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+impl fmt::Debug for Work<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work")
+            .field("seed", &self.seed)
+            .field("parallel", &self.parallel)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+impl Work<'_> {
+    /// Tells whoever wants to know.
+    pub(crate) fn tell(&self, stage: Stage, done: u64, total: Option<u64>) {
+        if let Some(progress) = self.progress {
+            progress(Progress { stage, done, total });
+        }
+    }
+}
+
+/// How far a construction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// What is being done.
+    pub stage: Stage,
+    /// With how many keys it has been done.
+    pub done: u64,
+    /// Of how many, where that is known.
+    pub total: Option<u64>,
+}
+
+/// The stages of a construction, in their order. A construction that must begin anew goes back to
+/// [`Solving`](Self::Solving).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Keys are read and digested.
+    Reading,
+    /// It is found out which bits satisfy all keys.
+    Solving,
+    /// Every key is asked for.
+    Checking,
+}
+
+impl Build<'_> {
+    /// With the default hasher, at this error rate.
+    #[must_use]
+    pub const fn new(err_rate: f64) -> Self {
+        Self::with_hasher(err_rate, Portable::seeded(0))
+    }
+}
+
+impl<'a, H> Build<'a, H> {
+    /// With this hasher, at this error rate.
+    #[must_use]
+    pub const fn with_hasher(err_rate: f64, hasher: H) -> Self {
+        let work = Work { seed: 0, parallel: false, progress: None };
+        Self { err_rate, hasher, checked: false, memory: u64::MAX, work }
+    }
+
+    /// Where the search for a construction that succeeds begins. It needs no secret and no chance:
+    /// equal keys and equal seeds give equal filters.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.work.seed = seed;
+        self
+    }
+
+    /// Asks for every key when the filter is there. That takes 64 bits a key more while building.
+    #[must_use]
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
+        self
+    }
+
+    /// How many bytes building may take, the filter included. Where that is not enough,
+    /// [`BuildError::Memory`] says what would be.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Builds on all threads of the current pool of rayon's. The filter is the same, bit for bit, for
+    /// any number of them.
+    #[cfg(feature = "rayon")]
+    #[must_use]
+    pub fn parallel(mut self) -> Self {
+        self.work.parallel = true;
+        self
+    }
+
+    /// Tells how far it is, some hundred times in the course of a long construction and from any
+    /// thread.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
+        self.work.progress = Some(progress);
+        self
+    }
+
+    /// How many bits a key has: enough for the rate.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is not one, or below 2<sup>−32</sup>.
+    pub(crate) fn bits(&self) -> Result<u32, InvalidShape> {
+        bits_for_rate(self.err_rate)
+    }
+}
+
+impl<H: fmt::Debug> fmt::Debug for Build<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Build")
+            .field("err_rate", &self.err_rate)
+            .field("hasher", &self.hasher)
+            .field("checked", &self.checked)
+            .field("memory_limit", &self.memory)
+            .field("work", &self.work)
+            .finish()
+    }
+}
+
+/// The fewest bits r for which 2<sup>−r</sup> is at most the rate.
+pub(crate) const fn bits_for_rate(rate: f64) -> Result<u32, InvalidShape> {
+    let rate = match Rate::new(rate) {
+        Ok(rate) => rate.get(),
+        Err(error) => return Err(error),
+    };
+    let (mut bits, mut reached) = (1, 0.5);
+    while reached > rate {
+        bits += 1;
+        reached /= 2.0;
+        if bits > MAX_BITS {
+            return Err(InvalidShape::RateTooSmall { rate, min: reached * 2.0 });
+        }
+    }
+    Ok(bits)
+}
+
+/// No filter could be built. Nothing was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError<E = Infallible> {
+    /// There is no such filter.
+    Shape(InvalidShape),
+    /// The source of the keys failed.
+    Source(E),
+    /// Building takes more memory than it may.
+    Memory {
+        /// How many bytes it would take.
+        needed: u64,
+        /// How many it may.
+        limit: u64,
+    },
+    /// However the digests are mixed, no bits satisfy them all. That does not happen to digests that
+    /// are well mixed: the hasher gives many keys nearly the same one.
+    Attempts {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The filter that was built does not find all keys. It is thrown away: a broken processor,
+    /// broken memory, or a fault in this library.
+    Lost {
+        /// How many it does not find.
+        keys: u64,
+    },
+}
+
+impl BuildError {
+    /// The same, where the source could have failed and did not.
+    pub(crate) fn widen<E>(self) -> BuildError<E> {
+        match self {
+            Self::Shape(shape) => BuildError::Shape(shape),
+            Self::Source(never) => match never {},
+            Self::Memory { needed, limit } => BuildError::Memory { needed, limit },
+            Self::Attempts { attempts } => BuildError::Attempts { attempts },
+            Self::Lost { keys } => BuildError::Lost { keys },
+        }
+    }
+}
+
+impl<E> From<InvalidShape> for BuildError<E> {
+    fn from(shape: InvalidShape) -> Self {
+        Self::Shape(shape)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for BuildError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape(shape) => shape.fmt(f),
+            Self::Source(source) => write!(f, "the keys could not be read: {source}"),
+            Self::Memory { needed, limit } => {
+                write!(f, "building takes {needed} bytes of memory and may take {limit}")
+            }
+            Self::Attempts { attempts } => write!(
+                f,
+                "{attempts} constructions failed: the digests of the keys are not well mixed"
+            ),
+            Self::Lost { keys } => write!(f, "{keys} keys are not found in the filter"),
+        }
+    }
+}
+
+impl<E: core::error::Error + 'static> core::error::Error for BuildError<E> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Shape(shape) => Some(shape),
+            Self::Source(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_the_fewest_bits_that_meet_the_rate() {
+        for (rate, bits) in [
+            (0.9, 1),
+            (0.5, 1),
+            (0.499, 2),
+            (0.01, 7),
+            (1.0 / 256.0, 8),
+            (0.001, 10),
+            (2.4e-10, 32),
+        ] {
+            assert_eq!(bits_for_rate(rate), Ok(bits), "{rate}");
+        }
+        assert_eq!(bits_for_rate(1.0 / (1_u64 << 32) as f64), Ok(32));
+    }
+
+    #[test]
+    fn rates_that_take_more_than_32_bits_are_refused() {
+        let min = 1.0 / (1_u64 << 32) as f64;
+        let rate = min * 0.999;
+        assert_eq!(bits_for_rate(rate), Err(InvalidShape::RateTooSmall { rate, min }));
+        assert!(bits_for_rate(0.0).is_err() && bits_for_rate(1.0).is_err());
+        assert!(bits_for_rate(f64::NAN).is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! A filter for a set that does not change as bytes, and back.
+
+use super::{Arrangement, Drawing, Frozen};
+use crate::error::InvalidBytes;
+use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::storage::Storage;
+use core::marker::PhantomData;
+
+/// An arrangement whose filters have a form in bytes. Sealed, as every arrangement is.
+pub trait StoredArrangement: Arrangement {
+    /// The number of the family in a header.
+    const FAMILY: u16;
+
+    /// The number, in a header, of the way from a digest to bits.
+    const KERNELS: u16;
+
+    /// What a header says of a shape: its fields, the last ones of which may be 0.
+    #[doc(hidden)]
+    fn fields(shape: &Self::Shape) -> impl AsRef<[u64]>;
+
+    /// The shape that a header tells.
+    #[doc(hidden)]
+    fn restore(header: &Header) -> Result<Self::Shape, InvalidBytes>;
+}
+
+fn shape_of<A: StoredArrangement>(header: &Header) -> Result<A::Shape, InvalidBytes> {
+    if header.kernels != A::KERNELS {
+        return Err(InvalidBytes::Kernels { got: header.kernels });
+    }
+    let shape = A::restore(header)?;
+    if header.insertions == shape.items() { Ok(shape) } else { Err(InvalidBytes::Inconsistent) }
+}
+
+impl<T, H, A, S> Family for Frozen<T, H, A, S>
+where
+    T: ?Sized,
+    H: Stored<T>,
+    A: StoredArrangement,
+    S: Storage<Word = u64>,
+{
+    type Hasher = H;
+    type Storage = S;
+
+    const FAMILY: u16 = A::FAMILY;
+
+    fn header(&self) -> Header {
+        let (items, fields) = (self.shape.items(), A::fields(&self.shape));
+        Header::new(A::FAMILY, A::KERNELS, self.hasher.mark(), items, fields.as_ref())
+    }
+
+    fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+        each(self.storage.words())
+    }
+
+    fn words(header: &Header) -> Result<u64, InvalidBytes> {
+        Ok(shape_of::<A>(header)?.words())
+    }
+
+    hasher_of_family!(H);
+
+    fn assemble<E: From<InvalidBytes>>(
+        header: &Header,
+        hasher: H,
+        take: &mut impl FnMut(u64) -> Result<S, E>,
+    ) -> Result<Self, E> {
+        let shape = shape_of::<A>(header)?;
+        let storage = take(shape.words())?;
+        Ok(Self { shape, hasher, storage, keys: PhantomData })
+    }
+}
+
+#[cfg(feature = "serde")]
+crate::format::through_serde!([T: ?Sized, H, A: StoredArrangement, S] Frozen<T, H, A, S>);

@@ -1,0 +1,640 @@
+//! Filters that are solved by peeling: [`xor`](crate::xor) and [`fuse`](crate::fuse).
+//!
+//! ```text
+//!     digest * m  =  [ shard | hash in the shard                    | ..... ]
+//!                        |     |-> three or four places, fingerprint
+//!                        v
+//!     words          [ shard 0 | shard 1 | shard 2 | shard 3 ]   all of one size
+//! ```
+//!
+//! A large set is cut into shards of a million keys or so, by the topmost bits of the hash. So the
+//! memory for solving is that of a few shards, threads can work on one each, and the bits do not
+//! depend on how many threads there are. Nor do they depend on the order of keys: only sums of
+//! hashes are ever looked at.
+
+use super::hashes::Hashes;
+use super::peel::{COUNT, MAX_PLACES, Peeler, Places, fingerprint};
+use super::{
+    Arrangement, BuildError, Drawing, MAX_ATTEMPTS, MAX_BITS, Stage, StoredArrangement, Work,
+};
+use crate::error::{InvalidBytes, InvalidShape};
+use crate::format::Header;
+use crate::hash::Digest;
+use crate::layout::ring::{self, Touch};
+use crate::parts::entries::{Byte, Packed, Width, words_for};
+use crate::parts::gather::{self, Gathered};
+use crate::simd::{Choice, Isa};
+use crate::storage::{Allocate, Heap, StorageMut};
+use core::fmt;
+use core::marker::PhantomData;
+
+/// Where the entries of a key are in a shard. Sealed.
+pub trait Map: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The everyday name of the filter.
+    const NAME: &'static str;
+
+    /// The number of the family in a header, and that of the way to entries.
+    #[doc(hidden)]
+    const FAMILY: u16;
+    #[doc(hidden)]
+    const KERNELS: u16;
+
+    /// Shards have fewer keys than this, and half of it or more if there are several.
+    const SHARD: u64;
+
+    /// For so many keys, or a few more.
+    #[doc(hidden)]
+    fn for_keys(keys: u64) -> Self;
+
+    /// The number of entries.
+    fn entries(&self) -> u64;
+
+    /// Does a job with the places of keys.
+    #[doc(hidden)]
+    fn with<J: Job>(&self, job: J) -> J::Output;
+}
+
+/// Something to be done with the places of keys, for any way to find them.
+pub trait Job {
+    /// What comes out.
+    type Output;
+
+    /// Does it. Must be `#[inline(always)]`.
+    #[doc(hidden)]
+    #[allow(private_bounds, reason = "only this crate has jobs")]
+    fn run<const ARITY: usize>(self, places: impl Places<ARITY>) -> Self::Output;
+}
+
+/// The plan of a filter that is solved by peeling, whose entries are found by a `Map`.
+///
+/// ```
+/// use umbel::fuse::Shape;
+///
+/// let shape = Shape::for_rate(1_000_000, 0.01)?;
+/// assert_eq!(shape.bits(), 7); // 2^-7 is below 1 %
+/// assert!(shape.bits_per_key() < 7.95);
+/// # Ok::<(), umbel::InvalidShape>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shape<M> {
+    items: u64,
+    bits: u32,
+    /// The topmost bits of a hash that tell the shard.
+    shard_bits: u32,
+    /// The entries of a shard: whole words of them, if there are several.
+    entries: u64,
+    map: M,
+    entry: Entry,
+    /// How often entries were added.
+    slack: u64,
+    attempts: u32,
+    multiplier: u64,
+}
+
+/// How an entry is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// There is none.
+    None,
+    /// As a byte.
+    Byte,
+    /// As bits.
+    Packed,
+}
+
+impl<M: Map> Shape<M> {
+    /// For `items` different keys at this error rate.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is not one, below 2<sup>−32</sup>, or the filter would be too large.
+    pub fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
+        Self::for_bits(items, super::build::bits_for_rate(rate)?)
+    }
+
+    /// For `items` different keys of `bits` bits each.
+    ///
+    /// # Errors
+    ///
+    /// If there are not from 1 to [`MAX_BITS`] bits, or the filter would be too large.
+    pub fn for_bits(items: u64, bits: u32) -> Result<Self, InvalidShape> {
+        if !(1..=MAX_BITS).contains(&bits) {
+            let rate = 1.0 / (1_u64 << bits.min(63)) as f64;
+            let min = 1.0 / (1_u64 << MAX_BITS) as f64;
+            return Err(match bits {
+                0 => InvalidShape::RateOutOfRange { rate },
+                _ => InvalidShape::RateTooSmall { rate, min },
+            });
+        }
+        Self::with_slack(items, bits, 0)
+    }
+
+    /// With more entries than that, where so few did not do.
+    fn with_slack(items: u64, bits: u32, slack: u64) -> Result<Self, InvalidShape> {
+        const MAX: u64 = crate::sizing::MAX_BITS;
+        let shard_bits = shard_bits(items, M::SHARD);
+        let keys = capacity(items, shard_bits);
+        let map = M::for_keys(keys + keys / 32 * slack + slack);
+        // Then a shard has whole words, however wide an entry is.
+        let unit = if shard_bits == 0 { 1 } else { 64 };
+        let entries = map.entries().next_multiple_of(unit);
+        debug_assert!(entries <= MAX_PLACES);
+        let entry = match bits {
+            _ if items == 0 => Entry::None,
+            8 => Entry::Byte,
+            _ => Entry::Packed,
+        };
+        let shape = Self {
+            items,
+            bits,
+            shard_bits,
+            entries,
+            map,
+            entry,
+            slack,
+            attempts: 1,
+            multiplier: 1,
+        };
+        let needed = entries.saturating_mul(u64::from(bits)).saturating_mul(1 << shard_bits);
+        if needed > MAX - 128 {
+            return Err(InvalidShape::TooLarge { bits: needed, max: MAX });
+        }
+        Ok(shape)
+    }
+
+    /// The same, for hashes of this attempt.
+    fn mixed(self, seed: u64, attempt: u32) -> Self {
+        // Well mixed, so that the numbers of two attempts have nothing in common; and odd.
+        let seed = Digest::mixed(seed).bits() ^ u64::from(attempt);
+        Self { attempts: attempt + 1, multiplier: Digest::mixed(seed).bits() | 1, ..self }
+    }
+
+    /// The number of different keys.
+    #[must_use]
+    pub const fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// The bits of a key: the rate is 2 to minus that many.
+    #[must_use]
+    pub const fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// How many shards there are: a power of two.
+    #[must_use]
+    pub const fn shards(&self) -> u64 {
+        1 << self.shard_bits
+    }
+
+    /// Where the entries of a key are in its shard.
+    #[must_use]
+    pub const fn map(&self) -> &M {
+        &self.map
+    }
+
+    /// The number of 64-bit words.
+    #[must_use]
+    pub const fn words(&self) -> u64 {
+        if self.items == 0 { 0 } else { words_for(self.entries << self.shard_bits, self.bits) }
+    }
+
+    /// The memory of the words, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.words() * 8
+    }
+
+    /// The memory of the words, in bits for each key; of an empty filter, none.
+    #[must_use]
+    pub fn bits_per_key(&self) -> f64 {
+        if self.items == 0 { 0.0 } else { self.words() as f64 * 64.0 / self.items as f64 }
+    }
+
+    /// How many constructions it took; 1 of a plan.
+    #[must_use]
+    pub const fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The share of absent keys that are found: those whose bits agree by chance, and those that have
+    /// the hash of a key of their shard, 59 bits of it.
+    #[must_use]
+    pub fn expected_rate(&self) -> f64 {
+        if self.items == 0 {
+            return 0.0;
+        }
+        let equal =
+            (self.items >> self.shard_bits) as f64 / (1_u64 << COUNT.leading_zeros()) as f64;
+        1.0 / (1_u64 << self.bits) as f64 + equal
+    }
+
+    /// Where the entries of a key's shard begin, and its hash there.
+    #[inline(always)]
+    fn locate(&self, digest: Digest) -> (u64, u64) {
+        let hash = digest.bits().wrapping_mul(self.multiplier);
+        // Small filters do without some instructions of fifty.
+        if self.shard_bits == 0 {
+            return (0, hash & !COUNT);
+        }
+        let hash = hash.rotate_left(self.shard_bits);
+        let shard = hash & ((1 << self.shard_bits) - 1);
+        (shard * self.entries, hash & !COUNT)
+    }
+
+    /// The topmost bits by which hashes are sorted: so many that the places of a part are in the cache.
+    fn part_bits(&self) -> u32 {
+        let few = (self.items >> 14).max(1).ilog2();
+        few.clamp(self.shard_bits, self.shard_bits.max(12))
+    }
+
+    fn parts(&self, shard: u64) -> core::ops::Range<usize> {
+        let bits = self.part_bits() - self.shard_bits;
+        (shard << bits) as usize..((shard + 1) << bits) as usize
+    }
+}
+
+impl<M: Map> Drawing for Shape<M> {
+    fn items(&self) -> u64 {
+        self.items
+    }
+
+    fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    fn words(&self) -> u64 {
+        self.words()
+    }
+
+    fn expected_rate(&self) -> f64 {
+        self.expected_rate()
+    }
+}
+
+/// How many bits tell the shard, if it has fewer than so many keys.
+fn shard_bits(items: u64, most: u64) -> u32 {
+    let mut bits = 0;
+    while items >> bits >= most {
+        bits += 1;
+    }
+    bits
+}
+
+/// How many keys a shard has room for: three standard deviations above the mean.
+fn capacity(items: u64, shard_bits: u32) -> u64 {
+    let mean = items.div_ceil(1 << shard_bits);
+    if shard_bits == 0 { mean } else { mean + 3 * (mean.isqrt() + 1) }
+}
+
+/// How many shards may be under way at once, so that building stays within its memory.
+fn most_at_once(shards: u64) -> u64 {
+    (shards * 3 / 4).max(1)
+}
+
+/// The arrangement of a filter that is solved by peeling.
+#[derive(Debug)]
+pub struct Peeled<M>(PhantomData<M>);
+
+impl<M: Map> Arrangement for Peeled<M> {
+    type Shape = Shape<M>;
+
+    const NAME: &'static str = M::NAME;
+
+    fn peak_bytes(items: u64, bits: u32) -> u64 {
+        let Ok(shape) = Shape::<M>::for_bits(items, bits) else {
+            return u64::MAX;
+        };
+        let parts = (2_u64 << shape.part_bits()) * 4;
+        let chunks = items.div_ceil(gather::CHUNK as u64);
+        let digests = items.saturating_mul(8).saturating_add(chunks.saturating_mul(parts + 128));
+        let keys = capacity(items, shape.shard_bits);
+        let peeler = Peeler::bytes(keys, shape.entries);
+        let all = if shape.shard_bits == 0 {
+            // The digests are gone before the filter is there.
+            digests.max(shape.bytes()).saturating_add(peeler)
+        } else {
+            let peelers = peeler.saturating_mul(most_at_once(shape.shards()));
+            digests.saturating_add(shape.bytes()).saturating_add(peelers)
+        };
+        // Or while keys are read, hashes sorted, or equal ones sought.
+        all.max(digests.saturating_mul(2)).max(gather::bytes(items)).saturating_add(64)
+    }
+
+    fn build(
+        digests: Gathered,
+        bits: u32,
+        work: &Work<'_>,
+    ) -> Result<(Self::Shape, Heap), BuildError> {
+        let mut hashes = Hashes::of(digests);
+        let (mut unique, mut slack) = (false, 0);
+        for attempt in 0..MAX_ATTEMPTS {
+            let shape = Shape::with_slack(hashes.len(), bits, slack / 4)?;
+            let shape = shape.mixed(work.seed, attempt);
+            hashes.mix(shape.multiplier, shape.part_bits(), work.parallel)?;
+            if let Some(words) = solve(&shape, &mut hashes, work)? {
+                return Ok((shape, words));
+            }
+            // Equal hashes are never alone. If there are none it was bad luck: after some more of it,
+            // there are more entries.
+            if unique {
+                slack += 1;
+            } else {
+                hashes.remove_equal()?;
+                unique = true;
+            }
+        }
+        Err(BuildError::Attempts { attempts: MAX_ATTEMPTS })
+    }
+
+    #[inline(always)]
+    fn contains(shape: &Self::Shape, words: &[u64], digest: Digest) -> bool {
+        let Shape { ref map, bits, .. } = *shape;
+        match shape.entry {
+            Entry::Byte => map.with(One { shape, words, digest, width: Byte }),
+            Entry::Packed => map.with(One { shape, words, digest, width: Packed { bits } }),
+            Entry::None => false,
+        }
+    }
+
+    fn contains_batch<K>(
+        shape: &Self::Shape,
+        words: &[u64],
+        keys: &[K],
+        digest: impl Fn(&K) -> Digest,
+        found: &mut [bool],
+    ) {
+        let Shape { ref map, bits, .. } = *shape;
+        match shape.entry {
+            Entry::Byte => map.with(Many { shape, words, keys, digest, found, width: Byte }),
+            Entry::Packed => {
+                map.with(Many { shape, words, keys, digest, found, width: Packed { bits } });
+            }
+            Entry::None => {
+                assert_eq!(keys.len(), found.len(), "one answer for each key");
+                found.fill(false);
+            }
+        }
+    }
+}
+
+impl<M: Map> StoredArrangement for Peeled<M> {
+    const FAMILY: u16 = M::FAMILY;
+    const KERNELS: u16 = M::KERNELS;
+
+    fn fields(shape: &Shape<M>) -> impl AsRef<[u64]> {
+        let &Shape { items, bits, slack, attempts, multiplier, .. } = shape;
+        [items, bits.into(), slack, attempts.into(), multiplier]
+    }
+
+    fn restore(header: &Header) -> Result<Shape<M>, InvalidBytes> {
+        let [items, bits, slack, attempts, multiplier] = header.fields()?;
+        let (Ok(bits), Ok(attempts)) = (u32::try_from(bits), u32::try_from(attempts)) else {
+            return Err(InvalidBytes::Inconsistent);
+        };
+        // A building adds entries after every fourth attempt.
+        let some = (1..=MAX_ATTEMPTS).contains(&attempts) && slack <= u64::from(attempts) / 4;
+        if !some || multiplier.is_multiple_of(2) {
+            return Err(InvalidBytes::Inconsistent);
+        }
+        Shape::<M>::for_bits(items, bits)?;
+        Ok(Shape { attempts, multiplier, ..Shape::with_slack(items, bits, slack)? })
+    }
+}
+
+/// A look-up of one key.
+struct One<'a, M, W> {
+    shape: &'a Shape<M>,
+    words: &'a [u64],
+    digest: Digest,
+    width: W,
+}
+
+impl<M: Map, W: Width> Job for One<'_, M, W> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<const ARITY: usize>(self, places: impl Places<ARITY>) -> bool {
+        let Self { shape, words, digest, width } = self;
+        Look { shape, words, places, width }.has(digest)
+    }
+}
+
+/// Look-ups of many keys.
+struct Many<'a, M, W, K, F> {
+    shape: &'a Shape<M>,
+    words: &'a [u64],
+    keys: &'a [K],
+    digest: F,
+    found: &'a mut [bool],
+    width: W,
+}
+
+impl<M: Map, W: Width, K, F: Fn(&K) -> Digest> Job for Many<'_, M, W, K, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const ARITY: usize>(self, places: impl Places<ARITY>) {
+        let Self { shape, words, keys, digest, found, width } = self;
+        let look = Look { shape, words, places, width };
+        ring::batch(Choice::now(), look, keys, digest, found);
+    }
+}
+
+/// All that is needed to look up keys.
+struct Look<'a, const ARITY: usize, M, P, W> {
+    shape: &'a Shape<M>,
+    words: &'a [u64],
+    places: P,
+    width: W,
+}
+
+impl<const ARITY: usize, M: Map, P: Places<ARITY>, W: Width> Look<'_, ARITY, M, P, W> {
+    #[inline(always)]
+    fn has(&self, digest: Digest) -> bool {
+        let (start, hash) = self.shape.locate(digest);
+        let mut left = fingerprint(hash);
+        for place in self.places.of(start, hash) {
+            left ^= self.width.get(self.words, place);
+        }
+        left & self.width.mask() == 0
+    }
+}
+
+impl<const ARITY: usize, M, P, W> Touch for Look<'_, ARITY, M, P, W>
+where
+    M: Map,
+    P: Places<ARITY>,
+    W: Width,
+{
+    #[inline(always)]
+    fn bytes(&self) -> usize {
+        size_of_val(self.words)
+    }
+
+    #[inline(always)]
+    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
+        let (start, hash) = self.shape.locate(digest);
+        for place in self.places.of(start, hash) {
+            ring::fetch::<_, AHEAD>(self.words, self.width.word(place));
+        }
+    }
+
+    #[inline(always)]
+    fn answer<I: Isa>(&mut self, _: I, digest: Digest) -> bool {
+        self.has(digest)
+    }
+}
+
+/// The words of the filter, or none if the hashes of this attempt cannot be solved.
+fn solve<M: Map>(
+    shape: &Shape<M>,
+    hashes: &mut Hashes,
+    work: &Work<'_>,
+) -> Result<Option<Heap>, BuildError> {
+    let keys = capacity(shape.items, shape.shard_bits);
+    if (0..shape.shards()).any(|shard| hashes.len_of(shape.parts(shard)) > keys) {
+        return Ok(None);
+    }
+    work.tell(Stage::Solving, 0, Some(shape.items));
+    if shape.items == 0 {
+        return Ok(Some(Heap::zeroed(0)?));
+    }
+    if shape.shard_bits == 0 {
+        let mut peeler = Peeler::new(keys, shape.entries)?;
+        let Some(keys) = peel(shape, hashes, 0, &mut peeler) else {
+            return Ok(None);
+        };
+        // The hashes are in the peeler too.
+        hashes.clear();
+        let mut words = Heap::zeroed(shape.words())?;
+        assign(shape, &peeler, keys, words.words_mut());
+        work.tell(Stage::Solving, keys, Some(shape.items));
+        return Ok(Some(words));
+    }
+    let mut words = Heap::zeroed(shape.words())?;
+    let solved = solve_shards(shape, hashes, words.words_mut(), work)?;
+    Ok(solved.then_some(words))
+}
+
+/// Peels a shard; how many keys it has, if it can be peeled.
+fn peel<M: Map>(shape: &Shape<M>, hashes: &Hashes, shard: u64, peeler: &mut Peeler) -> Option<u64> {
+    let parts = shape.parts(shard);
+    let keys = hashes.len_of(parts.clone());
+    let runs = hashes.runs(parts);
+    let skip = shape.shard_bits;
+    shape.map.with(Peel { peeler, runs, skip, keys }).then_some(keys)
+}
+
+struct Peel<'a, R> {
+    peeler: &'a mut Peeler,
+    runs: R,
+    skip: u32,
+    keys: u64,
+}
+
+impl<'a, R: Iterator<Item = &'a [u64]>> Job for Peel<'_, R> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<const ARITY: usize>(self, places: impl Places<ARITY>) -> bool {
+        self.peeler.peel(places, self.runs, self.skip, self.keys)
+    }
+}
+
+/// Writes the entries of a shard, which has been peeled.
+fn assign<M: Map>(shape: &Shape<M>, peeler: &Peeler, keys: u64, words: &mut [u64]) {
+    match shape.bits {
+        8 => shape.map.with(Assign { peeler, keys, width: Byte, words }),
+        bits => shape.map.with(Assign { peeler, keys, width: Packed { bits }, words }),
+    }
+}
+
+struct Assign<'a, W> {
+    peeler: &'a Peeler,
+    keys: u64,
+    width: W,
+    words: &'a mut [u64],
+}
+
+impl<W: Width> Job for Assign<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const ARITY: usize>(self, places: impl Places<ARITY>) {
+        self.peeler.assign(places, self.keys, self.width, self.words);
+    }
+}
+
+/// Solves every shard; whether all could be.
+fn solve_shards<M: Map>(
+    shape: &Shape<M>,
+    hashes: &Hashes,
+    words: &mut [u64],
+    work: &Work<'_>,
+) -> Result<bool, BuildError> {
+    let mut done = 0;
+    let told = |keys: u64| {
+        done += keys;
+        work.tell(Stage::Solving, done, Some(shape.items));
+    };
+    // The word behind the last entry, where there is one, is never written.
+    let words_of_a_shard = shape.entries as usize / 64 * shape.bits as usize;
+    let shards = (0..shape.shards()).zip(words.chunks_mut(words_of_a_shard));
+    #[cfg(feature = "rayon")]
+    if work.parallel {
+        return crew::solve(shape, hashes, shards, told);
+    }
+    in_turn(shape, hashes, shards, told)
+}
+
+/// Solves one shard after the other, in the same memory; whether all could be.
+fn in_turn<'a, M: Map>(
+    shape: &Shape<M>,
+    hashes: &Hashes,
+    shards: impl Iterator<Item = (u64, &'a mut [u64])>,
+    mut told: impl FnMut(u64),
+) -> Result<bool, BuildError> {
+    let mut peeler = Peeler::new(capacity(shape.items, shape.shard_bits), shape.entries)?;
+    for (shard, words) in shards {
+        let Some(keys) = peel(shape, hashes, shard, &mut peeler) else {
+            return Ok(false);
+        };
+        assign(shape, &peeler, keys, words);
+        told(keys);
+    }
+    Ok(true)
+}
+
+/// Several threads, each with shards of its own.
+#[cfg(feature = "rayon")]
+mod crew {
+    use super::{BuildError, Hashes, Map, Shape, in_turn, most_at_once};
+    use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use rayon::prelude::*;
+    use std::sync::{Mutex, PoisonError};
+
+    /// As [`in_turn`], with the threads of the current pool.
+    pub(super) fn solve<'a, M: Map>(
+        shape: &Shape<M>,
+        hashes: &Hashes,
+        shards: impl Iterator<Item = (u64, &'a mut [u64])> + Send,
+        told: impl FnMut(u64) + Send,
+    ) -> Result<bool, BuildError> {
+        let (shards, told) = (Mutex::new(shards), Mutex::new(told));
+        let solvable = AtomicBool::new(true);
+        let at_once = most_at_once(shape.shards()).min(rayon::current_num_threads() as u64);
+        (0..at_once as usize).into_par_iter().with_max_len(1).try_for_each(|_| {
+            let next = || {
+                let mut shards = shards.lock().unwrap_or_else(PoisonError::into_inner);
+                shards.next().filter(|_| solvable.load(Relaxed))
+            };
+            let told = |keys| told.lock().unwrap_or_else(PoisonError::into_inner)(keys);
+            if !in_turn(shape, hashes, core::iter::from_fn(next), told)? {
+                solvable.store(false, Relaxed);
+            }
+            Ok::<(), BuildError>(())
+        })?;
+        Ok(solvable.into_inner())
+    }
+}

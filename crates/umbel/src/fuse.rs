@@ -1,0 +1,170 @@
+//! The binary fuse filter: the bits of a key are the exclusive or of three entries, or four, in
+//! segments side by side.
+//!
+//! ```text
+//!     segments   [      |      |      |      |      |      |      |      ]
+//!     key 1         a      b      c                 xor of a, b, c = fingerprint of key 1
+//!     key 2                              a      b      c
+//!                 ^                                          ^
+//!                 `- few keys are at the ends: there peeling begins, and runs to the middle
+//! ```
+//!
+//! | bits per key | touches per look-up | remove | union | grow | can building fail |
+//! |---|---|---|---|---|---|
+//! | 1.13 log2(1/rate), rounded up: 7.9 at 1 %, 9.0 at 1/256; with four entries 1.08: 7.5 and 8.6 | 3 or 4 | no | no | no | after 100 attempts, which does not happen |
+//!
+//! Choose it for large sets that do not change, when speed counts: [`BinaryFuseFilter`] has three
+//! entries a key, [`BinaryFuse4Filter`] four, which is 5 % smaller and a little slower. Prefer
+//! `RibbonFilter` for the least space, and below some thousand keys in any case;
+//! [`blocked`](crate::blocked) when keys come one by one.
+//!
+//! # Where it breaks
+//!
+//! All keys must be there at once, and building takes 20 bytes a key for a while: see
+//! [`frozen`]. Digests must be well mixed; digests that are nearly equal by the
+//! thousand end in [`BuildError::Attempts`](crate::frozen::BuildError::Attempts).
+//!
+//! Segments pay for large sets only. Where three long ones, the thirds of a [`xor`](crate::xor)
+//! filter, take fewer entries, the filter has those: up to some 17,000 keys, or 5,000 with four
+//! entries. Then a key takes 1.23 entries, 1.3 of 100 keys, 1.5 of ten.
+//!
+//! # Reference
+//!
+//! Graf and Lemire 2022, "Binary fuse filters: fast and smaller than xor filters", section 3
+//! (construction) and section 4 (the length of segments). Segments of three are shorter here, by half
+//! a power of two on average: with the published length, sets of 11,300 to 16,600 keys, and others,
+//! can hardly be built. Sets of three million keys or more are cut into shards, which need 1.12
+//! and 1.07 entries a key.
+//!
+//! ```
+//! use umbel::BinaryFuseFilter;
+//!
+//! let known = BinaryFuseFilter::<u64>::build(0..100_000, 0.01)?; // keys, error rate
+//! assert!((0..100_000).all(|key| known.contains(&key)));
+//! assert!(known.shape().bits_per_key() < 8.4);
+//! let wrong = (100_000..200_000).filter(|key| known.contains(key)).count();
+//! assert!(wrong < 1_000, "{wrong} of 100,000");
+//! # Ok::<(), umbel::frozen::BuildError>(())
+//! ```
+
+use crate::frozen::peel::{Places, stirred};
+use crate::frozen::{self, Frozen, Job, Map, Peeled};
+use crate::hash::Portable;
+use crate::parts::math::{ceil, ln};
+use crate::storage::Heap;
+use crate::xor::Thirds;
+
+/// A filter of keys `T` for a set that does not change, hashed by `H`, with its words in `S`: three
+/// entries a key.
+pub type BinaryFuseFilter<T, H = Portable, S = Heap> = Frozen<T, H, Peeled<Fused<3>>, S>;
+
+/// As [`BinaryFuseFilter`], with four entries a key: smaller, and a little slower.
+pub type BinaryFuse4Filter<T, H = Portable, S = Heap> = Frozen<T, H, Peeled<Fused<4>>, S>;
+
+/// The plan of a [`BinaryFuseFilter`].
+pub type Shape = frozen::Shape<Fused<3>>;
+
+/// The plan of a [`BinaryFuse4Filter`].
+pub type Shape4 = frozen::Shape<Fused<4>>;
+
+/// The longest segment, as a power of two: further bits of a hash are not there.
+const MAX_SEGMENT_BITS: u32 = 14;
+
+/// Segments of one length, a power of two; a key has an entry in each of `ARITY` neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segments<const ARITY: usize> {
+    /// The length of a segment.
+    len: u64,
+    /// The entries of all segments that can be the first one of a key.
+    firsts: u64,
+}
+
+impl<const ARITY: usize> Segments<ARITY> {
+    /// For so many keys.
+    pub(crate) const fn for_keys(keys: u64) -> Self {
+        let keys = if keys < 2 { 2 } else { keys } as f64;
+        let log = ln(keys);
+        // Section 4 of the paper, with 1.75 instead of 2.25 and 1.1215 instead of 1.125; of four
+        // entries, 0.76 instead of 0.77 and 1.07 instead of 1.075. See the scan in the tests.
+        let (bits, share, least) = if ARITY == 3 {
+            (log / ln(3.33) + 1.75, 0.875 + 0.25 * ln(1e6) / log, 1.1215)
+        } else {
+            (log / ln(2.91) - 0.5, 0.76 + 0.305 * ln(6e5) / log, 1.07)
+        };
+        let bits = bits as u32;
+        let len = 1 << if bits > MAX_SEGMENT_BITS { MAX_SEGMENT_BITS } else { bits };
+        let entries = ceil(keys * if share > least { share } else { least });
+        let (segments, more) = (entries.div_ceil(len), ARITY as u64 - 1);
+        Self { len, firsts: if segments > more { segments - more } else { 1 } * len }
+    }
+
+    /// The number of entries.
+    #[must_use]
+    pub const fn entries(&self) -> u64 {
+        self.firsts + (ARITY as u64 - 1) * self.len
+    }
+}
+
+impl<const ARITY: usize> Places<ARITY> for Segments<ARITY> {
+    #[inline(always)]
+    fn of(&self, start: u64, hash: u64) -> [usize; ARITY] {
+        // Whole segments are before the start.
+        let first = start + ((u128::from(hash) * u128::from(self.firsts)) >> 64) as u64;
+        core::array::from_fn(|number| {
+            let bits = match number {
+                0 => return first as usize,
+                1 => hash >> 20,
+                2 => hash >> 5,
+                _ => stirred(hash) >> 44,
+            };
+            ((first + number as u64 * self.len) ^ (bits & (self.len - 1))) as usize
+        })
+    }
+}
+
+/// Segments, or thirds where those are fewer entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fused<const ARITY: usize> {
+    /// For large sets.
+    Segments(Segments<ARITY>),
+    /// For small ones.
+    Thirds(Thirds),
+}
+
+impl<const ARITY: usize> Map for Fused<ARITY> {
+    const NAME: &'static str = if ARITY == 3 { "BinaryFuseFilter" } else { "BinaryFuse4Filter" };
+    const FAMILY: u16 = if ARITY == 3 { 11 } else { 12 };
+    const KERNELS: u16 = if ARITY == 3 { 12 } else { 13 };
+    const SHARD: u64 = 3_000_000;
+
+    fn for_keys(keys: u64) -> Self {
+        let (segments, thirds) = (Segments::for_keys(keys), Thirds::for_keys(keys));
+        if segments.entries() < thirds.entries() {
+            Self::Segments(segments)
+        } else {
+            Self::Thirds(thirds)
+        }
+    }
+
+    fn entries(&self) -> u64 {
+        match self {
+            Self::Segments(segments) => segments.entries(),
+            Self::Thirds(thirds) => thirds.entries(),
+        }
+    }
+
+    #[inline(always)]
+    fn with<J: Job>(&self, job: J) -> J::Output {
+        match self {
+            Self::Segments(segments) => job.run(*segments),
+            Self::Thirds(thirds) => in_thirds(*thirds, job),
+        }
+    }
+}
+
+/// Out of line: what large filters do, and only that, should be small enough to be inlined.
+#[inline(never)]
+fn in_thirds<J: Job>(thirds: Thirds, job: J) -> J::Output {
+    job.run(thirds)
+}

@@ -1,0 +1,135 @@
+//! One key, or many whose slots are asked for first.
+
+use super::table::Table;
+use crate::error::Full;
+use crate::hash::Digest;
+use crate::parts::select::{Ranked, Select};
+
+/// How many keys of a batch are on their way.
+const AHEAD: usize = 32;
+
+/// Tables of up to this many bytes are in a core's own cache, where fetching ahead only costs.
+const CACHED: usize = 1 << 20;
+
+/// Tables of more bytes than this are far away: their words are fetched into the second cache, where
+/// more of them can be on their way.
+const FAR: usize = 8 << 20;
+
+/// What is done with one key. The methods must be `#[inline(always)]`, so that they are compiled for
+/// the processor.
+pub(super) trait Touch {
+    /// What comes out.
+    type Answer;
+
+    fn table(&self) -> &Table;
+
+    /// Does it.
+    fn touch(&mut self, select: impl Select, digest: Digest) -> Self::Answer;
+}
+
+/// Makes a [`Touch`] of a method of the table that takes an entry.
+macro_rules! touch {
+    ($name:ident, $table:ty, $method:ident $(::<$unique:literal>)?, $answer:ty, $what:literal) => {
+        #[doc = $what]
+        pub(super) struct $name<'a>(pub(super) $table);
+
+        impl Touch for $name<'_> {
+            type Answer = $answer;
+
+            #[inline(always)]
+            fn table(&self) -> &Table {
+                self.0
+            }
+
+            #[inline(always)]
+            fn touch(&mut self, select: impl Select, digest: Digest) -> $answer {
+                Table::$method$(::<$unique>)?(self.0, select, digest)
+            }
+        }
+    };
+}
+touch!(LookUp, &'a Table, contains, bool, "Whether the key is there.");
+touch!(FarLookUp, &'a Table, far_contains, bool, "The same, for a run that is not in one block.");
+touch!(Count, &'a Table, count, u64, "How many times the key is there.");
+touch!(Insert, &'a mut Table, insert::<false>, Result<bool, Full>, "Inserts it; whether it is new.");
+touch!(FarInsert, &'a mut Table, far_insert::<false>, Result<bool, Full>, "The same, far away.");
+touch!(InsertUnique, &'a mut Table, insert::<true>, Result<bool, Full>, "Unless it is found.");
+touch!(FarInsertUnique, &'a mut Table, far_insert::<true>, Result<bool, Full>, "The same, far away.");
+touch!(Remove, &'a mut Table, remove, bool, "Takes one copy of the key away; whether it did.");
+touch!(FarRemove, &'a mut Table, far_remove, bool, "The same, far away.");
+
+/// One key.
+pub(super) struct One<T>(pub(super) T, pub(super) Digest);
+
+impl<T: Touch> Ranked for One<T> {
+    type Answer = T::Answer;
+
+    #[inline(always)]
+    fn run<S: Select>(mut self, select: S) -> T::Answer {
+        self.0.touch(select, self.1)
+    }
+}
+
+/// Many keys, in their order, as long as `each` takes the answers.
+pub(super) struct Many<T, I, E> {
+    pub(super) touch: T,
+    pub(super) digests: I,
+    pub(super) each: E,
+}
+
+impl<T, I, E> Ranked for Many<T, I, E>
+where
+    T: Touch,
+    I: Iterator<Item = Digest>,
+    E: FnMut(T::Answer) -> bool,
+{
+    type Answer = ();
+
+    #[inline(always)]
+    fn run<S: Select>(mut self, select: S) {
+        let bytes = self.touch.table().bytes();
+        if bytes <= CACHED {
+            for digest in self.digests {
+                if !(self.each)(self.touch.touch(select, digest)) {
+                    return;
+                }
+            }
+        } else if bytes <= FAR {
+            self.go::<S, false>(select);
+        } else {
+            self.go::<S, true>(select);
+        }
+    }
+}
+
+impl<T, I, E> Many<T, I, E>
+where
+    T: Touch,
+    I: Iterator<Item = Digest>,
+    E: FnMut(T::Answer) -> bool,
+{
+    #[inline(always)]
+    fn go<S: Select, const FAR: bool>(self, select: S) {
+        let Self { mut touch, mut digests, mut each } = self;
+        let (mut ring, mut len) = ([Digest::new(0); AHEAD], 0);
+        for (slot, digest) in ring.iter_mut().zip(&mut digests) {
+            touch.table().fetch::<FAR>(digest);
+            *slot = digest;
+            len += 1;
+        }
+        let mut first = 0;
+        for digest in digests {
+            if !each(touch.touch(select, ring[first])) {
+                return;
+            }
+            touch.table().fetch::<FAR>(digest);
+            ring[first] = digest;
+            first = (first + 1) % AHEAD;
+        }
+        for place in 0..len {
+            if !each(touch.touch(select, ring[(first + place) % AHEAD])) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A quotient filter as bytes, and back.
+
+use super::{QuotientFilter, Shape};
+use crate::error::InvalidBytes;
+use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::storage::{Heap, Storage};
+
+/// The number of the family in a header.
+pub(crate) const FAMILY: u16 = 9;
+
+/// The number of the kernels in a header: the digest as a fraction of the quotients.
+const KERNELS: u16 = 10;
+
+/// The words that bytes are handed over in at a time.
+const RUN: usize = 1024;
+
+/// The shape that a header tells.
+fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
+    let [items, quotients, remainder] = header.fields()?;
+    if header.kernels != KERNELS {
+        return Err(InvalidBytes::Kernels { got: header.kernels });
+    }
+    let remainder = u32::try_from(remainder).map_err(|_| InvalidBytes::Inconsistent)?;
+    Ok(Shape::with(items, quotients, remainder)?)
+}
+
+/// Equal filters of one size have equal bytes.
+impl<T: ?Sized, H: Stored<T>> Family for QuotientFilter<T, H> {
+    type Hasher = H;
+    type Storage = Heap;
+
+    const FAMILY: u16 = FAMILY;
+
+    fn header(&self) -> Header {
+        let shape = &self.shape;
+        let fields = [shape.items(), shape.quotients(), shape.remainder_bits().into()];
+        Header::new(FAMILY, KERNELS, self.hasher.mark(), self.len(), &fields)
+    }
+
+    fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+        let mut sorted = self.table.clone();
+        sorted.sort();
+        let (marks, offsets, remainders) = sorted.parts();
+        each(marks)?;
+        // Both are whole words.
+        for bytes in [offsets, remainders].into_iter().flat_map(|part| part.chunks(RUN * 8)) {
+            let (bytes, mut words) = (bytes.as_chunks().0, [0; RUN]);
+            for (word, bytes) in words.iter_mut().zip(bytes) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+            each(&words[..bytes.len()])?;
+        }
+        Ok(())
+    }
+
+    fn words(header: &Header) -> Result<u64, InvalidBytes> {
+        Ok(shape_of(header)?.words())
+    }
+
+    hasher_of_family!(H);
+
+    fn assemble<E: From<InvalidBytes>>(
+        header: &Header,
+        hasher: H,
+        take: &mut impl FnMut(u64) -> Result<Heap, E>,
+    ) -> Result<Self, E> {
+        let shape = shape_of(header)?;
+        let mut filter = Self::with(shape, hasher).map_err(InvalidBytes::from)?;
+        let (marks, offsets, remainders) = filter.table.parts_mut();
+        for marks in marks.chunks_mut(RUN) {
+            marks.copy_from_slice(take(marks.len() as u64)?.words());
+        }
+        for bytes in [offsets, remainders].into_iter().flat_map(|part| part.chunks_mut(RUN * 8)) {
+            let bytes = bytes.as_chunks_mut().0;
+            let words = take(bytes.len() as u64)?;
+            for (bytes, word) in bytes.iter_mut().zip(words.words()) {
+                *bytes = word.to_le_bytes();
+            }
+        }
+        filter.table.set_len(header.insertions);
+        Ok(filter)
+    }
+
+    fn audit(&self) -> Result<(), InvalidBytes> {
+        if self.table.check() == Some(self.len()) && self.table.is_sorted() {
+            Ok(())
+        } else {
+            Err(InvalidBytes::Inconsistent)
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+crate::format::through_serde!([T: ?Sized, H] QuotientFilter<T, H>);

@@ -1,0 +1,223 @@
+//! A table from the keys of one or two others, in their order: growing, shrinking, merging.
+//!
+//! Quotient and remainder together, the *prefix*, mean the same in tables of twice the quotients, so
+//! that prefixes read in order are written in order, slot after slot. Threads do it by stretches: each
+//! writes the blocks of its quotients as if there were nothing before them, and what it would have
+//! to push past its end is inserted afterwards, one by one. There is little of that.
+
+use super::runs::Prefixes;
+use super::shape::Shape;
+use super::table::{Entry, SATURATED, SLOTS, Table};
+use crate::error::{Full, InvalidShape};
+use crate::parts::packed::put;
+use crate::parts::select::Broadword;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Tables are cut between quotients that are multiples of this: between blocks, and not too often.
+const CUT: usize = 8 * SLOTS;
+
+/// Why there is no such table.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Refused {
+    /// Keys would be pushed past the last slot.
+    Full,
+    /// There is no memory for it.
+    Shape(InvalidShape),
+}
+
+impl From<Full> for Refused {
+    fn from(_: Full) -> Self {
+        Self::Full
+    }
+}
+
+impl From<InvalidShape> for Refused {
+    fn from(error: InvalidShape) -> Self {
+        Self::Shape(error)
+    }
+}
+
+/// The blocks of some quotients of a table, filled in order.
+#[derive(Debug)]
+struct Stretch<'a> {
+    marks: &'a mut [u64],
+    offsets: &'a mut [u8],
+    remainders: &'a mut [u8],
+    width: u32,
+    /// The first quotient and slot; all numbers below are counted from it.
+    first: usize,
+    /// The slot that must not be taken.
+    end: usize,
+    /// The first free slot.
+    free: usize,
+    /// The quotient of the run that is being written.
+    quotient: Option<usize>,
+    /// The first block whose offset is not yet written.
+    block: usize,
+    /// Prefixes that there was no slot for.
+    left: Vec<u64>,
+    taken: u64,
+}
+
+impl Stretch<'_> {
+    /// Appends a prefix that is not below the last one.
+    #[inline(always)]
+    fn push(&mut self, prefix: u64) {
+        let quotient = (prefix >> self.width) as usize - self.first;
+        let goes_on = self.quotient == Some(quotient);
+        if !goes_on {
+            self.write_offsets(quotient / SLOTS + 1);
+        }
+        let slot = if goes_on { self.free } else { self.free.max(quotient) };
+        if slot >= self.end {
+            self.left.push(prefix);
+            return;
+        }
+        if !goes_on {
+            self.end_run();
+            self.quotient = Some(quotient);
+            self.marks[quotient / SLOTS * 2] |= 1 << (quotient % SLOTS);
+        }
+        let remainder = prefix & !(u64::MAX << self.width);
+        put(self.remainders, self.width, slot, remainder);
+        self.free = slot + 1;
+        self.taken += 1;
+    }
+
+    /// Marks the end of the run that was being written.
+    #[inline(always)]
+    fn end_run(&mut self) {
+        if self.quotient.is_some() {
+            let last = self.free - 1;
+            self.marks[last / SLOTS * 2 + 1] |= 1 << (last % SLOTS);
+        }
+    }
+
+    /// Writes the offsets of the blocks below `to`, before whose quotients all runs are written.
+    #[inline(always)]
+    fn write_offsets(&mut self, to: usize) {
+        while self.block < to {
+            let offset = self.free.saturating_sub(self.block * SLOTS).min(SATURATED);
+            self.offsets[self.block] = offset as u8;
+            self.block += 1;
+        }
+    }
+
+    /// Appends all prefixes of two walks, then ends; how many were written, and what was left.
+    fn fill(mut self, mut a: Prefixes<'_>, mut b: Prefixes<'_>) -> (u64, Vec<u64>) {
+        let (mut x, mut y) = (a.next(), b.next());
+        loop {
+            match (x, y) {
+                (Some(left), Some(right)) if right < left => {
+                    self.push(right);
+                    y = b.next();
+                }
+                (Some(left), _) => {
+                    self.push(left);
+                    x = a.next();
+                }
+                (None, Some(right)) => {
+                    self.push(right);
+                    y = b.next();
+                }
+                (None, None) => break,
+            }
+        }
+        self.end_run();
+        self.write_offsets(self.marks.len() / 2);
+        (self.taken, self.left)
+    }
+}
+
+/// The keys of one table or two that tell as many prefixes apart as this shape does, in a table of this
+/// shape, by so many threads.
+pub(super) fn rebuilt(
+    shape: &Shape,
+    sources: [&Table; 2],
+    merged: bool,
+    threads: usize,
+) -> Result<Table, Refused> {
+    let mut table = Table::new(shape)?;
+    let sizes = [table.quotients(), sources[0].quotients(), sources[1].quotients()];
+    // Cuts of the smallest table are cuts of all of them.
+    let smallest = sizes.into_iter().min().unwrap_or_default();
+    let step = smallest.div_ceil(threads.max(1)).next_multiple_of(CUT).max(CUT);
+    let cuts: Vec<Range<usize>> =
+        (0..smallest).step_by(step).map(|cut| cut..smallest.min(cut + step)).collect();
+    let of = |source: &Table, cut: &Range<usize>| {
+        let times = source.quotients() / smallest;
+        cut.start * times..cut.end * times
+    };
+    let stretches = stretches(&mut table, &cuts, smallest);
+    let jobs = stretches.into_iter().zip(&cuts).map(|(stretch, cut)| {
+        let a = Prefixes::new(sources[0], of(sources[0], cut));
+        let b = Prefixes::new(sources[1], if merged { of(sources[1], cut) } else { 0..0 });
+        move || stretch.fill(a, b)
+    });
+    let parts = run_all(jobs);
+    table.set_len(parts.iter().map(|(taken, _)| taken).sum());
+    let width = table.width();
+    for prefix in parts.into_iter().flat_map(|(_, left)| left) {
+        let quotient = (prefix >> width) as usize;
+        let remainder = prefix & !(u64::MAX << width);
+        table.force(Broadword, Entry { quotient, remainder })?;
+    }
+    Ok(table)
+}
+
+/// The blocks of an empty table, cut where the smallest table is. The last stretch has the slots
+/// behind the last quotient too.
+fn stretches<'a>(table: &'a mut Table, cuts: &[Range<usize>], smallest: usize) -> Vec<Stretch<'a>> {
+    let (times, width, last) = (table.quotients() / smallest, table.width(), table.last());
+    let (mut marks, mut offsets, mut remainders) = table.parts_mut();
+    let mut stretches = Vec::with_capacity(cuts.len());
+    for (number, cut) in cuts.iter().enumerate() {
+        let first = cut.start * times;
+        let is_last = number + 1 == cuts.len();
+        let slots = if is_last { last + 1 - first } else { cut.end * times - first };
+        let blocks = slots / SLOTS;
+        stretches.push(Stretch {
+            marks: take(&mut marks, 2 * blocks),
+            offsets: take(&mut offsets, blocks),
+            remainders: take(&mut remainders, blocks * 8 * width as usize),
+            width,
+            first,
+            end: slots - usize::from(is_last),
+            free: 0,
+            quotient: None,
+            block: 0,
+            left: Vec::new(),
+            taken: 0,
+        });
+    }
+    stretches
+}
+
+/// The first of these, which are then gone.
+fn take<'a, W>(all: &mut &'a mut [W], len: usize) -> &'a mut [W] {
+    let (first, rest) = core::mem::take(all).split_at_mut(len);
+    *all = rest;
+    first
+}
+
+/// Does all jobs at once, each but the last in a thread of its own.
+#[cfg(feature = "std")]
+fn run_all<R: Send>(jobs: impl Iterator<Item = impl FnOnce() -> R + Send>) -> Vec<R> {
+    let mut jobs: Vec<_> = jobs.collect();
+    std::thread::scope(|scope| {
+        let last = jobs.pop();
+        let others: Vec<_> = jobs.into_iter().map(|job| scope.spawn(job)).collect();
+        let last = last.map(|job| job());
+        let join = |thread: std::thread::ScopedJoinHandle<'_, R>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        others.into_iter().map(join).collect::<Vec<R>>().into_iter().chain(last).collect()
+    })
+}
+
+/// Does all jobs, one after another.
+#[cfg(not(feature = "std"))]
+fn run_all<R>(jobs: impl Iterator<Item = impl FnOnce() -> R>) -> Vec<R> {
+    jobs.map(|job| job()).collect()
+}

@@ -1,0 +1,148 @@
+//! The ribbon filter: the bits of a key are the sum of some of 64 rows side by side, and hardly a row is
+//! wasted.
+//!
+//! ```text
+//!     rows      0 1 1 0 1 0 0 1 1 1 0 1 0 1 1 0 ...    r bits each
+//!     key 1       + .  +  + . . +                      some of the rows from its start on add up,
+//!     key 2           + .  . + . +                     bit by bit, to its fingerprint
+//!     key 3             +  + . + . .                   or, in a map, to its value
+//!
+//!     layer 0   [ bucket | bucket | bucket | ... ]     a little too small on purpose: one key in 13 is
+//!                       \        \                     bumped, by the threshold of its bucket
+//!     layer 1            [ bucket | ... ]
+//!     ...
+//!     last              [ ]                            with some rows to spare, and nobody is bumped
+//! ```
+//!
+//! | bits per key | touches per look-up | remove | union | grow | can building fail |
+//! |---|---|---|---|---|---|
+//! | 1.003 log2(1/rate), rounded up: 7.02 at 1 %, 8.02 at 1/256 | 2 lines side by side, and one of thresholds, which are in the cache | no | no | no | after 100 attempts, which does not happen |
+//!
+//! Choose it for sets that do not change when space counts: nothing is smaller, for any number of keys and
+//! any rate. It is also the way to [map](RibbonMap) keys to small values. Prefer
+//! [`fuse`](crate::fuse) when look-ups one by one must be as fast as can be;
+//! [`blocked`](crate::blocked) when keys come one by one.
+//!
+//! # How it works
+//!
+//! A key is an equation: its digest says where its rows start, which of the 64 rows from there on it
+//! takes (about half of them), and what they must add up to. Equations that are sorted by their starts
+//! make a *band*, and Gaussian elimination inside a band of 64 is some steps on one word for each key.
+//! What is left is solved from the last row to the first.
+//!
+//! A ribbon that must hold all its keys wants 5 % to 10 % more rows than keys. A *bumped* ribbon takes 7.4 %
+//! fewer rows than keys, and whoever finds no room goes to the next layer. Who that is must be known
+//! without the key: rows come in buckets of 128, a bucket has one of four thresholds, and its keys from
+//! the threshold on are bumped, all of them. So every row of a layer finds its key, nearly, and
+//! the fifth layer at the latest is so small that its slack is nothing. Up to 3,000 keys there is only
+//! that one, with n + 1 rows for n up to 80, and then 2 % more than keys.
+//!
+//! Rows are stored in blocks of 64, one word for each of the r bits, so that a look-up reads 2r words
+//! side by side and takes the parity of r of their combinations: eight at a time.
+//!
+//! # Where it breaks
+//!
+//! All keys must be there at once, and building takes 20 bytes a key for a while: see
+//! [`frozen`](crate::frozen). Keys that come several times are free. Digests need not be well
+//! mixed to be found: where far too many keys are bumped, all are mixed once more. The rate needs it.
+//!
+//! # Reference
+//!
+//! Dillinger, Hübschle-Schneider, Sanders and Walzer 2022, "Fast succinct retrieval and approximate membership
+//! using ribbon", sections 2 (ribbons), 4 (bumping) and 5 (parameters; here w = 64, B = 128 and thresholds
+//! of two bits). Cuts at which a whole bucket is bumped, so that threads do not meet: arXiv 2411.12365.
+//!
+//! ```
+//! use umbel::RibbonFilter;
+//!
+//! let known = RibbonFilter::<u64>::build(0..100_000, 0.01)?; // keys, error rate
+//! assert!((0..100_000).all(|key| known.contains(&key)));
+//! assert!(known.bytes() * 8 < 705_000); // 7.05 bits a key
+//! let wrong = (100_000..200_000).filter(|key| known.contains(key)).count();
+//! assert!(wrong < 1_000, "{wrong} of 100,000");
+//! # Ok::<(), umbel::frozen::BuildError>(())
+//! ```
+
+mod band;
+mod bytes;
+mod lane;
+mod layers;
+mod look_up;
+mod map;
+mod parity;
+mod parts;
+mod plain;
+mod row;
+mod shape;
+mod solve;
+mod tier;
+
+pub use map::{MapError, RibbonMap, Value, Width, map_peak_bytes};
+pub use shape::Shape;
+
+use crate::error::InvalidShape;
+use crate::frozen::{Arrangement, BuildError, Frozen, Work};
+use crate::hash::{Digest, Portable};
+use crate::parts::gather::Gathered;
+use crate::sizing;
+use crate::storage::Heap;
+use alloc::vec::Vec;
+use layers::Fault;
+use row::mask;
+
+/// A ribbon filter. The [module](crate::ribbon) tells what it is and when to choose it, [`Frozen`] has
+/// its methods.
+pub type RibbonFilter<T, H = Portable, S = Heap> = Frozen<T, H, Ribbon, S>;
+
+/// Keys take some of 64 rows side by side; those that find no room are bumped to the next layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Ribbon;
+
+impl Arrangement for Ribbon {
+    type Shape = Shape;
+
+    const NAME: &'static str = "RibbonFilter";
+
+    fn peak_bytes(items: u64, bits: u32) -> u64 {
+        layers::peak_bytes::<u64>(items, bits)
+    }
+
+    fn build(digests: Gathered, bits: u32, work: &Work<'_>) -> Result<(Shape, Heap), BuildError> {
+        let (rate, min) =
+            (1.0 / (1_u64 << bits) as f64, sizing::digest_collisions(digests.len() as u64));
+        if rate < min {
+            return Err(InvalidShape::RateTooSmall { rate, min }.into());
+        }
+        layers::build(digests.into_chunks().map(shrunk).collect(), bits, work).map_err(|fault| {
+            match fault {
+                Fault::Build(error) => error,
+                Fault::Conflict(never) => match never {},
+            }
+        })
+    }
+
+    #[inline]
+    fn contains(shape: &Shape, words: &[u64], digest: Digest) -> bool {
+        look_up::sum(shape, words, digest).is_some_and(|sum| sum.is_fingerprint(mask(shape.bits)))
+    }
+
+    #[inline]
+    fn contains_batch<K>(
+        shape: &Shape,
+        words: &[u64],
+        keys: &[K],
+        digest: impl Fn(&K) -> Digest,
+        found: &mut [bool],
+    ) {
+        let mask = mask(shape.bits);
+        look_up::batch((shape, words), keys, digest, found, |sum| {
+            sum.is_some_and(|sum| sum.is_fingerprint(mask))
+        });
+    }
+}
+
+/// The same without room for more.
+fn shrunk<E>(mut chunk: Vec<E>) -> Vec<E> {
+    chunk.shrink_to_fit();
+    chunk
+}

@@ -1,0 +1,119 @@
+//! Ribbons as bytes, and back.
+
+use super::Ribbon;
+use super::map::{RibbonMap, Value};
+use super::shape::{MAX_TIERS, Plain, Shape, Tier};
+use crate::error::InvalidBytes;
+use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::frozen::{Drawing, MAX_ATTEMPTS, MAX_BITS, StoredArrangement};
+use crate::sizing;
+use crate::storage::Storage;
+use core::marker::PhantomData;
+
+/// The number of the family of maps in a header. That of filters is 13.
+const MAP: u16 = 14;
+
+/// The number of the kernels in a header: 64 rows of some layers.
+const KERNELS: u16 = 14;
+
+/// The number of fields.
+const FIELDS: usize = 7 + MAX_TIERS;
+
+fn fields_of(shape: &Shape) -> [u64; FIELDS] {
+    let Shape { items, bits, rounds, seed, plain, .. } = *shape;
+    let [one, two, three, four] = shape.tiers.map(|tier| tier.starts);
+    let depth = shape.depth.into();
+    let (rows, plain_seed) = (plain.grid.rows(), plain.seed);
+    [items, bits.into(), rounds.into(), seed, rows, plain_seed, depth, one, two, three, four]
+}
+
+fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
+    if header.kernels != KERNELS {
+        return Err(InvalidBytes::Kernels { got: header.kernels });
+    }
+    let fields: [u64; FIELDS] = header.fields()?;
+    let [items, bits, rounds, seed, rows, plain_seed, depth, ref starts @ ..] = fields;
+    let (Ok(bits), Ok(rounds)) = (u32::try_from(bits), u32::try_from(rounds)) else {
+        return Err(InvalidBytes::Inconsistent);
+    };
+    let depth = usize::try_from(depth).unwrap_or(usize::MAX);
+    let Some((tiers, nothing)) = starts.split_at_checked(depth) else {
+        return Err(InvalidBytes::Inconsistent);
+    };
+    let counts = (1..=MAX_BITS).contains(&bits) && rounds <= MAX_ATTEMPTS + 1;
+    let sizes = rows <= sizing::MAX_BITS && tiers.iter().all(|starts| Tier::can_have(*starts));
+    let empty = items > 0 || (depth == 0 && rows == 0);
+    if !counts || !sizes || !empty || nothing.iter().any(|starts| *starts != 0) {
+        return Err(InvalidBytes::Inconsistent);
+    }
+    let mut placed = [Tier::default(); MAX_TIERS];
+    for (tier, starts) in placed.iter_mut().zip(tiers) {
+        *tier = Tier::with_starts(*starts);
+    }
+    let plain = Plain::with_rows(rows, plain_seed);
+    let shape = Shape::of_layers(items, bits, (rounds, seed), &placed[..depth], plain);
+    if shape.words > sizing::MAX_BITS / 64 || header.insertions != items {
+        return Err(InvalidBytes::Inconsistent);
+    }
+    Ok(shape)
+}
+
+impl StoredArrangement for Ribbon {
+    const FAMILY: u16 = 13;
+    const KERNELS: u16 = KERNELS;
+
+    fn fields(shape: &Shape) -> impl AsRef<[u64]> {
+        fields_of(shape)
+    }
+
+    fn restore(header: &Header) -> Result<Shape, InvalidBytes> {
+        shape_of(header)
+    }
+}
+
+/// The shape that a header tells, of a map to such values.
+fn shape_of_map<V: Value>(header: &Header) -> Result<Shape, InvalidBytes> {
+    let shape = shape_of(header)?;
+    if shape.bits <= V::BITS { Ok(shape) } else { Err(InvalidBytes::Inconsistent) }
+}
+
+impl<T, V, H, S> Family for RibbonMap<T, V, H, S>
+where
+    T: ?Sized,
+    V: Value,
+    H: Stored<T>,
+    S: Storage<Word = u64>,
+{
+    type Hasher = H;
+    type Storage = S;
+
+    const FAMILY: u16 = MAP;
+
+    fn header(&self) -> Header {
+        let fields = fields_of(&self.shape);
+        Header::new(MAP, KERNELS, self.hasher.mark(), self.shape.items(), &fields)
+    }
+
+    fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+        each(self.storage.words())
+    }
+
+    fn words(header: &Header) -> Result<u64, InvalidBytes> {
+        Ok(shape_of_map::<V>(header)?.words())
+    }
+
+    hasher_of_family!(H);
+
+    fn assemble<E: From<InvalidBytes>>(
+        header: &Header,
+        hasher: H,
+        take: &mut impl FnMut(u64) -> Result<S, E>,
+    ) -> Result<Self, E> {
+        let shape = shape_of_map::<V>(header)?;
+        let storage = take(shape.words())?;
+        Ok(Self { shape, hasher, storage, keys: PhantomData })
+    }
+}
+
+#[cfg(feature = "serde")]
+crate::format::through_serde!([T: ?Sized, V, H, S] RibbonMap<T, V, H, S>);

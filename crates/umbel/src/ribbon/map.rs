@@ -1,0 +1,439 @@
+//! A map from keys to small values, which never says that it does not know a key.
+
+use super::layers::{self, Fault, peak_bytes};
+use super::look_up::{self, Sum};
+use super::row::{Pair, TwoValues};
+use super::shape::Shape;
+use crate::frozen::{self, Build, BuildError, Drawing, MAX_BITS, Stage, Work};
+use crate::hash::{Digest, Digester, Portable};
+use crate::parts::gather::Gathered;
+use crate::storage::{Heap, Own, Storage};
+use core::borrow::Borrow;
+use core::convert::Infallible;
+use core::fmt;
+use core::marker::PhantomData;
+
+mod sealed {
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
+/// What a [`RibbonMap`] maps to: `bool`, `u8`, `u16` or `u32`. Sealed, since the map relies on the two
+/// ways to be each other's inverse.
+pub trait Value: Sealed + Copy + 'static {
+    /// The most bits of a value.
+    const BITS: u32;
+
+    /// The value as a number.
+    fn to_bits(self) -> u32;
+
+    /// The value that is this number, if one is.
+    fn from_bits(bits: u32) -> Self;
+}
+
+impl Sealed for bool {}
+
+impl Value for bool {
+    const BITS: u32 = 1;
+
+    #[inline(always)]
+    fn to_bits(self) -> u32 {
+        self.into()
+    }
+
+    #[inline(always)]
+    fn from_bits(bits: u32) -> Self {
+        bits & 1 == 1
+    }
+}
+
+macro_rules! integers {
+    ($($integer:ty)*) => {$(
+        impl Sealed for $integer {}
+
+        impl Value for $integer {
+            const BITS: u32 = Self::BITS;
+
+            #[inline(always)]
+            fn to_bits(self) -> u32 {
+                self.into()
+            }
+
+            #[inline(always)]
+            fn from_bits(bits: u32) -> Self {
+                bits as Self
+            }
+        }
+    )*};
+}
+
+integers! { u8 u16 u32 }
+
+/// How many bits the values of a map have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// As many as the largest value needs.
+    Fewest,
+    /// This many, from 1 on, and at most those of the type.
+    Bits(u32),
+}
+
+/// A map from keys `T` to small values `V` for a set of keys that does not change.
+///
+/// It is right for the keys that it was built from, and gives any other key some value, each with the
+/// same chance: keys are not in it. It takes as many bits a key as a value has, and 0.3 % more. The
+/// [module](crate::ribbon) tells how it works: a filter is the map from keys to their fingerprints.
+///
+/// ```
+/// use umbel::RibbonMap;
+///
+/// let shards = [("alice", 3), ("bob", 0), ("carol", 1)];
+/// let map = RibbonMap::<str, u8>::build(shards)?;
+/// assert_eq!((map.get("alice"), map.get("bob"), map.bits()), (3, 0, 2));
+/// assert!(map.get("mallory") < 4); // nobody knows which
+/// # Ok::<(), umbel::ribbon::MapError>(())
+/// ```
+pub struct RibbonMap<T: ?Sized, V, H = Portable, S = Heap> {
+    pub(super) shape: Shape,
+    pub(super) hasher: H,
+    pub(super) storage: S,
+    pub(super) keys: PhantomData<fn(&T) -> V>,
+}
+
+/// No map could be built. Nothing was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum MapError<E = Infallible> {
+    /// As for a filter.
+    Build(BuildError<E>),
+    /// A key has two values, or two keys have the same digest.
+    Conflict {
+        /// Two of its values.
+        values: [u32; 2],
+    },
+    /// There are no values of so many bits.
+    BitsOutOfRange {
+        /// What was asked for.
+        bits: u32,
+        /// The most that the type has.
+        max: u32,
+    },
+    /// A value does not fit into the bits that were asked for.
+    ValueTooLarge {
+        /// The value.
+        value: u32,
+        /// The bits.
+        bits: u32,
+    },
+}
+
+impl<E> From<BuildError<E>> for MapError<E> {
+    fn from(error: BuildError<E>) -> Self {
+        Self::Build(error)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for MapError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Build(error) => error.fmt(f),
+            Self::Conflict { values: [one, other] } => {
+                write!(f, "one key has the value {one} and the value {other}")
+            }
+            Self::BitsOutOfRange { bits, max } => {
+                write!(f, "values of {bits} bits are not of 1 to {max}")
+            }
+            Self::ValueTooLarge { value, bits } => {
+                write!(f, "the value {value} has more than {bits} bits")
+            }
+        }
+    }
+}
+
+impl<E: core::error::Error + 'static> core::error::Error for MapError<E> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Build(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// For maps, which have no rate.
+impl Build<'_> {
+    /// How a [`RibbonMap`] is built, with the default hasher.
+    #[must_use]
+    pub const fn for_values() -> Self {
+        Self::for_values_hashed_by(Portable::seeded(0))
+    }
+}
+
+impl<H> Build<'_, H> {
+    /// How a [`RibbonMap`] is built, with this hasher.
+    #[must_use]
+    pub const fn for_values_hashed_by(hasher: H) -> Self {
+        Self::with_hasher(0.5, hasher)
+    }
+}
+
+impl<T: ?Sized, V: Value> RibbonMap<T, V> {
+    /// The map of these pairs, in the fewest bits. A pair may come several times.
+    ///
+    /// # Errors
+    ///
+    /// [`MapError::Conflict`] if a key has two values, [`BuildError::Shape`] if there is no memory.
+    pub fn build<K>(pairs: impl IntoIterator<Item = (K, V)>) -> Result<Self, MapError>
+    where
+        K: Borrow<T>,
+        Portable: Digester<T>,
+    {
+        Self::build_with(Build::for_values(), Width::Fewest, pairs)
+    }
+}
+
+/// Building.
+impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
+    /// As `build`, in this way. A rate that was given does not matter.
+    ///
+    /// # Errors
+    ///
+    /// See [`MapError`].
+    pub fn build_with<K>(
+        how: Build<'_, H>,
+        width: Width,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Self, MapError>
+    where
+        K: Borrow<T>,
+        H: Digester<T>,
+    {
+        Self::try_build_with(how, width, pairs.into_iter().map(Ok))
+    }
+
+    /// As [`build_with`](Self::build_with), from pairs that may fail to come. The first error ends it.
+    ///
+    /// # Errors
+    ///
+    /// See [`MapError`].
+    pub fn try_build_with<K, E>(
+        how: Build<'_, H>,
+        width: Width,
+        pairs: impl IntoIterator<Item = Result<(K, V), E>>,
+    ) -> Result<Self, MapError<E>>
+    where
+        K: Borrow<T>,
+        H: Digester<T>,
+    {
+        let most = match width {
+            Width::Fewest => V::BITS,
+            Width::Bits(bits) if (1..=V::BITS).contains(&bits) => bits,
+            Width::Bits(bits) => return Err(MapError::BitsOutOfRange { bits, max: V::BITS }),
+        };
+        let hasher = &how.hasher;
+        let pairs = pairs.into_iter().map(|pair| {
+            let (key, value) = pair.map_err(BuildError::Source)?;
+            let (hash, value) = (hasher.digest(key.borrow()).bits(), value.to_bits());
+            if u64::from(value) >> most != 0 {
+                return Err(MapError::ValueTooLarge { value, bits: most });
+            }
+            Ok(Pair { hash, value })
+        });
+        let peak = |items| peak_bytes::<Pair>(items, most);
+        let gathered = frozen::gather(&how, peak, pairs).map_err(flatten)?;
+        let bits = if width == Width::Fewest { fewest_bits(&gathered) } else { most };
+        Self::of_gathered(how, bits, gathered)
+    }
+
+    fn of_gathered<E>(
+        how: Build<'_, H>,
+        bits: u32,
+        pairs: Gathered<Pair>,
+    ) -> Result<Self, MapError<E>> {
+        let kept = how.checked.then(|| pairs.clone());
+        let pieces = pairs.into_chunks().map(super::shrunk).collect();
+        let built = layers::build(pieces, bits, &how.work);
+        let (shape, storage) = built.map_err(|fault| match fault {
+            Fault::Build(error) => MapError::Build(error.widen()),
+            Fault::Conflict(TwoValues(values)) => MapError::Conflict { values },
+        })?;
+        let map = Self { shape, hasher: how.hasher, storage, keys: PhantomData };
+        if let Some(pairs) = kept {
+            map.check(pairs, &how.work)?;
+        }
+        Ok(map)
+    }
+
+    fn check<E>(&self, pairs: Gathered<Pair>, work: &Work<'_>) -> Result<(), BuildError<E>> {
+        let total = pairs.len() as u64;
+        let (mut done, mut lost) = (0, 0);
+        for chunk in pairs.into_chunks() {
+            let wrong = |pair: &&Pair| self.bits_of(Digest::new(pair.hash)) != pair.value;
+            lost += chunk.iter().filter(wrong).count() as u64;
+            done += chunk.len() as u64;
+            work.tell(Stage::Checking, done, Some(total));
+        }
+        if lost == 0 { Ok(()) } else { Err(BuildError::Lost { keys: lost }) }
+    }
+}
+
+impl<T: ?Sized, V: Value, H, S: Storage<Word = u64>> RibbonMap<T, V, H, S> {
+    fn bits_of(&self, digest: Digest) -> u32 {
+        value_of(look_up::sum(&self.shape, self.storage.words(), digest))
+    }
+}
+
+/// What a key is told; 0 where nobody is.
+#[inline(always)]
+fn value_of(sum: Option<Sum>) -> u32 {
+    sum.map_or(0, |sum| sum.bits)
+}
+
+/// An error of the pairs, or of gathering them.
+fn flatten<E>(error: BuildError<MapError<E>>) -> MapError<E> {
+    match error {
+        BuildError::Source(error) => error,
+        BuildError::Shape(shape) => BuildError::Shape(shape).into(),
+        BuildError::Memory { needed, limit } => BuildError::Memory { needed, limit }.into(),
+        BuildError::Attempts { attempts } => BuildError::Attempts { attempts }.into(),
+        BuildError::Lost { keys } => BuildError::Lost { keys }.into(),
+    }
+}
+
+/// As many bits as the largest value has, and at least one.
+fn fewest_bits(pairs: &Gathered<Pair>) -> u32 {
+    let all = pairs.chunks().flatten().fold(1, |all, pair| all | pair.value);
+    u32::BITS - all.leading_zeros()
+}
+
+/// For reading.
+impl<T: ?Sized, V: Value, H, S: Storage<Word = u64>> RibbonMap<T, V, H, S> {
+    /// The value of the key, if the map was built with one for it. Any other key gets some value, each
+    /// with the same chance.
+    #[must_use]
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> V
+    where
+        T: Borrow<Q>,
+        Q: ?Sized,
+        H: Digester<Q>,
+    {
+        self.get_digest(self.hasher.digest(key))
+    }
+
+    /// As [`get`](Self::get), for a key that was digested elsewhere.
+    #[must_use]
+    #[inline]
+    pub fn get_digest(&self, digest: Digest) -> V {
+        V::from_bits(value_of(look_up::sum(&self.shape, self.storage.words(), digest)))
+    }
+
+    /// As [`get`](Self::get), for many keys: `values[i]` is the value of `keys[i]`.
+    ///
+    /// Faster than one by one where the map is larger than the cache.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn get_batch<K>(&self, keys: &[K], values: &mut [V])
+    where
+        K: Borrow<T>,
+        H: Digester<T>,
+    {
+        let digest = |key: &K| self.hasher.digest(key.borrow());
+        let value = |sum| V::from_bits(value_of(sum));
+        look_up::batch((&self.shape, self.storage.words()), keys, digest, values, value);
+    }
+
+    /// The plan it was made by.
+    #[must_use]
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What turns keys into digests.
+    #[must_use]
+    pub const fn hasher(&self) -> &H {
+        &self.hasher
+    }
+
+    /// How many keys have a value, equal ones counted once.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.shape.items()
+    }
+
+    /// Whether no key has one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bits a value has.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.shape.bits()
+    }
+
+    /// The memory of the words, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.shape.words() * 8
+    }
+
+    /// The words.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.storage.words()
+    }
+
+    /// The same map, whose words stay where they are.
+    #[must_use]
+    pub fn borrowed(&self) -> RibbonMap<T, V, &H, Own<&[u64]>> {
+        let storage = Own(self.storage.words());
+        RibbonMap { shape: self.shape, hasher: &self.hasher, storage, keys: PhantomData }
+    }
+}
+
+/// How many bytes of memory it takes at most to build a map of so many pairs, with values of `bits`
+/// bits, the map included; [`Build::checked`] adds 16 a pair.
+#[must_use]
+pub fn map_peak_bytes(items: u64, bits: u32) -> u64 {
+    peak_bytes::<Pair>(items, bits.clamp(1, MAX_BITS))
+}
+
+impl<T: ?Sized, V, H: Clone, S: Clone> Clone for RibbonMap<T, V, H, S> {
+    fn clone(&self) -> Self {
+        Self {
+            shape: self.shape,
+            hasher: self.hasher.clone(),
+            storage: self.storage.clone(),
+            keys: PhantomData,
+        }
+    }
+}
+
+/// Equal maps give equal answers: same bits, same hasher.
+impl<T, V, H, S> PartialEq for RibbonMap<T, V, H, S>
+where
+    T: ?Sized,
+    H: Digester<T>,
+    S: Storage<Word = u64>,
+{
+    fn eq(&self, other: &Self) -> bool {
+        self.shape == other.shape
+            && self.hasher.check() == other.hasher.check()
+            && self.storage.words() == other.storage.words()
+    }
+}
+
+impl<T: ?Sized, V, H: fmt::Debug, S> fmt::Debug for RibbonMap<T, V, H, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RibbonMap")
+            .field("len", &self.shape.items())
+            .field("bits", &self.shape.bits())
+            .field("bytes", &(self.shape.words() * 8))
+            .field("hasher", &self.hasher)
+            .finish()
+    }
+}

@@ -1,0 +1,331 @@
+//! The plan of a ribbon filter: its layers, where they stand among the words, and how many rows they
+//! have for how many keys.
+
+use super::parity::GROUP;
+use super::row::{Equation, fraction_of, remixed};
+use crate::frozen::Drawing;
+use crate::sizing;
+
+/// The rows that a key takes some of: the ribbon's width, w.
+pub(super) const WIDTH: u64 = 64;
+
+/// The starts of a bucket, which share a threshold: BuRR, section 4, for w = 64.
+pub(super) const BUCKET: u64 = 128;
+
+/// The layers that bump keys. The one below them does not.
+pub(super) const MAX_TIERS: usize = 4;
+
+/// The thresholds of 2 bits: a key at this place of its bucket or further is bumped. BuRR, table 1,
+/// for w = 64; the last one bumps nobody.
+const THRESHOLDS: [u8; 4] = [0, 88, 110, 128];
+
+/// Thresholds in a word.
+pub(super) const BUCKETS_PER_WORD: u64 = 32;
+
+/// A layer is that much smaller than its keys, in thousandths: BuRR, section 5, −2w/3(4B + w).
+const OVERLOAD: u64 = 74;
+
+/// Up to that many keys, a plain ribbon is no larger than a bumped one.
+pub(super) const MAX_PLAIN: u64 = 3_000;
+
+/// Where the columns of some rows are: blocks of 64 rows, a word for each column, and then what is
+/// left, `rest` rows, a column after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Grid {
+    /// The first word.
+    pub(super) base: usize,
+    pub(super) blocks: usize,
+    pub(super) rest: u32,
+}
+
+impl Grid {
+    pub(super) const fn new(base: usize, rows: u64) -> Self {
+        Self { base, blocks: (rows / 64) as usize, rest: (rows % 64) as u32 }
+    }
+
+    /// The number of rows.
+    pub(super) const fn rows(&self) -> u64 {
+        self.blocks as u64 * 64 + self.rest as u64
+    }
+
+    /// The words of so many columns.
+    pub(super) const fn words(&self, bits: u32) -> usize {
+        self.blocks * bits as usize + (self.rest as usize * bits as usize).div_ceil(64)
+    }
+}
+
+/// A layer that bumps keys to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tier {
+    /// A multiple of [`BUCKET`].
+    pub(super) starts: u64,
+    pub(super) grid: Grid,
+    /// The first word of the thresholds.
+    pub(super) thresholds: usize,
+}
+
+impl Tier {
+    /// A layer for so many keys, more than [`MAX_PLAIN`].
+    pub(super) const fn for_items(items: u64) -> Self {
+        let rows = items - items / 1000 * OVERLOAD - items % 1000 * OVERLOAD / 1000;
+        let buckets = (rows - WIDTH + BUCKET / 2) / BUCKET;
+        Self::with_starts(buckets * BUCKET)
+    }
+
+    /// A layer in which keys begin in so many rows.
+    pub(super) const fn with_starts(starts: u64) -> Self {
+        Self { starts, grid: Grid::new(0, starts + WIDTH), thresholds: 0 }
+    }
+
+    /// Whether keys of a layer can begin in so many rows.
+    pub(super) const fn can_have(starts: u64) -> bool {
+        starts > 0 && starts <= sizing::MAX_BITS && starts.is_multiple_of(BUCKET)
+    }
+
+    pub(super) const fn buckets(&self) -> u64 {
+        self.starts / BUCKET
+    }
+
+    pub(super) const fn threshold_words(&self) -> usize {
+        self.buckets().div_ceil(BUCKETS_PER_WORD) as usize
+    }
+
+    /// Where a key is: its bucket, and the place there in the order in which keys are inserted.
+    #[inline(always)]
+    pub(super) const fn place(&self, hash: u64) -> Place {
+        Place(fraction_of(self.starts, hash))
+    }
+}
+
+/// Where a key is in a layer that bumps.
+///
+/// The keys of a bucket are inserted from its last row to its first, since those in its first rows
+/// meet what spilled over from the bucket before: they are the ones to be bumped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place(pub(super) u64);
+
+impl Place {
+    #[inline(always)]
+    pub(super) const fn bucket(self) -> u64 {
+        self.0 / BUCKET
+    }
+
+    /// Its place in the bucket.
+    #[inline(always)]
+    const fn number(self) -> u8 {
+        (self.0 % BUCKET) as u8
+    }
+
+    /// Its first row.
+    #[inline(always)]
+    pub(super) const fn row(self) -> u64 {
+        self.0 ^ (BUCKET - 1)
+    }
+
+    /// The lowest threshold that bumps it and not those before it in another class.
+    #[inline(always)]
+    pub(super) const fn class(self) -> u8 {
+        (self.number() >= THRESHOLDS[1]) as u8 + (self.number() >= THRESHOLDS[2]) as u8
+    }
+
+    /// Whether it is bumped by this threshold.
+    #[inline(always)]
+    pub(super) const fn is_bumped_by(self, threshold: u8) -> bool {
+        const ALL: u32 = u32::from_le_bytes(THRESHOLDS);
+        self.number() as u32 >= (ALL >> (8 * threshold)) & 0xff
+    }
+}
+
+/// The threshold of a bucket.
+#[inline(always)]
+pub(super) const fn threshold(word: u64, bucket: u64) -> u8 {
+    (word >> (bucket % BUCKETS_PER_WORD * 2)) as u8 & 3
+}
+
+/// The layer that bumps nobody: keys that found no room in others, or few keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plain {
+    /// None if there are no keys.
+    pub(super) starts: u64,
+    pub(super) grid: Grid,
+    pub(super) seed: u64,
+    /// How many bits the coefficients have less than 64.
+    narrow: u32,
+}
+
+impl Plain {
+    /// With so many rows, unless that is 0, and a seed.
+    pub(super) const fn with_rows(rows: u64, seed: u64) -> Self {
+        let width = if rows < WIDTH { rows } else { WIDTH };
+        let starts = if rows == 0 { 0 } else { rows - width + 1 };
+        let narrow = if rows == 0 { 0 } else { (WIDTH - width) as u32 };
+        Self { starts, grid: Grid::new(0, rows), seed, narrow }
+    }
+
+    /// How many rows there are for so many keys when it is tried for the `attempt`-th time, from 0 on.
+    pub(super) const fn rows(items: u64, attempt: u32) -> u64 {
+        if items == 0 {
+            return 0;
+        }
+        let slack = if items <= 80 { 1 } else { items / 50 + items.ilog2() as u64 / 12 };
+        let more = (attempt / 4) as u64 * (1 + items / 200);
+        items + slack + more
+    }
+
+    #[inline(always)]
+    pub(super) const fn hash(&self, hash: u64) -> u64 {
+        remixed(hash, self.seed)
+    }
+
+    /// The first row of a key with this hash, in this layer.
+    #[inline(always)]
+    pub(super) const fn row(&self, hash: u64) -> u64 {
+        fraction_of(self.starts, hash)
+    }
+
+    /// Which rows a key takes: any of a few, or else the first one of 64 and any others.
+    #[inline(always)]
+    pub(super) const fn coefficients(&self, equation: Equation) -> u64 {
+        let first = (self.narrow == 0) as u64;
+        equation.coefficients >> self.narrow | first
+    }
+}
+
+/// The plan of a ribbon filter or map: its layers, and how its keys are mixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    pub(super) items: u64,
+    pub(super) bits: u32,
+    /// How often digests are mixed before anything else: not at all, nearly always.
+    pub(super) rounds: u32,
+    pub(super) seed: u64,
+    pub(super) words: u64,
+    /// How many of `tiers` there are.
+    pub(super) depth: u32,
+    /// Whether there are any, with few bits and no rounds.
+    pub(super) usual: bool,
+    pub(super) tiers: [Tier; MAX_TIERS],
+    pub(super) plain: Plain,
+}
+
+impl Shape {
+    /// With these layers, whose words are side by side: the columns of all, then the thresholds of all.
+    /// The keys are mixed in so many rounds, with a seed.
+    pub(super) const fn of_layers(
+        items: u64,
+        bits: u32,
+        (rounds, seed): (u32, u64),
+        layers: &[Tier],
+        mut plain: Plain,
+    ) -> Self {
+        let mut tiers = [Tier { starts: 0, grid: Grid::new(0, 0), thresholds: 0 }; MAX_TIERS];
+        let (mut number, mut at) = (0, 0);
+        while number < layers.len() {
+            tiers[number] = layers[number];
+            tiers[number].grid.base = at;
+            at += layers[number].grid.words(bits);
+            number += 1;
+        }
+        plain.grid.base = at;
+        at += plain.grid.words(bits);
+        number = 0;
+        while number < layers.len() {
+            tiers[number].thresholds = at;
+            at += layers[number].threshold_words();
+            number += 1;
+        }
+        let depth = layers.len() as u32;
+        let usual = depth > 0 && rounds == 0 && bits as usize <= GROUP;
+        Self { items, bits, rounds, seed, words: at as u64, depth, usual, tiers, plain }
+    }
+
+    /// The layers that bump keys to the next; there is one more below them.
+    #[inline(always)]
+    pub(super) fn tiers(&self) -> &[Tier] {
+        &self.tiers[..self.depth as usize]
+    }
+
+    /// Whether most keys are found by the shortest way: in a layer that bumps, by their digests, in one
+    /// group of columns.
+    #[inline(always)]
+    pub(super) const fn is_usual(&self) -> bool {
+        self.usual
+    }
+
+    /// The hash of a key in the first layer.
+    #[inline(always)]
+    pub(super) const fn first_hash(&self, digest: u64) -> u64 {
+        if self.rounds == 0 { digest } else { self.mixed(digest) }
+    }
+
+    #[cold]
+    const fn mixed(&self, digest: u64) -> u64 {
+        let (mut hash, mut round) = (digest, 0);
+        while round < self.rounds {
+            hash = remixed(hash, self.seed);
+            round += 1;
+        }
+        hash
+    }
+
+    /// How many layers there are.
+    #[must_use]
+    pub const fn layers(&self) -> u32 {
+        self.depth + (self.plain.starts > 0) as u32
+    }
+}
+
+impl Drawing for Shape {
+    fn items(&self) -> u64 {
+        self.items
+    }
+
+    fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    fn words(&self) -> u64 {
+        self.words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_bumped_by_the_threshold_of_its_class_and_those_below() {
+        for number in 0..2 * BUCKET {
+            let place = Place(number);
+            assert_eq!(place.bucket(), number / BUCKET);
+            for threshold in 0..4 {
+                assert_eq!(place.is_bumped_by(threshold), place.class() >= threshold, "{number}");
+            }
+        }
+        assert_eq!((Place(87).class(), Place(88).class(), Place(110).class()), (0, 1, 2));
+        assert_eq!((Place(0).row(), Place(127).row(), Place(128).row()), (127, 0, 255));
+    }
+
+    #[test]
+    fn rows_of_a_plain_layer_reach_to_its_end() {
+        for items in (1..300).chain([1_000, 3_000, 100_000]) {
+            let rows = Plain::rows(items, 0);
+            let plain = Plain::with_rows(rows, 0);
+            assert!(rows > items && (items < 81 || rows as f64 <= items as f64 * 1.04));
+            let width = 64 - u64::from(plain.narrow);
+            assert_eq!(plain.row(u64::MAX) + width, rows);
+            assert!(Plain::rows(items, 99) > rows + 20);
+        }
+        assert_eq!((Plain::rows(0, 0), Plain::with_rows(0, 1).starts), (0, 0));
+    }
+
+    #[test]
+    fn a_layer_is_a_little_smaller_than_its_keys() {
+        for items in [MAX_PLAIN + 1, 10_000, 1_000_000, 1 << 40] {
+            let tier = Tier::for_items(items);
+            let rows = (tier.starts + WIDTH) as f64 / items as f64;
+            assert!((rows - 0.926).abs() < 65.0 / items as f64, "{rows}");
+            assert_eq!((tier.grid.rest, tier.starts % BUCKET), (0, 0));
+        }
+    }
+}

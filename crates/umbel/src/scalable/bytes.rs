@@ -1,0 +1,108 @@
+//! A scalable Bloom filter as bytes, and back: it goes on as if it had never been away.
+//!
+//! ```text
+//!     header | fresh, lines, lines a key, probes a line | words
+//!              of each level                              of each level
+//! ```
+
+use super::{Level, MAX_LEVELS, ScalableBloomFilter, Shape};
+use crate::blocked;
+use crate::error::{InvalidBytes, InvalidShape};
+use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::storage::{Heap, Storage};
+
+/// The number of the family in a header, and of its kernels: lines of several levels.
+pub(crate) const FAMILY: u16 = 5;
+const KERNELS: u16 = 6;
+
+/// The words of what is said of a level, before the words of them all.
+const LEVEL: usize = 4;
+
+/// What a header tells: the shape, how many levels there are, and the words of them all.
+fn parse(header: &Header) -> Result<(Shape, u32, u64), InvalidBytes> {
+    let [capacity, rate, growth, tightening, levels, words] = header.fields()?;
+    if header.kernels != KERNELS {
+        return Err(InvalidBytes::Kernels { got: header.kernels });
+    }
+    let levels = u32::try_from(levels).ok().filter(|count| (1..=MAX_LEVELS).contains(count));
+    let levels = levels.ok_or(InvalidShape::TooManyLevels { max: MAX_LEVELS })?;
+    let [rate, growth, tightening] = [rate, growth, tightening].map(f64::from_bits);
+    Ok((Shape::with(capacity, rate, growth, tightening)?, levels, words))
+}
+
+/// The plan of level `number`, and its fresh keys.
+fn plan_of(
+    said: &[u64; LEVEL],
+    shape: &Shape,
+    number: u32,
+    last: bool,
+) -> Result<(blocked::Shape, u64), InvalidBytes> {
+    let [fresh, lines, lines_per_key, probes] = *said;
+    let small = |number: u64| u32::try_from(number).map_err(|_| InvalidBytes::Inconsistent);
+    let items = shape.level_items(number)?;
+    let plan = blocked::Shape::with(items, lines, small(lines_per_key)?, small(probes)?)?;
+    let capacity = shape.level_capacity(number);
+    // All but the newest are full, and a new one is made for a key.
+    let counts =
+        if last { fresh <= capacity && (number == 0 || fresh > 0) } else { fresh == capacity };
+    if !counts || plan.expected_rate(items) > shape.level_rate(number) {
+        return Err(InvalidBytes::Inconsistent);
+    }
+    Ok((plan, fresh))
+}
+
+impl<T: ?Sized, H: Stored<T>> Family for ScalableBloomFilter<T, H> {
+    type Hasher = H;
+    type Storage = Heap;
+
+    const FAMILY: u16 = FAMILY;
+
+    fn header(&self) -> Header {
+        let shape = &self.shape;
+        let [rate, growth, tightening] =
+            [shape.rate(), shape.growth(), shape.tightening()].map(f64::to_bits);
+        let (levels, words) = (self.levels.len() as u64, self.bytes() / 8);
+        let fields = [shape.capacity(), rate, growth, tightening, levels, words];
+        Header::new(FAMILY, KERNELS, self.hasher.mark(), self.fresh(), &fields)
+    }
+
+    fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+        for level in &self.levels {
+            let plan = level.shape();
+            let [lines, probes] = [plan.lines_per_key(), plan.probes_per_line()].map(u64::from);
+            each(&[level.fresh(), plan.lines(), lines, probes])?;
+        }
+        self.levels.iter().try_for_each(|level| each(level.words()))
+    }
+
+    fn words(header: &Header) -> Result<u64, InvalidBytes> {
+        let (_, levels, words) = parse(header)?;
+        let said = u64::from(levels) * LEVEL as u64;
+        words.checked_add(said).ok_or(InvalidBytes::Inconsistent)
+    }
+
+    hasher_of_family!(H);
+
+    fn assemble<E: From<InvalidBytes>>(
+        header: &Header,
+        hasher: H,
+        take: &mut impl FnMut(u64) -> Result<Heap, E>,
+    ) -> Result<Self, E> {
+        let (shape, levels, _) = parse(header)?;
+        let mut filter = Self::without_levels(shape, hasher);
+        let said = take(u64::from(levels) * LEVEL as u64)?;
+        for (number, said) in (0..).zip(said.words().as_chunks().0) {
+            let (plan, fresh) = plan_of(said, &shape, number, number + 1 == levels)?;
+            let level = Level::of_parts(&shape, number, plan, fresh, take(plan.words())?);
+            filter.levels.push(level.map_err(InvalidBytes::from)?);
+        }
+        Ok(filter)
+    }
+
+    fn audit(&self) -> Result<(), InvalidBytes> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "serde")]
+crate::format::through_serde!([T: ?Sized, H] ScalableBloomFilter<T, H>);

@@ -1,0 +1,473 @@
+//! The plan of a stable Bloom filter: how many cells, how wide, how many of them a key has and how
+//! many an insertion counts down.
+
+use super::rate::Cell;
+use crate::error::InvalidShape;
+use crate::kernels::MAX_PROBES;
+use crate::parts::math::{ceil, exp, ln};
+use crate::sizing::{MAX_BITS, Rate};
+use core::f64::consts::LN_2;
+
+/// The most bits a cell may have.
+pub const MAX_WIDTH: u32 = 8;
+
+/// The bits of a cell where nobody says: at 0.1 %, 1 % and 10 % no other number keeps more keys in the
+/// same memory, if nine of ten shall be kept.
+const WIDTH: u32 = 4;
+
+/// What `new` promises: so many of the keys that were inserted up to a capacity ago are found.
+const KEPT: f64 = 0.9;
+
+/// The number of probes that keeps keys longest, over log2(1/rate), for cells of 1 to 8 bits: from
+/// half of what a classic filter takes to nearly all of it, since wide cells forget all at once, as if
+/// a window passed.
+const PROBES: [f64; 8] = [0.46, 0.64, 0.75, 0.82, 0.88, 0.92, 0.93, 0.96];
+
+/// The plan of a stable Bloom filter, before any memory exists.
+///
+/// ```
+/// use umbel::stable::Shape;
+///
+/// let shape = Shape::for_rate(730, 3, 0.03)?; // cells, bits of a cell, error rate
+/// assert_eq!((shape.cells(), shape.probes(), shape.decrements()), (731, 4, 51));
+/// assert!(shape.stable_rate() <= 0.03);
+/// assert!(shape.found_after(40) > 0.9 && shape.found_after(400) < 0.03);
+/// # Ok::<(), umbel::InvalidShape>(())
+/// ```
+///
+/// All of it works at compile time too, and gives the same answers there; only the stable rate of cells
+/// of 8 bits takes more steps than the compiler goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    cells: u64,
+    width: u32,
+    probes: u32,
+    decrements: u64,
+}
+
+impl Shape {
+    /// A filter of so many cells, or one more to make their number odd, of `width` bits, whose stable
+    /// rate is at most `rate`: with the number of probes that keeps keys longest, and as few
+    /// decrements as that takes.
+    ///
+    /// # Errors
+    ///
+    /// If `rate` is none, a cell has not 1 to 8 bits, there are too many of them, or so few that
+    /// counting down all of them at every insertion would not be enough.
+    pub const fn for_rate(cells: u64, width: u32, rate: f64) -> Result<Self, InvalidShape> {
+        let rate = match Rate::new(rate) {
+            Ok(rate) => rate.get(),
+            Err(error) => return Err(error),
+        };
+        if let Err(error) = check(cells, width) {
+            return Err(error);
+        }
+        let cells = cells | 1;
+        let probes = (PROBES[width as usize - 1] * -ln(rate) / LN_2 + 0.5) as u32;
+        let probes = if probes > 0 { probes } else { 1 };
+        let mut shape = Self { cells, width, probes, decrements: 1 };
+        if cells == 1 {
+            // It is never zero.
+            return Err(InvalidShape::DecrementsOutOfRange { decrements: 2, max: 1 });
+        }
+        let full = exp(ln(rate) / probes as f64);
+        let spread = shape.most_spread(full);
+        shape.decrements = ceil(shape.cell().decrements_for(full));
+        while shape.decrements <= cells && shape.cell().stable_rate(spread) > rate {
+            shape.decrements += 1;
+        }
+        shape.checked()
+    }
+
+    /// The smallest filter of 4-bit cells with a stable rate of at most `rate` that finds a key with
+    /// a probability of at least 0.9 when it was inserted `capacity` insertions ago.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_rate`](Self::for_rate).
+    pub const fn for_capacity(capacity: u64, rate: f64) -> Result<Self, InvalidShape> {
+        if let Err(error) = Rate::new(rate) {
+            return Err(error);
+        }
+        // Twice as many until they are enough, then half of what is left between enough and not.
+        let (mut low, mut high) = (0, capacity | 1);
+        let mut best = loop {
+            match Self::for_rate(high, WIDTH, rate) {
+                Ok(shape) if shape.found_after(capacity) >= KEPT => break shape,
+                Err(error @ InvalidShape::TooLarge { .. }) => return Err(error),
+                _ => (low, high) = (high, high.saturating_mul(2)),
+            }
+        };
+        while low + 1 < high {
+            let cells = low + (high - low) / 2;
+            match Self::for_rate(cells, WIDTH, rate) {
+                Ok(shape) if shape.found_after(capacity) >= KEPT => (best, high) = (shape, cells),
+                _ => low = cells,
+            }
+        }
+        Ok(best)
+    }
+
+    /// The filter of 4-bit cells in at most `bytes` bytes with a stable rate of at most `rate`. How
+    /// long it keeps keys is [`remembers`](Self::remembers).
+    ///
+    /// # Errors
+    ///
+    /// As [`for_rate`](Self::for_rate), and if there is no room for one word.
+    pub const fn for_budget(bytes: u64, rate: f64) -> Result<Self, InvalidShape> {
+        if bytes < 8 {
+            return Err(InvalidShape::TooSmall { bytes, min: 8 });
+        }
+        if bytes > MAX_BITS / 8 {
+            return Err(InvalidShape::TooLarge { bits: bytes.saturating_mul(8), max: MAX_BITS });
+        }
+        Self::for_rate(bytes / 8 * (64 / WIDTH as u64) - 1, WIDTH, rate)
+    }
+
+    /// A filter of so many cells of `width` bits, of which a key has `probes` and an insertion counts
+    /// down `decrements`.
+    ///
+    /// # Errors
+    ///
+    /// If the number of cells is even or too large, a cell has not 1 to 8 bits, a key not 1 to 64
+    /// probes, or the decrements are none or more than the cells.
+    pub const fn with(
+        cells: u64,
+        width: u32,
+        probes: u32,
+        decrements: u64,
+    ) -> Result<Self, InvalidShape> {
+        if let Err(error) = check(cells, width) {
+            return Err(error);
+        }
+        if cells.is_multiple_of(2) {
+            return Err(InvalidShape::EvenBits { bits: cells });
+        }
+        if probes == 0 || probes > MAX_PROBES {
+            return Err(InvalidShape::ProbesOutOfRange { probes, max: MAX_PROBES });
+        }
+        Self { cells, width, probes, decrements }.checked()
+    }
+
+    const fn checked(self) -> Result<Self, InvalidShape> {
+        let (decrements, max) = (self.decrements, self.cells);
+        if decrements == 0 || decrements > max {
+            return Err(InvalidShape::DecrementsOutOfRange { decrements, max });
+        }
+        Ok(self)
+    }
+
+    const fn cell(&self) -> Cell {
+        Cell::new(self.cells, self.width, self.probes, self.decrements)
+    }
+
+    /// More than the cells of a filter vary of which a share of about `full` is full. Wide cells vary
+    /// less than narrow ones and take longer to compute, so no wider ones are looked at.
+    const fn most_spread(&self, full: f64) -> f64 {
+        let width = if self.width < WIDTH { self.width } else { WIDTH };
+        let mut narrow = Self { width, decrements: 1, ..*self };
+        narrow.decrements = ceil(narrow.cell().decrements_for(full));
+        if narrow.decrements > self.cells {
+            narrow.decrements = self.cells;
+        }
+        narrow.cell().spread() * 1.1
+    }
+
+    /// The number of cells.
+    #[must_use]
+    pub const fn cells(&self) -> u64 {
+        self.cells
+    }
+
+    /// How many bits a cell has.
+    #[must_use]
+    pub const fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// The largest number in a cell, which an insertion sets the cells of its key to.
+    #[must_use]
+    pub const fn max(&self) -> u64 {
+        (1 << self.width) - 1
+    }
+
+    /// The number of cells a key has: the paper's K.
+    #[must_use]
+    pub const fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    /// The number of cells that an insertion counts down: the paper's P.
+    #[must_use]
+    pub const fn decrements(&self) -> u64 {
+        self.decrements
+    }
+
+    /// The number of 64-bit words.
+    #[must_use]
+    pub const fn words(&self) -> u64 {
+        (self.cells * self.width as u64).div_ceil(64)
+    }
+
+    /// The memory of the words, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.words() * 8
+    }
+
+    /// The stable point: the share of cells that are zero, in the mean, once as many are counted
+    /// down as are set. With the P and K of the paper, m cells and s = 1 - (1 - 1/m)^K, it is
+    /// (1 / (1 + m s / (P (1 - s))))^Max: exactly, for each cell is counted down with probability
+    /// P/m and then set with probability s.
+    #[must_use]
+    pub const fn stable_point(&self) -> f64 {
+        if self.cells == 1 { 0.0 } else { 1.0 - self.cell().stable() }
+    }
+
+    /// The error rate at the stable point, which it never rises above.
+    ///
+    /// The textbook's (1 - stable point)^K is the rate of the mean filter. This is the mean rate of
+    /// filters, which vary: 1 % more for 730 cells, and 5 % for a hundred. The variance is computed
+    /// from what two cells have in common, exactly but for the sum over their distances, which takes
+    /// three points. Takes a millisecond where cells have 8 bits.
+    #[must_use]
+    pub const fn stable_rate(&self) -> f64 {
+        if self.cells == 1 {
+            return 1.0;
+        }
+        let cell = self.cell();
+        cell.stable_rate(cell.spread())
+    }
+
+    /// The error rate after so many insertions of different keys into an empty filter.
+    #[must_use]
+    pub const fn expected_rate(&self, insertions: u64) -> f64 {
+        if insertions == 0 || self.cells == 1 {
+            return if insertions == 0 { 0.0 } else { 1.0 };
+        }
+        let cell = self.cell();
+        let (full, _) = cell.after(insertions);
+        // Nothing is less even than the fill of a stable filter.
+        cell.rate(full, cell.spread())
+    }
+
+    /// The probability that a key is found after so many insertions of other keys: 1 at first, and
+    /// the stable rate in the end. One minus this is the rate of false negatives for that gap.
+    ///
+    /// Computed as if the cells of a key aged independently.
+    #[must_use]
+    pub const fn found_after(&self, insertions: u64) -> f64 {
+        if self.cells == 1 {
+            return 1.0;
+        }
+        let cell = self.cell();
+        let (_, full) = cell.after(insertions);
+        cell.rate(full, 0.0)
+    }
+
+    /// After how many insertions of other keys a key is still found with at least this probability;
+    /// `u64::MAX` if that never ends, as below the stable rate.
+    #[must_use]
+    pub const fn remembers(&self, probability: f64) -> u64 {
+        let mut high = 1;
+        while self.found_after(high) >= probability {
+            if high > u64::MAX / 2 {
+                return u64::MAX;
+            }
+            high *= 2;
+        }
+        let mut low = high / 2;
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if self.found_after(middle) >= probability {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// After how many insertions into an empty filter the mean share of cells that are not zero is
+    /// within `part` of what it is at the stable point: 0.01 for within 1 %. It comes exponentially
+    /// closer.
+    #[must_use]
+    pub const fn settles_after(&self, part: f64) -> u64 {
+        if self.cells == 1 {
+            return 1;
+        }
+        let cell = self.cell();
+        let least = cell.stable() * (1.0 - part);
+        let mut high = 1;
+        while cell.after(high).0 < least && high < 1 << 62 {
+            high *= 2;
+        }
+        let mut low = high / 2;
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if cell.after(middle).0 < least {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+}
+
+/// Whether there can be so many cells of so many bits.
+const fn check(cells: u64, width: u32) -> Result<(), InvalidShape> {
+    if width == 0 || width > MAX_WIDTH {
+        return Err(InvalidShape::WidthOutOfRange { width, max: MAX_WIDTH });
+    }
+    let bits = (cells | 1).saturating_mul(width as u64);
+    if bits > MAX_BITS {
+        return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
+    }
+    Ok(())
+}
+
+/// The number of words for so many cells of `width` bits, or one more to make their number odd: the
+/// `WORDS` of an [`ArrayStableBloomFilter`](super::ArrayStableBloomFilter).
+///
+/// # Panics
+///
+/// If a cell has not 1 to 8 bits, or there are too many; in a constant, that is an error of the
+/// compiler's.
+#[must_use]
+pub const fn words_for(cells: u64, width: u32) -> usize {
+    match check(cells, width) {
+        Ok(()) => crate::bloom::words_for_cells(cells as usize | 1, width),
+        Err(_) => panic!("a cell has from 1 to 8 bits, and the filter must not be too large"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+
+    /// Step by step, from a cell that is zero and from one that is full.
+    #[test]
+    fn the_stable_point_is_the_limit_of_a_cell_s_chain() {
+        for (cells, width, probes, decrements) in
+            [(731, 3, 4, 52), (101, 1, 3, 7), (15, 2, 5, 15), (3, 1, 1, 1), (1_001, 8, 2, 700)]
+        {
+            let shape = Shape::with(cells, width, probes, decrements).unwrap();
+            let (a, max) = (decrements as f64 / cells as f64, shape.max() as usize);
+            let s = 1.0 - (1.0 - 1.0 / cells as f64).powi(probes as i32);
+            // From the probability of each number to that after one insertion more.
+            let step = |numbers: &[f64]| {
+                let mut next = vec![0.0; max + 1];
+                for (number, p) in numbers.iter().enumerate() {
+                    next[number.saturating_sub(1)] += p * a * (1.0 - s);
+                    next[number] += p * (1.0 - a) * (1.0 - s);
+                    next[max] += p * s;
+                }
+                next
+            };
+            let (mut empty, mut full) = (vec![0.0; max + 1], vec![0.0; max + 1]);
+            (empty[0], full[max]) = (1.0, 1.0);
+            for n in 0..4_000 {
+                let (from_zero, from_max) = if n == 0 { (0.0, 1.0) } else { shape.cell().after(n) };
+                assert!((1.0 - empty[0] - from_zero).abs() < 1e-12, "{shape:?} {n}");
+                assert!((1.0 - full[0] - from_max).abs() < 1e-12, "{shape:?} {n}");
+                (empty, full) = (step(&empty), step(&full));
+            }
+            if shape.settles_after(1e-9) < 4_000 {
+                assert!((empty[0] - shape.stable_point()).abs() < 1e-8, "{shape:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn plans_keep_their_rate_with_as_few_decrements_as_that_takes() {
+        for cells in [15, 101, 731, 10_000, 1 << 20, 1 << 40] {
+            for width in 1..=7 {
+                for rate in [0.5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-6, 1e-15] {
+                    let Ok(shape) = Shape::for_rate(cells, width, rate) else { continue };
+                    let stable = shape.stable_rate();
+                    assert!(stable <= rate, "{shape:?}: {stable} for {rate}");
+                    assert!(
+                        stable > rate * (1.0 - wasted(&shape)),
+                        "{shape:?}: {stable} for {rate}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// What the last decrement may take of the rate, and the tenth that the spread is overrated by.
+    fn wasted(shape: &Shape) -> f64 {
+        let (probes, one_less) = (f64::from(shape.probes()), shape.decrements() - 1);
+        let Shape { cells, width, .. } = *shape;
+        let Ok(fewer) = Shape::with(cells, width, shape.probes(), one_less) else { return 1.0 };
+        1.0 - shape.stable_rate() / fewer.stable_rate() + 2.0 * probes * probes / cells as f64
+    }
+
+    #[test]
+    fn no_number_of_probes_keeps_keys_much_longer_than_the_planned_one() {
+        for width in 1..=4 {
+            for rate in [0.1, 0.03, 0.01, 0.001, 1e-6] {
+                let planned = Shape::for_rate(1_000_001, width, rate).unwrap();
+                let kept = planned.remembers(0.5);
+                for probes in planned.probes().saturating_sub(3).max(1)..planned.probes() + 4 {
+                    let mut other = Shape { probes, ..planned };
+                    other.decrements = 1;
+                    let full = exp(ln(rate) / f64::from(probes));
+                    other.decrements = ceil(other.cell().decrements_for(full));
+                    let longer = other.remembers(0.5) as f64 / kept as f64;
+                    assert!(longer < 1.03, "{planned:?}: {probes} probes keep keys {longer} times");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn four_bits_keep_nine_of_ten_keys_longest_and_two_bits_half_of_them() {
+        let longest = |rate, probability| {
+            let kept = |width: &u32| {
+                let shape = Shape::for_rate(12_000_000 / u64::from(*width), *width, rate);
+                shape.unwrap().remembers(probability)
+            };
+            (1..=MAX_WIDTH).max_by_key(kept).unwrap()
+        };
+        for rate in [0.1, 0.01, 0.001] {
+            assert_eq!(longest(rate, KEPT), WIDTH, "at {rate}");
+        }
+        assert_eq!(longest(0.01, 0.5), 2);
+    }
+
+    #[test]
+    fn capacities_are_kept_by_the_smallest_filter() {
+        for (capacity, rate) in [(0, 0.5), (1, 0.01), (10, 0.1), (1_000, 0.01), (1 << 30, 1e-6)] {
+            let shape = Shape::for_capacity(capacity, rate).unwrap();
+            assert!(shape.found_after(capacity) >= 0.9 && shape.remembers(0.9) >= capacity);
+            assert!(shape.stable_rate() <= rate);
+            let less = Shape::for_rate(shape.cells() * 99 / 100 - 2, 4, rate);
+            assert!(less.is_err() || less.unwrap().found_after(capacity) < 0.9, "{shape:?}");
+        }
+        let bytes = Shape::for_budget(1_000, 0.01).unwrap();
+        assert_eq!((bytes.bytes(), bytes.cells()), (1_000, 1_999));
+    }
+
+    #[test]
+    fn words_are_those_of_an_odd_number_of_cells() {
+        assert_eq!((words_for(730, 3), words_for(64, 1), words_for(63, 1)), (35, 2, 1));
+        for cells in [1, 2, 63, 64, 730, 1_000] {
+            for width in 1..=8 {
+                if let Ok(shape) = Shape::for_rate(cells, width, 0.3) {
+                    assert_eq!(shape.words(), words_for(cells, width) as u64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_compiler_plans_as_the_program_does() {
+        const SHAPE: Result<Shape, InvalidShape> = Shape::for_rate(730, 3, 0.03);
+        assert_eq!(SHAPE, Shape::for_rate(std::hint::black_box(730), 3, 0.03));
+        const KEPT: Result<Shape, InvalidShape> = Shape::for_capacity(100, 0.03);
+        assert_eq!(KEPT, Shape::for_capacity(std::hint::black_box(100), 0.03));
+    }
+}

@@ -1,0 +1,421 @@
+//! The plan of a window filter: how many epochs, how large, how many probes.
+
+use crate::blocked;
+use crate::error::InvalidShape;
+use crate::layout::Plan;
+use crate::sizing::{MAX_BITS, Rate};
+use core::time::Duration;
+
+/// The most epochs a filter may have. Every look-up goes through all of them.
+pub const MAX_EPOCHS: u32 = 64;
+
+/// The epochs that are taken unless others are asked for: of all numbers the smallest filters, or
+/// within 1 % of them, from 10 % to one in a million.
+pub(super) const EPOCHS: usize = 5;
+/// Windows whose epochs have no more lines than this are planned with fewer epochs, too: whole lines
+/// count then.
+const FEW_LINES: u64 = 16;
+/// In how many steps the epoch that is being filled is looked at, at most.
+const STEPS: u64 = 8;
+/// The longest time: 146 years.
+const MAX_TIME: Duration = Duration::from_nanos(u64::MAX / 4);
+
+/// How far back a filter remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Window {
+    /// So many insertions, those of keys that are there already included.
+    Insertions(u64),
+    /// So much time, by a clock that is passed in.
+    Time(Duration),
+}
+
+/// The plan of a window filter, before any memory exists.
+///
+/// ```
+/// use core::time::Duration;
+/// use umbel::window::{Shape, Window};
+///
+/// let shape = Shape::for_rate(1_000_000, 0.01)?;
+/// assert_eq!(shape.window(), Window::Insertions(1_000_000));
+/// assert_eq!(shape.longest(), Window::Insertions(1_250_000)); // and then a key is gone
+/// assert!(shape.bits() < 17_500_000);
+/// assert!(shape.expected_rate() <= 0.01);
+///
+/// let minute = Shape::for_time(Duration::from_secs(60), 1_000_000, 0.01)?;
+/// assert_eq!(minute.longest(), Window::Time(Duration::from_secs(75)));
+/// # Ok::<(), umbel::InvalidShape>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    window: Window,
+    capacity: u64,
+    epochs: u32,
+    /// One of the epochs, for the insertions of a turn, with one line a key.
+    epoch: blocked::Shape,
+}
+
+impl Shape {
+    /// A filter of the last `window` insertions, at an error rate of at most `rate`. No insertions
+    /// count as one.
+    ///
+    /// It has five epochs, or fewer where the window is so small that this takes less memory.
+    ///
+    /// # Errors
+    ///
+    /// If `rate` is not one ([`Rate::new`]), is too small for digests of 64 bits, or the filter would
+    /// have more than [`MAX_BITS`].
+    pub const fn for_rate(window: u64, rate: f64) -> Result<Self, InvalidShape> {
+        Self::smallest(Window::Insertions(window), window, rate)
+    }
+
+    /// As [`for_rate`](Self::for_rate), with so many epochs: a key stays for at most
+    /// 1 + 1 / (`epochs` − 1) windows.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_rate`](Self::for_rate), or if there are fewer than two epochs, or more than
+    /// [`MAX_EPOCHS`].
+    pub const fn for_rate_in_epochs(
+        window: u64,
+        rate: f64,
+        epochs: u32,
+    ) -> Result<Self, InvalidShape> {
+        Self::in_epochs(Window::Insertions(window), window, rate, epochs)
+    }
+
+    /// A filter of the last `window` of time, at an error rate of at most `rate` while there are at
+    /// most `capacity` insertions in any window, and they come evenly.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_rate`](Self::for_rate), or [`InvalidShape::TimeOutOfRange`] if the time is zero or
+    /// more than 146 years.
+    pub const fn for_time(
+        window: Duration,
+        capacity: u64,
+        rate: f64,
+    ) -> Result<Self, InvalidShape> {
+        Self::smallest(Window::Time(window), capacity, rate)
+    }
+
+    /// As [`for_time`](Self::for_time), with so many epochs.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_time`](Self::for_time), or if there are fewer than two epochs, or more than
+    /// [`MAX_EPOCHS`].
+    pub const fn for_time_in_epochs(
+        window: Duration,
+        capacity: u64,
+        rate: f64,
+        epochs: u32,
+    ) -> Result<Self, InvalidShape> {
+        Self::in_epochs(Window::Time(window), capacity, rate, epochs)
+    }
+
+    const fn smallest(window: Window, capacity: u64, rate: f64) -> Result<Self, InvalidShape> {
+        let mut best = match Self::in_epochs(window, capacity, rate, EPOCHS as u32) {
+            Ok(shape) => shape,
+            Err(error) => return Err(error),
+        };
+        let mut epochs = EPOCHS as u32;
+        while epochs > 2 && best.epoch.lines() <= FEW_LINES {
+            epochs -= 1;
+            if let Ok(fewer) = Self::in_epochs(window, capacity, rate, epochs)
+                && fewer.bits() < best.bits()
+            {
+                best = fewer;
+            }
+        }
+        Ok(best)
+    }
+
+    const fn in_epochs(
+        window: Window,
+        capacity: u64,
+        rate: f64,
+        epochs: u32,
+    ) -> Result<Self, InvalidShape> {
+        if let Err(error) = Rate::new(rate) {
+            return Err(error);
+        }
+        if epochs < 2 || epochs > MAX_EPOCHS {
+            return Err(InvalidShape::EpochsOutOfRange { epochs, max: MAX_EPOCHS });
+        }
+        match plan(turn(capacity, epochs), rate, epochs) {
+            Ok(epoch) => Self::of(window, capacity, epochs, epoch),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The shape of these epochs.
+    pub(super) const fn of(
+        window: Window,
+        capacity: u64,
+        epochs: u32,
+        epoch: blocked::Shape,
+    ) -> Result<Self, InvalidShape> {
+        if epochs < 2 || epochs > MAX_EPOCHS {
+            return Err(InvalidShape::EpochsOutOfRange { epochs, max: MAX_EPOCHS });
+        }
+        if let Window::Time(time) = window
+            && (time.is_zero() || time.as_nanos() > MAX_TIME.as_nanos())
+        {
+            return Err(InvalidShape::TimeOutOfRange { time, max: MAX_TIME });
+        }
+        let bits = epoch.bits().saturating_mul(epochs as u64);
+        if bits > MAX_BITS {
+            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
+        }
+        Ok(Self { window, capacity, epochs, epoch })
+    }
+
+    /// How far back it is sure to remember.
+    #[must_use]
+    pub const fn window(&self) -> Window {
+        self.window
+    }
+
+    /// How far back a key can still be found because it was inserted: one turn more than the window,
+    /// which is rounded up to whole turns.
+    #[must_use]
+    pub const fn longest(&self) -> Window {
+        let times = self.epochs as u64;
+        match self.turn() {
+            Window::Insertions(turn) => Window::Insertions(turn.saturating_mul(times)),
+            Window::Time(turn) => Window::Time(turn.saturating_mul(self.epochs)),
+        }
+    }
+
+    /// After what every group begins its next epoch: a share of the window, rounded up.
+    #[must_use]
+    pub const fn turn(&self) -> Window {
+        match self.window {
+            Window::Insertions(window) => Window::Insertions(turn(window, self.epochs)),
+            Window::Time(time) => {
+                let nanos = time.as_nanos() as u64;
+                Window::Time(Duration::from_nanos(nanos.div_ceil(self.epochs as u64 - 1)))
+            }
+        }
+    }
+
+    /// The number of insertions in a window that are planned for.
+    #[must_use]
+    pub const fn items(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The number of epochs: of lines that a look-up goes through.
+    #[must_use]
+    pub const fn epochs(&self) -> u32 {
+        self.epochs
+    }
+
+    /// The plan of one epoch, as a blocked filter for the insertions of a turn.
+    #[must_use]
+    pub const fn epoch(&self) -> &blocked::Shape {
+        &self.epoch
+    }
+
+    /// The number of groups: lines of one epoch.
+    #[must_use]
+    pub const fn groups(&self) -> u64 {
+        self.epoch.lines()
+    }
+
+    /// How many bits a key has.
+    #[must_use]
+    pub const fn probes(&self) -> u32 {
+        self.epoch.probes()
+    }
+
+    /// The number of bits of all epochs.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.epoch.bits() * self.epochs as u64
+    }
+
+    /// The number of 64-bit words of all epochs.
+    #[must_use]
+    pub const fn words(&self) -> u64 {
+        self.epoch.words() * self.epochs as u64
+    }
+
+    /// The memory of the words, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.epoch.bytes() * self.epochs as u64
+    }
+
+    /// The error rate for ever, with as many insertions as planned, all of different keys. Never low:
+    /// keys whose bits meet make several epochs err together, which is less often than by chance.
+    #[must_use]
+    pub const fn expected_rate(&self) -> f64 {
+        compound_rate(&self.epoch, self.epochs)
+    }
+
+    /// What a turn is counted in: insertions, or nanoseconds.
+    pub(super) const fn span(&self) -> u64 {
+        match self.turn() {
+            Window::Insertions(turn) => turn,
+            Window::Time(turn) => turn.as_nanos() as u64,
+        }
+    }
+}
+
+impl Plan for Shape {
+    const NAME: &'static str = "WindowBloomFilter";
+
+    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
+        Self::for_rate(items, rate)
+    }
+
+    fn items(&self) -> u64 {
+        self.items()
+    }
+
+    fn bits(&self) -> u64 {
+        self.bits()
+    }
+
+    fn probes(&self) -> u32 {
+        self.probes()
+    }
+
+    fn words(&self) -> u64 {
+        self.words()
+    }
+
+    fn estimate_items(&self, set: u64) -> u64 {
+        self.epoch.estimate_items(set / u64::from(self.epochs)).saturating_mul(self.epochs.into())
+    }
+}
+
+/// How many of `window` come in a turn, at least one.
+pub(super) const fn turn(window: u64, epochs: u32) -> u64 {
+    let turn = window.div_ceil(epochs as u64 - 1);
+    if turn == 0 { 1 } else { turn }
+}
+
+/// The smallest epoch for so many insertions a turn.
+const fn plan(items: u64, rate: f64, epochs: u32) -> Result<blocked::Shape, InvalidShape> {
+    // As if the epoch that is being filled were as full as the others.
+    let all = epochs as f64;
+    let safe = match blocked::Shape::for_rate_in_lines(items, rate / all, 1) {
+        Ok(epoch) => epoch,
+        Err(InvalidShape::RateTooSmall { min, .. }) => {
+            return Err(InvalidShape::RateTooSmall { rate, min: min * all });
+        }
+        Err(error) => return Err(error),
+    };
+    // And as what it is on average.
+    let filling = rate_while_filling(&safe) / safe.expected_rate(items);
+    match blocked::Shape::for_rate_in_lines(items, rate / (all - 1.0 + filling), 1) {
+        Ok(epoch) if compound_rate(&epoch, epochs) <= rate => Ok(epoch),
+        _ => Ok(safe),
+    }
+}
+
+/// The rate of so many epochs together, one of which is being filled.
+const fn compound_rate(epoch: &blocked::Shape, epochs: u32) -> f64 {
+    let (mut rate, mut full) = (rate_while_filling(epoch), 1);
+    let next = epoch.expected_rate(epoch.items());
+    while full < epochs {
+        rate += next - rate * next;
+        full += 1;
+    }
+    rate
+}
+
+/// The rate of the epoch that is being filled, as the mean over its lines at the worst moment. Groups
+/// begin it one after another, so that its lines have been filled for 1, 2, 3, ... shares of a turn
+/// then. Steps of several such shares, each taken for its end, give no less.
+const fn rate_while_filling(epoch: &blocked::Shape) -> f64 {
+    let steps = if epoch.lines() < STEPS { epoch.lines() } else { STEPS };
+    let (mut sum, mut step) = (0.0, 1);
+    while step <= steps {
+        let items = (epoch.items() as u128 * step as u128).div_ceil(steps as u128);
+        sum += epoch.expected_rate(items as u64);
+        step += 1;
+    }
+    sum / steps as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATES: [f64; 6] = [0.9, 0.1, 0.01, 0.001, 1e-4, 1e-6];
+
+    #[test]
+    fn the_rate_asked_for_is_kept_by_every_shape() {
+        for window in [0, 1, 2, 3, 10, 100, 1_000, 100_000, 1_000_000_000] {
+            for rate in RATES {
+                let chosen = Shape::for_rate(window, rate).unwrap();
+                assert!(chosen.expected_rate() <= rate, "{chosen:?}");
+                for epochs in [2, 3, 5, 8, 17, MAX_EPOCHS] {
+                    let shape = Shape::for_rate_in_epochs(window, rate, epochs).unwrap();
+                    assert!(shape.expected_rate() <= rate, "{shape:?}");
+                    assert_eq!(shape.epoch().items(), shape.span());
+                    let Window::Insertions(turn) = shape.turn() else { unreachable!() };
+                    assert!(turn * u64::from(epochs - 1) >= window);
+                    assert_eq!(shape.longest(), Window::Insertions(turn * u64::from(epochs)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_epochs_taken_are_nearly_the_best_and_few_lines_the_smallest() {
+        for rate in &RATES[1..] {
+            let chosen = Shape::for_rate(1_000_000, *rate).unwrap();
+            let all = (2..20).map(|n| Shape::for_rate_in_epochs(1_000_000, *rate, n).unwrap());
+            let least = all.map(|shape| shape.bits()).min().unwrap();
+            assert!(chosen.bits() as f64 <= 1.01 * least as f64, "{rate}: {chosen:?} {least}");
+        }
+        for window in 0..200 {
+            let chosen = Shape::for_rate(window, 0.01).unwrap();
+            let five = (2..=5).map(|n| Shape::for_rate_in_epochs(window, 0.01, n).unwrap().bits());
+            assert_eq!(Some(chosen.bits()), five.min());
+        }
+    }
+
+    #[test]
+    fn a_window_of_a_million_takes_at_most_17_and_a_half_bits_an_insertion() {
+        for window in [100_000, 1_000_000, 1_000_000_000] {
+            let shape = Shape::for_rate(window, 0.01).unwrap();
+            assert!(shape.bits() as f64 <= 17.5 * window as f64, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_before_there_is_memory() {
+        for rate in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY] {
+            let error = Shape::for_rate(10, rate).unwrap_err();
+            assert!(matches!(error, InvalidShape::RateOutOfRange { .. }), "{error}");
+        }
+        for epochs in [0, 1, MAX_EPOCHS + 1, u32::MAX] {
+            let error = Shape::for_rate_in_epochs(10, 0.01, epochs).unwrap_err();
+            assert_eq!(error, InvalidShape::EpochsOutOfRange { epochs, max: MAX_EPOCHS });
+        }
+        for time in [Duration::ZERO, Duration::MAX, MAX_TIME + Duration::from_nanos(1)] {
+            let error = Shape::for_time(time, 10, 0.01).unwrap_err();
+            assert_eq!(error, InvalidShape::TimeOutOfRange { time, max: MAX_TIME });
+        }
+        assert!(Shape::for_time(MAX_TIME, 10, 0.01).is_ok());
+        assert!(Shape::for_time(Duration::from_nanos(1), 10, 0.01).is_ok());
+        for window in [1 << 46, 1 << 60, u64::MAX] {
+            let error = Shape::for_rate(window, 0.01).unwrap_err();
+            let large = matches!(error, InvalidShape::TooLarge { .. });
+            assert!(large || matches!(error, InvalidShape::RateTooSmall { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn turns_of_time_are_rounded_up() {
+        let shape = Shape::for_time_in_epochs(Duration::from_nanos(10), 7, 0.01, 4).unwrap();
+        assert_eq!(shape.turn(), Window::Time(Duration::from_nanos(4)));
+        assert_eq!(shape.longest(), Window::Time(Duration::from_nanos(16)));
+        assert_eq!((shape.items(), shape.epoch().items()), (7, 3));
+    }
+}

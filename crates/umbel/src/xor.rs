@@ -1,0 +1,103 @@
+//! The xor filter: the bits of a key are the exclusive or of three entries, one in each third.
+//!
+//! ```text
+//!     key --> [ . . a . . . | . . . . b . | . c . . . . ]
+//!                   |               |         |
+//!                   `------ xor ----+---------'   = fingerprint of the key, or it is not in the set
+//! ```
+//!
+//! | bits per key | touches per look-up | remove | union | grow | can building fail |
+//! |---|---|---|---|---|---|
+//! | 1.23 log2(1/rate), rounded up: 8.6 at 1 % | 3 | no | no | no | after 100 attempts, which does not happen |
+//!
+//! Choose it for what reads other people's papers: it is the simplest of its kind. Prefer
+//! [`fuse`](crate::fuse) for the same in less space and time, `RibbonFilter` for the least space,
+//! [`blocked`](crate::blocked) when keys come one by one.
+//!
+//! # Where it breaks
+//!
+//! All keys must be there at once, and building takes 21 bytes a key for a while: see
+//! [`frozen`]. Digests must be well mixed; digests that are nearly equal by the
+//! thousand end in [`BuildError::Attempts`](crate::frozen::BuildError::Attempts). Below some hundred
+//! keys more entries are needed: 1.3 a key for 100 keys, 1.5 for ten.
+//!
+//! # Reference
+//!
+//! Graf and Lemire 2020, "Xor filters: faster and smaller than Bloom and cuckoo filters", section 3
+//! (construction). Here the thirds have an entry for 1.23 keys from the start, not 32 more; what
+//! fails is tried again. Sets of a million keys or more are cut into shards.
+//!
+//! ```
+//! use umbel::XorFilter;
+//!
+//! let known = XorFilter::<u64>::build(0..10_000, 0.01)?; // keys, error rate
+//! assert!((0..10_000).all(|key| known.contains(&key)));
+//! let wrong = (10_000..110_000).filter(|key| known.contains(key)).count();
+//! assert!(wrong < 1_000, "{wrong} of 100,000");
+//! # Ok::<(), umbel::frozen::BuildError>(())
+//! ```
+
+use crate::frozen::peel::{Places, stirred};
+use crate::frozen::{self, Frozen, Job, Map, Peeled};
+use crate::hash::Portable;
+use crate::storage::Heap;
+
+/// A filter of keys `T` for a set that does not change, hashed by `H`, with its words in `S`.
+pub type XorFilter<T, H = Portable, S = Heap> = Frozen<T, H, Peeled<Thirds>, S>;
+
+/// The plan of a [`XorFilter`].
+pub type Shape = frozen::Shape<Thirds>;
+
+/// Entries in three parts of one length, below 2<sup>32</sup>; a key has one in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thirds {
+    len: u64,
+}
+
+impl Thirds {
+    /// For so many keys: 1.23 entries a key, which is 0.7 % above the least that large sets need, and
+    /// a few for the luck of small ones. Half of the constructions succeed then, or more.
+    pub(crate) const fn for_keys(keys: u64) -> Self {
+        let len = (123 * keys + 30 * keys.isqrt()) / 300 + 1;
+        // Two keys in one place are never alone.
+        Self { len: if keys == 2 { 2 } else { len } }
+    }
+
+    /// The number of entries.
+    #[must_use]
+    pub const fn entries(&self) -> u64 {
+        3 * self.len
+    }
+}
+
+impl Places<3> for Thirds {
+    #[inline(always)]
+    fn of(&self, start: u64, hash: u64) -> [usize; 3] {
+        let Self { len } = *self;
+        // Of 32 bits each, which have 32 lower ones to be multiplied into.
+        let third = |bits: u64| ((bits & 0xffff_ffff) * len) >> 32;
+        let [first, second] = [third(hash >> 32), third(hash >> 11)];
+        let third = third(stirred(hash) >> 32);
+        [start + first, start + len + second, start + 2 * len + third].map(|place| place as usize)
+    }
+}
+
+impl Map for Thirds {
+    const NAME: &'static str = "XorFilter";
+    const FAMILY: u16 = 10;
+    const KERNELS: u16 = 11;
+    const SHARD: u64 = 1_000_000;
+
+    fn for_keys(keys: u64) -> Self {
+        Self::for_keys(keys)
+    }
+
+    fn entries(&self) -> u64 {
+        self.entries()
+    }
+
+    #[inline(always)]
+    fn with<J: Job>(&self, job: J) -> J::Output {
+        job.run(*self)
+    }
+}

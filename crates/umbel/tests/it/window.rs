@@ -1,0 +1,465 @@
+//! The window filter against its definition, line by line; clocks, sizes and bytes meant to break it.
+
+use crate::forge::{self, field};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::time::Duration;
+use umbel::Saved;
+use umbel::hash::{Digester, Portable};
+use umbel::window::{MAX_EPOCHS, Shape, Window};
+use umbel::{BlockedBloomFilter, Edge, Filter, Insert, InvalidBytes, InvalidShape, Keyed};
+use umbel::{MultiBloomFilter, WindowBloomFilter};
+use umbel_laws::split_mix;
+
+fn made(shape: Shape) -> WindowBloomFilter<u64> {
+    WindowBloomFilter::with(shape, Portable::default()).unwrap()
+}
+
+fn nanos(nanos: u64) -> Duration {
+    Duration::from_nanos(nanos)
+}
+
+/// One insertion, as it was.
+struct Insertion {
+    key: u64,
+    group: u64,
+    bits: [u64; 8],
+    /// How far the window had moved.
+    moved: u128,
+    time: u64,
+}
+
+/// Everything that was ever inserted, from which it is worked out anew each time which lines still have
+/// it. Knows no hand: a group begins its epochs at moments of its own, once a turn.
+struct Model {
+    shape: Shape,
+    log: Vec<Insertion>,
+    moved: u128,
+    now: Option<u64>,
+}
+
+impl Model {
+    fn new(shape: Shape) -> Self {
+        Self { shape, log: Vec::new(), moved: 0, now: None }
+    }
+
+    fn is_timed(&self) -> bool {
+        matches!(self.shape.window(), Window::Time(_))
+    }
+
+    /// The group of a key and its bits there, as a blocked filter has them.
+    fn place(&self, key: u64) -> (u64, [u64; 8]) {
+        let shape = *self.shape.epoch();
+        let mut one = BlockedBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
+        one.insert(&key);
+        let (lines, _) = one.words().as_chunks();
+        let group = lines.iter().position(|line| *line != [0; 8]).unwrap();
+        (group as u64, lines[group])
+    }
+
+    /// How many epochs a group has begun when the window has moved so far.
+    fn begun(&self, group: u64, moved: u128) -> u128 {
+        let (groups, turn) =
+            (u128::from(self.shape.groups()), u128::from(self.shape.epoch().items()));
+        let turn = match self.shape.turn() {
+            Window::Insertions(insertions) => u128::from(insertions).max(turn),
+            Window::Time(time) => time.as_nanos(),
+        };
+        (moved * groups / turn + groups - 1 - u128::from(group)) / groups
+    }
+
+    fn line(&self, insertion: &Insertion, moved: u128) -> Option<usize> {
+        let epochs = u128::from(self.shape.epochs());
+        let born = self.begun(insertion.group, insertion.moved);
+        let kept = self.begun(insertion.group, moved) - born < epochs;
+        kept.then_some((u128::from(insertion.group) * epochs + born % epochs) as usize)
+    }
+
+    fn words_at(&self, moved: u128) -> Vec<u64> {
+        let mut words = vec![0; self.shape.words() as usize];
+        for insertion in &self.log {
+            if let Some(line) = self.line(insertion, moved) {
+                for (word, bits) in words[8 * line..].iter_mut().zip(insertion.bits) {
+                    *word |= bits;
+                }
+            }
+        }
+        words
+    }
+
+    fn contains_at(&self, key: u64, moved: u128) -> bool {
+        let (group, bits) = self.place(key);
+        let words = self.words_at(moved);
+        let epochs = self.shape.epochs() as usize;
+        let lines = words.as_chunks::<8>().0;
+        lines[group as usize * epochs..][..epochs]
+            .iter()
+            .any(|line| line.iter().zip(bits).all(|(word, bits)| word & bits == bits))
+    }
+
+    /// How far the window will have moved then.
+    fn moved_at(&self, now: u64) -> u128 {
+        match self.now {
+            Some(before) if self.is_timed() => self.moved + u128::from(now.saturating_sub(before)),
+            _ => self.moved,
+        }
+    }
+
+    fn advance(&mut self, now: u64) {
+        self.moved = self.moved_at(now);
+        self.now = self.now.max(Some(now));
+    }
+
+    fn insert(&mut self, key: u64) -> bool {
+        let fresh = !self.contains_at(key, self.moved);
+        let (group, bits) = self.place(key);
+        let time = self.now.unwrap_or(0);
+        self.log.push(Insertion { key, group, bits, moved: self.moved, time });
+        self.moved += u128::from(!self.is_timed());
+        fresh
+    }
+
+    /// The keys of the window, by its definition.
+    fn window(&self) -> Vec<u64> {
+        let recent = |insertion: &&Insertion| match self.shape.window() {
+            Window::Insertions(_) => true,
+            Window::Time(window) => {
+                nanos(self.now.unwrap_or(0)) <= nanos(insertion.time).saturating_add(window)
+            }
+        };
+        let most = match self.shape.window() {
+            Window::Insertions(window) => window as usize,
+            Window::Time(_) => usize::MAX,
+        };
+        self.log.iter().rev().take(most).filter(recent).map(|insertion| insertion.key).collect()
+    }
+}
+
+/// What happens to a filter.
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u64),
+    InsertAt(u64, i64),
+    Batch(Vec<u64>),
+    Extend(Vec<u64>),
+    Advance(i64),
+    Jump,
+    Reload,
+    Clear,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = || 0_u64..40;
+    prop_oneof![
+        8 => key().prop_map(Step::Insert),
+        8 => (key(), -20_i64..60).prop_map(|(key, by)| Step::InsertAt(key, by)),
+        2 => vec(key(), 0..80).prop_map(Step::Batch),
+        2 => vec(key(), 0..80).prop_map(Step::Extend),
+        4 => (-500_i64..500).prop_map(Step::Advance),
+        1 => Just(Step::Jump),
+        1 => Just(Step::Reload),
+        1 => Just(Step::Clear),
+    ]
+}
+
+/// Any history leaves exactly the words, and gives exactly the answers, of the definition; and what is
+/// in the window is found.
+fn follow(shape: Shape, history: Vec<Step>) {
+    let (mut filter, mut model) = (made(shape), Model::new(shape));
+    let mut clock = 1_u64 << 40;
+    for step in history {
+        match step {
+            Step::Insert(key) => assert_eq!(filter.insert(&key), model.insert(key)),
+            Step::InsertAt(key, by) => {
+                clock = clock.saturating_add_signed(by);
+                model.advance(clock);
+                let later = clock.saturating_add(split_mix(key) % 300);
+                assert_eq!(filter.insert_at(&key, nanos(clock)), model.insert(key));
+                let then = model.contains_at(key, model.moved_at(later));
+                assert_eq!(filter.contains_at(&key, nanos(later)), then);
+            }
+            Step::Batch(keys) => {
+                let mut fresh = vec![false; keys.len()];
+                filter.insert_batch(&keys, &mut fresh);
+                assert!(keys.iter().zip(fresh).all(|(key, fresh)| model.insert(*key) == fresh));
+            }
+            Step::Extend(keys) => {
+                filter.extend(&keys);
+                keys.into_iter().for_each(|key| _ = model.insert(key));
+            }
+            Step::Advance(by) => {
+                clock = clock.saturating_add_signed(by);
+                model.advance(clock);
+                filter.advance(nanos(clock));
+            }
+            Step::Jump => {
+                clock = clock.saturating_add(1 << 62);
+                model.advance(clock);
+                filter.advance(nanos(clock));
+            }
+            Step::Reload => {
+                let again = WindowBloomFilter::from_bytes(&filter.to_bytes()).unwrap();
+                assert!(again == filter && again.insertions() == filter.insertions());
+                filter = again;
+            }
+            Step::Clear => {
+                filter.clear();
+                model.log.clear();
+            }
+        }
+        assert_eq!(filter.words(), model.words_at(model.moved));
+        assert_eq!(filter.insertions(), model.log.len() as u64);
+        assert_eq!(filter.now(), model.now.map(nanos));
+        let window = model.window();
+        let mut found = vec![false; window.len()];
+        filter.contains_batch(&window, &mut found);
+        assert!(found.into_iter().all(|found| found), "a key of the window is lost");
+        for key in 0..3 {
+            assert_eq!(filter.contains(&key), model.contains_at(key, model.moved));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_window_of_insertions_is_what_its_definition_says(
+        window in 0_u64..120, epochs in 2_u32..8, history in vec(step(), 1..30),
+    ) {
+        follow(Shape::for_rate_in_epochs(window, 0.05, epochs).unwrap(), history);
+    }
+
+    #[test]
+    fn a_window_of_time_is_what_its_definition_says(
+        window in 1_u64..400, capacity in 0_u64..120, epochs in 2_u32..8,
+        history in vec(step(), 1..30),
+    ) {
+        let shape = Shape::for_time_in_epochs(nanos(window), capacity, 0.05, epochs).unwrap();
+        follow(shape, history);
+    }
+}
+
+#[test]
+fn windows_of_any_size_keep_exactly_so_many() {
+    for window in (1..=20).chain([63, 64, 65, 500]) {
+        for epochs in [2, 3, 5, 9, MAX_EPOCHS] {
+            let shape = Shape::for_rate_in_epochs(window, 1e-6, epochs).unwrap();
+            let Window::Insertions(longest) = shape.longest() else { unreachable!() };
+            let mut filter = made(shape);
+            for key in 0..4 * longest {
+                filter.insert(&key);
+                let oldest = key.saturating_sub(window - 1);
+                assert!(filter.contains(&oldest) && filter.contains(&key), "{window} {epochs}");
+                // The rate is so small that none of these is found by mistake.
+                if key >= longest {
+                    assert!(!filter.contains(&(key - longest)), "{window} {epochs}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_window_is_a_window_of_one() {
+    let mut filter = WindowBloomFilter::<u64>::new(0, 1e-6);
+    assert!(filter.insert(&1) && filter.contains(&1));
+    assert!(filter.insert(&2) && filter.contains(&2) && !filter.contains(&1));
+}
+
+#[test]
+fn a_key_that_comes_again_is_the_newest() {
+    let mut filter = WindowBloomFilter::<u64>::new(100, 1e-6);
+    for round in 0..20 {
+        assert_eq!(filter.insert(&7), round == 0);
+        filter.extend(1_000 * (round + 1)..1_000 * (round + 1) + 99);
+        assert!(filter.contains(&7));
+    }
+    filter.extend(0..0_u64);
+    filter.extend(100_000..100_125_u64);
+    assert!(!filter.contains(&7));
+}
+
+#[test]
+fn clocks_that_misbehave_lose_nothing_early() {
+    let minute = Duration::from_secs(60);
+    let start = Duration::from_secs(1_700_000_000);
+    let filter = || WindowBloomFilter::<u64>::for_time(minute, 100, 1e-6);
+
+    // What came before the first time counts as come then.
+    let mut seen = filter();
+    assert!(seen.insert(&1) && seen.now().is_none());
+    seen.advance(start);
+    assert!(seen.contains(&1) && seen.contains_at(&1, start + minute));
+
+    // Back by a year: nothing moves until the clock is where it was.
+    let year = Duration::from_secs(31_557_600);
+    assert!(seen.insert_at(&2, start - year));
+    assert_eq!(seen.now(), Some(start));
+    seen.advance(Duration::ZERO);
+    assert!(seen.contains(&1) && seen.contains(&2) && seen.contains_at(&2, start + minute));
+
+    // Forward by a year, or by all the time there is: all gone.
+    for far in [start + year, Duration::from_nanos(u64::MAX), Duration::MAX] {
+        let mut later = seen.clone();
+        assert!(!later.contains_at(&1, far));
+        later.advance(far);
+        assert!(!later.contains(&1) && later.is_empty());
+        assert!(later.insert_at(&3, far) && later.contains_at(&3, far.saturating_add(minute)));
+    }
+
+    // The last moment of the window, and the first at which it is surely gone.
+    let mut seen = filter();
+    let Window::Time(longest) = seen.shape().longest() else { unreachable!() };
+    for key in 0..1_000_u64 {
+        let now = start + Duration::from_millis(700) * key as u32;
+        seen.insert_at(&key, now);
+        assert!(seen.contains_at(&key, now + minute));
+        assert!(!seen.contains_at(&key, now + longest));
+        let oldest = key.saturating_sub(85); // 59.5 seconds ago
+        assert!(seen.contains(&oldest));
+    }
+}
+
+#[test]
+fn more_keys_than_planned_raise_the_rate_and_are_found() {
+    let mut seen = WindowBloomFilter::<u64>::for_time(Duration::from_secs(1), 1_000, 0.01);
+    seen.advance(Duration::from_secs(5));
+    seen.extend(0..10_000_u64);
+    assert!((0..10_000).all(|key| seen.contains(&key)));
+    assert!(seen.expected_rate() > 0.5 && seen.shape().expected_rate() <= 0.01);
+    seen.advance(Duration::from_secs(7));
+    assert!(seen.is_empty() && seen.expected_rate() == 0.0);
+}
+
+#[test]
+fn time_moves_no_window_of_insertions() {
+    let mut seen = WindowBloomFilter::<u64>::new(10, 1e-6);
+    seen.insert_at(&1, Duration::ZERO);
+    seen.advance(Duration::MAX);
+    assert!(seen.contains(&1) && seen.contains_at(&1, Duration::MAX));
+    (2..11_u64).for_each(|key| _ = seen.insert_at(&key, Duration::ZERO));
+    assert!(seen.contains(&1));
+}
+
+/// Full epochs, at every phase of a turn: the planned rate is the rate, and is told.
+#[test]
+fn the_rate_is_kept_at_every_moment_of_a_turn() {
+    for (window, rate) in [(20_u64, 0.05), (300, 0.01), (10_000, 0.01), (10_000, 0.001)] {
+        let shape = Shape::for_rate(window, rate).unwrap();
+        let filters = (40_000 / window).clamp(1, 400);
+        let (mut found, mut told, mut asked) = (0, 0.0, 0_u64);
+        for number in 0..filters {
+            let mut filter =
+                WindowBloomFilter::<u64>::with(shape, Portable::seeded(number)).unwrap();
+            filter.extend(0..3 * window);
+            for moment in 0..8 {
+                let first = 3 * window + moment * (window / 8 + 1);
+                filter.extend(first..first + window / 8 + 1);
+                // Other keys at every moment, since most lines stay.
+                let queries = (moment + 1) << 40..((moment + 1) << 40) + 400_000 / filters;
+                asked += queries.end - queries.start;
+                told += filter.expected_rate() * (queries.end - queries.start) as f64;
+                found += queries.filter(|key| filter.contains(key)).count();
+            }
+        }
+        let (found, asked) = (found as f64, asked as f64);
+        let sigma = told.sqrt();
+        assert!((found - told).abs() <= 5.0 * sigma, "{window} {rate}: {found} {told}");
+        assert!(told / asked <= 1.02 * rate, "{window}: {} {rate}", told / asked);
+        let planned = shape.expected_rate();
+        assert!(told / asked <= 1.02 * planned, "{window}: {} {planned}", told / asked);
+        assert!(window < 10_000 || told / asked >= 0.9 * planned, "{} {planned}", told / asked);
+    }
+}
+
+#[test]
+fn what_is_in_it_is_estimated() {
+    let mut seen = WindowBloomFilter::<u64>::new(100_000, 0.01);
+    assert_eq!(seen.estimated_len(), 0);
+    seen.extend(0..70_000_u64);
+    let near = |estimate: u64, exact: f64| (estimate as f64 / exact - 1.0).abs() < 0.03;
+    assert!(near(seen.estimated_len(), 70_000.0), "{seen:?} {}", seen.estimated_len());
+    seen.extend(70_000..500_000_u64);
+    // Four full turns, and one that is half full on average.
+    assert!(near(seen.estimated_len(), 112_500.0), "{seen:?} {}", seen.estimated_len());
+    seen.clear();
+    assert_eq!((seen.estimated_len(), seen.insertions()), (0, 0));
+}
+
+#[test]
+fn shapes_too_large_are_typed_errors() {
+    for window in [1 << 50, u64::MAX] {
+        assert!(WindowBloomFilter::<u64>::try_new(window, 0.01).is_err());
+    }
+    let shape = Shape::for_rate(1 << 42, 0.01).unwrap();
+    let error = WindowBloomFilter::<u64>::with(shape, Portable::default()).unwrap_err();
+    assert!(matches!(error, InvalidShape::OutOfMemory { .. }), "{error}");
+    assert!(std::panic::catch_unwind(|| WindowBloomFilter::<u64>::new(10, 2.0)).is_err());
+    let zero = || WindowBloomFilter::<u64>::for_time(Duration::ZERO, 10, 0.1);
+    assert!(std::panic::catch_unwind(zero).is_err());
+}
+
+#[test]
+fn it_is_a_filter_for_code_over_any_family() {
+    fn through<F: Edge<Key = str> + Insert>(filter: &mut F) -> bool {
+        let digest = filter.digest("key");
+        filter.insert_digest(digest).unwrap() && Filter::contains_digest(filter, digest)
+    }
+    assert!(through(&mut WindowBloomFilter::<str>::new(10, 0.01)));
+    let window = || WindowBloomFilter::<u64>::new(10, 1e-6);
+    let mut records = MultiBloomFilter::of([window(), window()]);
+    assert!(records.insert([&1, &2]).unwrap() && records.contains([&1, &2]));
+}
+
+#[test]
+fn bytes_with_another_secret_or_an_impossible_state_are_refused() {
+    let (one, other) = (Keyed::new([1; 16]), Keyed::new([2; 16]));
+    let mut seen = WindowBloomFilter::<u64, Keyed>::with_hasher(10, 0.01, one);
+    seen.insert(&1);
+    let bytes = seen.to_bytes();
+    let read = |hasher| WindowBloomFilter::<u64, Keyed>::from_bytes_with_hasher(&bytes, hasher);
+    assert_eq!(read(other).unwrap_err(), InvalidBytes::Hasher);
+    assert!(read(Keyed::new([1; 16])).unwrap() == seen);
+    let blocked = BlockedBloomFilter::<u64>::new(10, 0.01).to_bytes();
+    let error = WindowBloomFilter::<u64>::from_bytes(&blocked).unwrap_err();
+    assert_eq!(error, InvalidBytes::Family { expected: 7, got: 2 });
+
+    // Whole checksums around a state that cannot be.
+    let timed = Shape::for_time(nanos(9), 10, 0.01).unwrap();
+    for (shape, number, value) in [
+        (timed, 3, 1_u64),
+        (timed, 3, 65),
+        (timed, 4, 0),
+        (timed, 4, u64::MAX),
+        (timed, 5, 1 << 50),
+        (timed, 6, 64),
+        (timed, 7, u64::MAX),
+        (timed, 8, 2),
+        (timed, 9, 1),
+        (timed, 10, 1),
+        (Shape::for_rate(10, 0.01).unwrap(), 4, 1),
+    ] {
+        let bytes = forge::with(&made(shape).to_bytes(), field(number), &value.to_le_bytes());
+        let error = WindowBloomFilter::<u64>::from_bytes(&bytes).unwrap_err();
+        let refused = matches!(error, InvalidBytes::Inconsistent | InvalidBytes::Shape(_));
+        assert!(refused, "field {number}: {error}");
+    }
+}
+
+#[test]
+fn equal_filters_are_equal_in_all_that_counts() {
+    let filter = || WindowBloomFilter::<u64>::for_time(nanos(100), 10, 0.01);
+    let (mut one, mut two) = (filter(), filter());
+    assert!(one == two);
+    one.insert_at(&1, nanos(5));
+    assert!(one != two);
+    two.insert_at(&1, nanos(5));
+    assert!(one == two && one.clone() == two);
+    two.advance(nanos(6));
+    assert!(one != two);
+    let seeded = WindowBloomFilter::<u64>::with(*one.shape(), Portable::seeded(1)).unwrap();
+    assert!(filter() != seeded);
+    assert_ne!(seeded.hasher().digest(&1), one.hasher().digest(&1));
+    assert!(format!("{one:?}").contains("window: Time(100ns)"), "{one:?}");
+}
