@@ -280,6 +280,23 @@ impl fmt::Display for Incompatible {
 
 impl core::error::Error for Incompatible {}
 
+/// Some bytes are no key: keys of a filter of numbers all have as many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidKey {
+    /// How many bytes a key has.
+    pub expected: usize,
+    /// How many there are.
+    pub got: usize,
+}
+
+impl fmt::Display for InvalidKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the keys of this filter have {} bytes, not {}", self.expected, self.got)
+    }
+}
+
+impl core::error::Error for InvalidKey {}
+
 /// There is no room for the key. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
@@ -367,6 +384,13 @@ pub enum InvalidBytes {
         /// The number in the header.
         got: u16,
     },
+    /// They have a family, a hash or a kind of keys that this library does not know.
+    Unknown {
+        /// Which of them.
+        field: &'static str,
+        /// The number in the header.
+        got: u16,
+    },
     /// They were made with kernels that the family does not have.
     Kernels {
         /// The id in the header.
@@ -449,6 +473,9 @@ impl fmt::Display for InvalidBytes {
             }
             Self::Hasher => f.write_str("this filter was made with another seed or secret"),
             Self::Header => f.write_str("the header is damaged: its checksum does not match"),
+            Self::Unknown { field, got } => {
+                write!(f, "this filter says {field} {got}, which is not known")
+            }
             Self::Secret => f.write_str("this filter opens only with the hasher it was made with"),
             Self::Flags { got } => {
                 write!(f, "this filter has flags {got:#x}, not all of which can be read")

@@ -16,6 +16,8 @@ mod family;
 #[cfg(feature = "std")]
 mod file;
 mod header;
+#[cfg(feature = "mmap")]
+mod map;
 #[cfg(feature = "std")]
 mod open;
 mod saved;
@@ -25,6 +27,8 @@ mod through_serde;
 pub use family::{Family, Mark, Stored};
 pub(crate) use family::{NOT_COUNTED, hasher_of_family, hashes};
 pub use header::Header;
+#[cfg(feature = "mmap")]
+pub use map::{FileWords, FileWordsMut, Mappable, MappableMut, Mapped, MappedMut, Writes};
 #[cfg(feature = "std")]
 pub use open::{OpenError, Opening};
 pub use saved::Saved;

@@ -65,6 +65,8 @@ extern crate std;
 pub mod hash;
 pub mod sizing;
 
+#[cfg(feature = "alloc")]
+pub mod any;
 pub mod atomic;
 pub mod blocked;
 pub mod bloom;
@@ -98,6 +100,8 @@ pub mod storage;
 
 mod parts;
 
+#[cfg(feature = "alloc")]
+pub use any::AnyFilter;
 pub use bloom::{ArrayBloomFilter, words_for, words_for_cells};
 pub use error::{Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
 pub use filter::{Edge, Filter, Insert, Remove, Union};

@@ -2,6 +2,7 @@
 //!
 //! A block is hashed with its number, so that blocks which are zeroed, swapped or moved never verify.
 
+use super::header::Header;
 use crate::error::InvalidBytes;
 use twox_hash::XxHash3_64;
 
@@ -25,14 +26,36 @@ pub(crate) fn root(table: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(SEED, table)
 }
 
-/// Whether a block is what the table says it is.
-pub(crate) fn verify(table: &[u8], number: u64, block: &[u8]) -> Result<(), InvalidBytes> {
-    let at = number as usize * 8;
-    let expected = table.get(at..at + 8);
-    if expected == Some(&checksum(number, block).to_le_bytes()) {
-        Ok(())
-    } else {
-        Err(InvalidBytes::Block { number })
+/// The checksums of a filter that is being opened.
+pub(crate) struct Sums<'a> {
+    pub(crate) header: &'a Header,
+    pub(crate) table: &'a [u8],
+    /// Whether it is no matter that somebody did not finish writing.
+    pub(crate) unfinished: bool,
+}
+
+impl Sums<'_> {
+    /// Whether the table is what the header says it is.
+    pub(crate) fn verify_table(&self) -> Result<(), InvalidBytes> {
+        self.judge(root(self.table) == self.header.root, InvalidBytes::Table)
+    }
+
+    /// Whether a block is what the table says it is.
+    pub(crate) fn verify(&self, number: u64, block: &[u8]) -> Result<(), InvalidBytes> {
+        let at = number as usize * 8;
+        let expected = self.table.get(at..at + 8);
+        let same = expected == Some(&checksum(number, block).to_le_bytes());
+        self.judge(same, InvalidBytes::Block { number })
+    }
+
+    /// Where somebody was writing, checksums are not expected to match.
+    const fn judge(&self, same: bool, error: InvalidBytes) -> Result<(), InvalidBytes> {
+        match (same, self.header.open) {
+            (true, _) => Ok(()),
+            (false, false) => Err(error),
+            (false, true) if self.unfinished => Ok(()),
+            (false, true) => Err(InvalidBytes::Open),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Filters as bytes in memory.
 
-use super::blocks::{self, BLOCK};
+use super::blocks::{self, BLOCK, Sums};
 use super::family::Family;
 use super::header::{self, Header};
 use crate::error::InvalidBytes;
@@ -72,9 +72,6 @@ pub(super) fn length<F: Family>(header: &Header) -> Result<u64, InvalidBytes> {
     if header.family != F::FAMILY {
         return Err(InvalidBytes::Family { expected: F::FAMILY, got: header.family });
     }
-    if header.open {
-        return Err(InvalidBytes::Open);
-    }
     if F::words(header)?.checked_mul(8) != Some(header.payload) {
         return Err(InvalidBytes::Inconsistent);
     }
@@ -107,15 +104,13 @@ pub(super) fn hasher<F: Family>(
 pub(super) fn from_bytes<F: Family>(
     bytes: &[u8],
     brought: Option<F::Hasher>,
+    unfinished: bool,
 ) -> Result<F, InvalidBytes>
 where
     F::Storage: Allocate,
 {
-    let got = bytes.len() as u64;
-    let Some((first, rest)) = bytes.split_first_chunk() else {
-        return Err(InvalidBytes::Length { expected: header::LEN as u64, got });
-    };
-    let header = Header::parse(first)?;
+    let header = Header::of(bytes)?;
+    let (rest, got) = (&bytes[header::LEN..], bytes.len() as u64);
     let expected = length::<F>(&header)?;
     if expected != got {
         return Err(InvalidBytes::Length { expected, got });
@@ -123,11 +118,10 @@ where
     let hasher = hasher::<F>(&header, brought)?;
     // The length of everything is right, so the words end inside.
     let (payload, table) = rest.split_at(header.payload as usize);
-    if blocks::root(table) != header.root {
-        return Err(InvalidBytes::Table);
-    }
+    let sums = Sums { header: &header, table, unfinished };
+    sums.verify_table()?;
     for (number, block) in payload.chunks(BLOCK).enumerate() {
-        blocks::verify(table, number as u64, block)?;
+        sums.verify(number as u64, block)?;
     }
     let mut words = payload.as_chunks().0;
     let filter = F::assemble(&header, hasher, &mut |count| {

@@ -1,17 +1,17 @@
 //! Filters in files and streams: read and checked a block at a time, written so that there is always
 //! a whole one.
 
-use super::OpenError;
-use super::blocks::{self, BLOCK};
+use super::blocks::{self, BLOCK, Sums};
 use super::bytes::{self, Secret};
 use super::disk::{Disk, replace};
 use super::family::Family;
 use super::header::{self, Header};
+use super::{OpenError, Opening};
 use crate::error::InvalidBytes;
 use crate::parts::bits::Word;
 use crate::storage::Allocate;
 use core::convert::Infallible;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::vec::Vec;
@@ -43,30 +43,43 @@ pub(super) fn save<D: Disk, F: Family>(
     replace(disk, path, secret == Secret::Kept, |file| write(filter, secret, file))
 }
 
+impl Header {
+    /// The header of the file at `path`.
+    pub(crate) fn of_file(path: &Path) -> Result<Self, OpenError> {
+        Ok(Self::of_reader(&mut open(path)?.0)?.0)
+    }
+
+    /// The header that comes next, and its bytes.
+    pub(crate) fn of_reader(
+        reader: &mut impl Read,
+    ) -> Result<(Self, [u8; header::LEN]), OpenError> {
+        let mut bytes = Vec::new();
+        fill(reader, &mut bytes, header::LEN as u64)?;
+        let header = Self::of(&bytes)?;
+        Ok((header, header.encode()))
+    }
+}
+
 /// The filter that comes next from a stream, whose length nobody knows: no more is asked of the
 /// allocator than twice of what has come already, and a little.
 pub(super) fn read<F: Family>(
     reader: &mut impl Read,
-    hasher: Option<F::Hasher>,
-    limit: u64,
+    how: Opening<F::Hasher>,
 ) -> Result<F, OpenError>
 where
     F::Storage: Allocate,
 {
-    let mut bytes = Vec::new();
-    let missing = fill(reader, &mut bytes, header::LEN as u64)?;
-    let Some(first) = bytes.first_chunk().filter(|_| missing == 0) else {
-        return Err(too_short(header::LEN as u64, bytes.len() as u64));
-    };
-    let expected = bytes::length::<F>(&Header::parse(first)?)?;
-    within(expected, limit)?;
+    let (header, first) = Header::of_reader(reader)?;
+    let mut bytes = Vec::from(first);
+    let expected = bytes::length::<F>(&header)?;
+    within(expected, how.limit)?;
     while (bytes.len() as u64) < expected {
         let step = (expected - bytes.len() as u64).min(STEP.max(bytes.len() as u64));
         if fill(reader, &mut bytes, step)? > 0 {
             return Err(too_short(expected, bytes.len() as u64));
         }
     }
-    Ok(bytes::from_bytes(&bytes, hasher)?)
+    Ok(bytes::from_bytes(&bytes, how.hasher, how.unfinished)?)
 }
 
 /// Reads `count` bytes more; how many of them are missing.
@@ -87,11 +100,16 @@ fn within(bytes: u64, limit: u64) -> Result<(), OpenError> {
 
 /// A regular file, and how long it is.
 pub(super) fn open(path: &Path) -> Result<(File, u64), OpenError> {
+    open_as(path, OpenOptions::new().read(true))
+}
+
+/// As [`open`], in another way.
+pub(super) fn open_as(path: &Path, options: &OpenOptions) -> Result<(File, u64), OpenError> {
     // A pipe that nobody writes to would never open.
     if !std::fs::metadata(path)?.is_file() {
         return Err(OpenError::NotAFile);
     }
-    let file = File::open(path)?;
+    let file = options.open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(OpenError::NotAFile);
@@ -105,12 +123,7 @@ pub(super) fn header_of<F: Family>(
     got: u64,
     limit: u64,
 ) -> Result<Header, OpenError> {
-    if got < header::LEN as u64 {
-        return Err(too_short(header::LEN as u64, got));
-    }
-    let mut first = [0; header::LEN];
-    file.read_exact(&mut first)?;
-    let header = Header::parse(&first)?;
+    let (header, _) = Header::of_reader(file)?;
     let expected = bytes::length::<F>(&header)?;
     if expected != got {
         return Err(InvalidBytes::Length { expected, got }.into());
@@ -130,9 +143,6 @@ pub(super) fn table_of(
     if fill(file, &mut table, count)? > 0 {
         return Err(changed());
     }
-    if blocks::root(&table) != header.root {
-        return Err(InvalidBytes::Table.into());
-    }
     Ok(table)
 }
 
@@ -141,21 +151,18 @@ fn changed() -> OpenError {
     io::Error::from(io::ErrorKind::UnexpectedEof).into()
 }
 
-pub(super) fn load<F: Family>(
-    path: &Path,
-    hasher: Option<F::Hasher>,
-    limit: u64,
-) -> Result<F, OpenError>
+pub(super) fn load<F: Family>(path: &Path, how: Opening<F::Hasher>) -> Result<F, OpenError>
 where
     F::Storage: Allocate,
 {
     let (mut file, length) = open(path)?;
-    let header = header_of::<F>(&mut file, length, limit)?;
-    let hasher = bytes::hasher::<F>(&header, hasher)?;
+    let header = header_of::<F>(&mut file, length, how.limit)?;
+    let hasher = bytes::hasher::<F>(&header, how.hasher)?;
     let table = table_of(&mut file, &header)?;
+    let sums = Sums { header: &header, table: &table, unfinished: how.unfinished };
+    sums.verify_table()?;
     file.seek(SeekFrom::Start(header::LEN as u64))?;
-    let mut words =
-        Words { file, table: &table, left: header.payload, number: 0, block: Vec::new(), at: 0 };
+    let mut words = Words { file, sums, left: header.payload, number: 0, block: Vec::new(), at: 0 };
     let filter = F::assemble(&header, hasher, &mut |count| words.take::<F::Storage>(count))?;
     if words.left > 0 || words.at < words.block.len() {
         return Err(InvalidBytes::Inconsistent.into());
@@ -167,7 +174,7 @@ where
 /// The words of a file, block by block, each of them checked before it is used.
 struct Words<'a> {
     file: File,
-    table: &'a [u8],
+    sums: Sums<'a>,
     /// The bytes that were not read yet.
     left: u64,
     /// The number of the next block.
@@ -208,7 +215,7 @@ impl Words<'_> {
         self.block.resize(bytes, 0);
         self.file.read_exact(&mut self.block)?;
         for block in self.block.chunks(BLOCK) {
-            blocks::verify(self.table, self.number, block)?;
+            self.sums.verify(self.number, block)?;
             self.number += 1;
         }
         (self.left, self.at) = (self.left - bytes as u64, 0);

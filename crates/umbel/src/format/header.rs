@@ -82,6 +82,26 @@ impl Header {
         }
     }
 
+    /// The header at the start of these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Result<Self, InvalidBytes> {
+        let Some(first) = bytes.first_chunk() else {
+            return Err(InvalidBytes::Length { expected: LEN as u64, got: bytes.len() as u64 });
+        };
+        Self::parse(first)
+    }
+
+    /// The number of the family.
+    #[cfg(feature = "alloc")]
+    pub(crate) const fn family(&self) -> u16 {
+        self.family
+    }
+
+    /// The number of the kernels.
+    #[cfg(feature = "alloc")]
+    pub(crate) const fn kernels(&self) -> u16 {
+        self.kernels
+    }
+
     /// What it says of the hasher.
     pub(crate) fn mark(&self) -> Mark {
         Mark {

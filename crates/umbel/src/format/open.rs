@@ -23,15 +23,25 @@ const LIMIT: u64 = 64 << 30;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<H> {
-    hasher: Option<H>,
-    limit: u64,
+    pub(super) hasher: Option<H>,
+    pub(super) limit: u64,
+    pub(super) unfinished: bool,
 }
 
 impl<H> Opening<H> {
     /// With the hasher that the filter tells, up to 64 GiB.
     #[must_use]
     pub const fn new() -> Self {
-        Self { hasher: None, limit: LIMIT }
+        Self { hasher: None, limit: LIMIT, unfinished: false }
+    }
+
+    /// The same with another hasher in the place of the one that was given, if one was.
+    pub(crate) fn try_map<J, E>(
+        self,
+        other: impl FnOnce(H) -> Result<J, E>,
+    ) -> Result<Opening<J>, E> {
+        let Self { hasher, limit, unfinished } = self;
+        Ok(Opening { hasher: hasher.map(other).transpose()?, limit, unfinished })
     }
 
     /// With this hasher, which must be the one the filter was made with.
@@ -48,6 +58,17 @@ impl<H> Opening<H> {
         self
     }
 
+    /// Filters too whose file somebody was changing in place, and has not finished.
+    ///
+    /// Such a filter has every key that was inserted before the last flush, and maybe some that came
+    /// later. What else may have happened to its words is not noticed: they have no checksums that
+    /// could tell.
+    #[must_use]
+    pub fn unfinished(mut self) -> Self {
+        self.unfinished = true;
+        self
+    }
+
     /// The filter at `path`, copied into memory.
     ///
     /// # Errors
@@ -58,7 +79,7 @@ impl<H> Opening<H> {
         F: Family<Hasher = H>,
         F::Storage: Allocate,
     {
-        file::load(path.as_ref(), self.hasher, self.limit)
+        file::load(path.as_ref(), self)
     }
 
     /// The filter that comes next from a reader. What follows it is not read.
@@ -71,7 +92,7 @@ impl<H> Opening<H> {
         F: Family<Hasher = H>,
         F::Storage: Allocate,
     {
-        file::read(&mut reader, self.hasher, self.limit)
+        file::read(&mut reader, self)
     }
 }
 

@@ -50,7 +50,7 @@ pub trait Saved: Family {
     where
         Self::Storage: Allocate,
     {
-        bytes::from_bytes(bytes, None)
+        bytes::from_bytes(bytes, None, false)
     }
 
     /// The filter that [`to_bytes`](Self::to_bytes) wrote, with the hasher it was made with.
@@ -64,7 +64,7 @@ pub trait Saved: Family {
     where
         Self::Storage: Allocate,
     {
-        bytes::from_bytes(bytes, Some(hasher))
+        bytes::from_bytes(bytes, Some(hasher), false)
     }
 
     /// Writes what [`to_bytes`](Self::to_bytes) gives, a block at a time.
@@ -126,6 +126,46 @@ pub trait Saved: Family {
         Self::Storage: Allocate,
     {
         super::Opening::new().load(path)
+    }
+
+    /// The filter that [`save`](Self::save) left at `path`, which answers from the file: see
+    /// [`Opening::map`](super::Opening::map).
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load); what is in the words is not looked at.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may change the file in place or cut it off while it is mapped.
+    #[cfg(feature = "mmap")]
+    #[allow(unsafe_code, reason = "the caller must promise something")]
+    unsafe fn map(path: impl AsRef<Path>) -> Result<super::Mapped<Self>, OpenError>
+    where
+        Self: super::Mappable,
+    {
+        // SAFETY: the caller promises the same.
+        unsafe { super::Opening::new().map(path) }
+    }
+
+    /// The filter that [`save`](Self::save) left at `path`, to be changed there: see
+    /// [`MappedMut`](super::MappedMut).
+    ///
+    /// # Errors
+    ///
+    /// As [`map`](Self::map).
+    ///
+    /// # Safety
+    ///
+    /// As [`map`](Self::map).
+    #[cfg(feature = "mmap")]
+    #[allow(unsafe_code, reason = "the caller must promise something")]
+    unsafe fn map_mut(path: impl AsRef<Path>) -> Result<super::MappedMut<Self>, OpenError>
+    where
+        Self: super::MappableMut,
+    {
+        // SAFETY: the caller promises the same.
+        unsafe { super::Opening::new().map_mut(path) }
     }
 }
 

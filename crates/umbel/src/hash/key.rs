@@ -61,6 +61,13 @@ impl Kind {
             Self::Plain8 => 5,
         }
     }
+
+    /// The one with this number.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn of_number(number: u16) -> Option<Self> {
+        let all = [Self::Words, Self::Wide, Self::Bytes, Self::Plain4, Self::Plain8];
+        all.into_iter().find(|kind| kind.number() == number)
+    }
 }
 
 impl Form<'_> {
