@@ -24,9 +24,13 @@ mod saved;
 #[cfg(feature = "serde")]
 mod through_serde;
 
+#[cfg(feature = "alloc")]
+pub(crate) use bytes::length;
 pub use family::{Family, Mark, Stored};
 pub(crate) use family::{NOT_COUNTED, hasher_of_family, hashes};
 pub use header::Header;
+#[cfg(feature = "alloc")]
+pub(crate) use header::LEN as HEADER;
 #[cfg(feature = "mmap")]
 pub use map::{FileWords, FileWordsMut, Mappable, MappableMut, Mapped, MappedMut, Writes};
 #[cfg(feature = "std")]

@@ -154,6 +154,23 @@ impl<const ARITY: usize> Map for Fused<ARITY> {
         }
     }
 
+    fn fields(&self) -> [u64; 2] {
+        match self {
+            Self::Segments(segments) => [segments.len, segments.firsts],
+            Self::Thirds(thirds) => thirds.fields(),
+        }
+    }
+
+    fn restore(segment: u64, length: u64) -> Option<Self> {
+        if segment == 0 {
+            return Thirds::restore(segment, length).map(Self::Thirds);
+        }
+        let power = segment.is_power_of_two() && segment <= 1 << MAX_SEGMENT_BITS;
+        let whole = (1..1 << 32).contains(&length) && length.is_multiple_of(segment);
+        let segments = Segments { len: segment, firsts: length };
+        (power && whole).then_some(Self::Segments(segments))
+    }
+
     #[inline(always)]
     fn with<J: Job>(&self, job: J) -> J::Output {
         match self {

@@ -66,9 +66,13 @@
 //! # Ok::<(), umbel::Full>(())
 //! ```
 
+#[cfg(feature = "alloc")]
+mod bytes;
 mod dimensions;
 mod everything;
 
+#[cfg(feature = "alloc")]
+pub use bytes::{SavedEach, SavedJoint};
 pub use dimensions::{Dimensions, EdgeEach, InsertEach, RemoveEach, UnionEach};
 pub use everything::Everything;
 

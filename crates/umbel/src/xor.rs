@@ -96,6 +96,14 @@ impl Map for Thirds {
         self.entries()
     }
 
+    fn fields(&self) -> [u64; 2] {
+        [0, self.len]
+    }
+
+    fn restore(segment: u64, length: u64) -> Option<Self> {
+        (segment == 0 && (1..1 << 32).contains(&length)).then_some(Self { len: length })
+    }
+
     #[inline(always)]
     fn with<J: Job>(&self, job: J) -> J::Output {
         job.run(*self)

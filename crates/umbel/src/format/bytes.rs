@@ -68,7 +68,7 @@ pub(super) fn to_bytes<F: Family>(filter: &F, secret: Secret) -> Vec<u8> {
 
 /// How long the whole filter is, if this header is one of such a filter: everything that can be
 /// checked before there is memory for it.
-pub(super) fn length<F: Family>(header: &Header) -> Result<u64, InvalidBytes> {
+pub(crate) fn length<F: Family>(header: &Header) -> Result<u64, InvalidBytes> {
     if header.family != F::FAMILY {
         return Err(InvalidBytes::Family { expected: F::FAMILY, got: header.family });
     }

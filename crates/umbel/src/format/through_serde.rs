@@ -64,7 +64,7 @@ macro_rules! through_serde {
         where
             $filter: $crate::format::Family<Storage: $crate::storage::Allocate>,
         {
-            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            fn deserialize<Z: serde::Deserializer<'de>>(from: Z) -> Result<Self, Z::Error> {
                 $crate::format::deserialize(from)
             }
         }

@@ -49,6 +49,15 @@ pub trait Map: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The number of entries.
     fn entries(&self) -> u64;
 
+    /// What a header says of it: the length of a segment, or 0, and that of a third or of all segments
+    /// that can be the first.
+    #[doc(hidden)]
+    fn fields(&self) -> [u64; 2];
+
+    /// The one of which a header says this.
+    #[doc(hidden)]
+    fn restore(segment: u64, length: u64) -> Option<Self>;
+
     /// Does a job with the places of keys.
     #[doc(hidden)]
     fn with<J: Job>(&self, job: J) -> J::Output;
@@ -85,11 +94,12 @@ pub struct Shape<M> {
     entries: u64,
     map: M,
     entry: Entry,
-    /// How often entries were added.
-    slack: u64,
     attempts: u32,
     multiplier: u64,
 }
+
+/// More shards than any filter has.
+const MAX_SHARD_BITS: u32 = 40;
 
 /// How an entry is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,10 +141,14 @@ impl<M: Map> Shape<M> {
 
     /// With more entries than that, where so few did not do.
     fn with_slack(items: u64, bits: u32, slack: u64) -> Result<Self, InvalidShape> {
-        const MAX: u64 = crate::sizing::MAX_BITS;
         let shard_bits = shard_bits(items, M::SHARD);
         let keys = capacity(items, shard_bits);
-        let map = M::for_keys(keys + keys / 32 * slack + slack);
+        Self::with_map(items, bits, shard_bits, M::for_keys(keys + keys / 32 * slack + slack))
+    }
+
+    /// With entries that are found by this map in each shard.
+    fn with_map(items: u64, bits: u32, shard_bits: u32, map: M) -> Result<Self, InvalidShape> {
+        const MAX: u64 = crate::sizing::MAX_BITS;
         // Then a shard has whole words, however wide an entry is.
         let unit = if shard_bits == 0 { 1 } else { 64 };
         let entries = map.entries().next_multiple_of(unit);
@@ -144,22 +158,11 @@ impl<M: Map> Shape<M> {
             8 => Entry::Byte,
             _ => Entry::Packed,
         };
-        let shape = Self {
-            items,
-            bits,
-            shard_bits,
-            entries,
-            map,
-            entry,
-            slack,
-            attempts: 1,
-            multiplier: 1,
-        };
         let needed = entries.saturating_mul(u64::from(bits)).saturating_mul(1 << shard_bits);
         if needed > MAX - 128 {
             return Err(InvalidShape::TooLarge { bits: needed, max: MAX });
         }
-        Ok(shape)
+        Ok(Self { items, bits, shard_bits, entries, map, entry, attempts: 1, multiplier: 1 })
     }
 
     /// The same, for hashes of this attempt.
@@ -383,22 +386,27 @@ impl<M: Map> StoredArrangement for Peeled<M> {
     const KERNELS: u16 = M::KERNELS;
 
     fn fields(shape: &Shape<M>) -> impl AsRef<[u64]> {
-        let &Shape { items, bits, slack, attempts, multiplier, .. } = shape;
-        [items, bits.into(), slack, attempts.into(), multiplier]
+        let &Shape { items, bits, shard_bits, attempts, multiplier, map, .. } = shape;
+        let [segment, length] = map.fields();
+        [items, bits.into(), shard_bits.into(), attempts.into(), multiplier, segment, length]
     }
 
     fn restore(header: &Header) -> Result<Shape<M>, InvalidBytes> {
-        let [items, bits, slack, attempts, multiplier] = header.fields()?;
-        let (Ok(bits), Ok(attempts)) = (u32::try_from(bits), u32::try_from(attempts)) else {
+        let [items, bits, shard_bits, attempts, multiplier, segment, length] = header.fields()?;
+        let map = M::restore(segment, length).filter(|map| map.entries() <= MAX_PLACES);
+        let (Some(map), Ok(bits @ 1..=MAX_BITS)) = (map, u32::try_from(bits)) else {
             return Err(InvalidBytes::Inconsistent);
         };
-        // A building adds entries after every fourth attempt.
-        let some = (1..=MAX_ATTEMPTS).contains(&attempts) && slack <= u64::from(attempts) / 4;
-        if !some || multiplier.is_multiple_of(2) {
+        let (Ok(shard_bits @ 0..=MAX_SHARD_BITS), Ok(attempts @ 1..=MAX_ATTEMPTS)) =
+            (u32::try_from(shard_bits), u32::try_from(attempts))
+        else {
+            return Err(InvalidBytes::Inconsistent);
+        };
+        if multiplier.is_multiple_of(2) {
             return Err(InvalidBytes::Inconsistent);
         }
-        Shape::<M>::for_bits(items, bits)?;
-        Ok(Shape { attempts, multiplier, ..Shape::with_slack(items, bits, slack)? })
+        let shape = Shape::with_map(items, bits, shard_bits, map)?;
+        Ok(Shape { attempts, multiplier, ..shape })
     }
 }
 

@@ -9,7 +9,10 @@ use umbel::filter::{Edge, Filter, Insert, Remove, Union};
 use umbel::hash::Digester;
 use umbel::multi::{Dimensions, Everything, InsertEach, Multi};
 use umbel::{ArrayBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter};
-use umbel::{CountingBloomFilter, ScalableBloomFilter, SplitBlockBloomFilter, StableBloomFilter};
+use umbel::{
+    CountingBloomFilter, CuckooFilter, InvalidBytes, Saved, ScalableBloomFilter,
+    SplitBlockBloomFilter, StableBloomFilter,
+};
 use umbel::{Digest, Full, Incompatible, Keyed, MultiBloomFilter, Portable, Std, words_for};
 use umbel_laws::split_mix;
 
@@ -548,5 +551,38 @@ fn stable_dimensions_stay_at_the_rates_of_their_formulas() {
         let expected = shape.stable_rate() * (ROUNDS / PARTS) as f64;
         assert!(sigma < 0.05 * expected, "enough to tell: {sigma} of {expected}");
         assert!((mean - expected).abs() < 5.0 * sigma, "{mean} of {expected}, sigma {sigma}");
+    }
+}
+
+#[test]
+fn records_come_back_from_bytes_with_all_their_filters() {
+    let bloom = || BloomFilter::<u64>::new(100, 0.01);
+    let mut points = MultiBloomFilter::of([bloom(), bloom(), bloom()]);
+    (0..50).for_each(|i| _ = points.insert([&i, &(i * 7), &(i * 11)]).unwrap());
+    let bytes = points.to_bytes();
+    let again = MultiBloomFilter::<BloomFilter<u64>, 3>::from_bytes(&bytes).unwrap();
+    assert!(again == points && again.contains([&3, &21, &33]));
+    let others = MultiBloomFilter::<BloomFilter<u64>, 2>::from_bytes(&bytes);
+    assert_eq!(others.map(|_| ()), Err(InvalidBytes::Inconsistent));
+    let others = MultiBloomFilter::<BloomFilter<str>, 3>::from_bytes(&bytes);
+    assert_eq!(others.map(|_| ()), Err(InvalidBytes::Keys { expected: 3, got: 1 }));
+    assert!(BloomFilter::<u64>::from_bytes(&bytes).is_err());
+
+    type Logins = (BlockedBloomFilter<u64>, CuckooFilter<str>);
+    let filters: Logins = (BlockedBloomFilter::new(10, 0.01), CuckooFilter::new(10, 0.01));
+    let mut logins = Multi::with_joint(filters, BloomFilter::<u64>::new(10, 0.01));
+    logins.insert((&7, "192.0.2.1")).unwrap();
+    let bytes = logins.to_bytes();
+    let again = Multi::<Logins, BloomFilter<u64>>::from_bytes(&bytes);
+    assert!(again.unwrap().contains((&7, "192.0.2.1")));
+    assert!(Multi::<Logins>::from_bytes(&bytes).is_err(), "without the joint filter");
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 4;
+        assert!(Multi::<Logins, BloomFilter<u64>>::from_bytes(&damaged).is_err());
+        // The checksums of the whole are right, and those of the filter inside are not.
+        let forged = crate::forge::with(&bytes, at & !7, &[0xff; 8]);
+        let read = Multi::<Logins, BloomFilter<u64>>::from_bytes(&forged);
+        assert!(forged == bytes || read.is_err(), "{at}");
     }
 }

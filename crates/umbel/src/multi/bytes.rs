@@ -1,0 +1,170 @@
+//! A filter of records as bytes, and back: whole filters one after the other, those of the dimensions
+//! and then the joint one.
+
+use super::dimensions::Dimensions;
+use super::{Everything, Multi};
+use crate::error::InvalidBytes;
+use crate::format::{self, Family, Header, Mark, NOT_COUNTED, Saved};
+use crate::storage::{Allocate, Heap, Storage};
+use alloc::vec::Vec;
+
+/// The number of the family in a header. It has no hash, no keys and no kernels of its own.
+const FAMILY: u16 = 15;
+
+/// The words of a header.
+const HEADER: u64 = format::HEADER as u64 / 8;
+
+/// Takes words of a filter that is being read.
+type Take<'a, E> = &'a mut dyn FnMut(u64) -> Result<Heap, E>;
+
+/// Hands over words of a filter that is being written.
+type Give<'a, E> = &'a mut dyn FnMut(&[u64]) -> Result<(), E>;
+
+/// Dimensions that can all be saved: arrays and tuples of filters that can.
+pub trait SavedEach: Dimensions + Sized {
+    /// Hands over the bytes of each.
+    #[doc(hidden)]
+    fn give_each<E>(&self, give: Give<'_, E>) -> Result<(), E>;
+
+    /// The dimensions with these bytes.
+    #[doc(hidden)]
+    fn take_each<E: From<InvalidBytes>>(take: Take<'_, E>) -> Result<Self, E>;
+}
+
+/// A joint filter that can be saved, or none.
+pub trait SavedJoint: Sized {
+    /// Whether there is one.
+    #[doc(hidden)]
+    const IS_THERE: bool;
+
+    /// Hands over its bytes.
+    #[doc(hidden)]
+    fn give<E>(&self, give: Give<'_, E>) -> Result<(), E>;
+
+    /// The one with these bytes.
+    #[doc(hidden)]
+    fn take<E: From<InvalidBytes>>(take: Take<'_, E>) -> Result<Self, E>;
+}
+
+impl SavedJoint for Everything {
+    const IS_THERE: bool = false;
+
+    fn give<E>(&self, _: Give<'_, E>) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn take<E: From<InvalidBytes>>(_: Take<'_, E>) -> Result<Self, E> {
+        Ok(Self)
+    }
+}
+
+impl<F: Family<Storage: Allocate>> SavedJoint for F {
+    const IS_THERE: bool = true;
+
+    fn give<E>(&self, give: Give<'_, E>) -> Result<(), E> {
+        // Headers, words and checksums are all whole words.
+        let words =
+            |bytes: &[[u8; 8]]| bytes.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let words: Vec<u64> = words(self.to_bytes().as_chunks().0);
+        give(&words)
+    }
+
+    fn take<E: From<InvalidBytes>>(take: Take<'_, E>) -> Result<Self, E> {
+        let mut bytes = Vec::new();
+        let mut more = |count, bytes: &mut Vec<u8>| {
+            bytes.extend(take(count)?.words().iter().flat_map(|word| word.to_le_bytes()));
+            Ok::<(), E>(())
+        };
+        more(HEADER, &mut bytes)?;
+        let length = format::length::<Self>(&Header::of(&bytes)?)?;
+        more(length / 8 - HEADER, &mut bytes)?;
+        Ok(Self::from_bytes(&bytes)?)
+    }
+}
+
+impl<F: Family<Storage: Allocate> + crate::Filter, const N: usize> SavedEach for [F; N] {
+    fn give_each<E>(&self, give: Give<'_, E>) -> Result<(), E> {
+        self.iter().try_for_each(|filter| filter.give(give))
+    }
+
+    fn take_each<E: From<InvalidBytes>>(take: Take<'_, E>) -> Result<Self, E> {
+        let filters: Result<Vec<F>, E> = (0..N).map(|_| F::take(take)).collect();
+        filters?.try_into().map_err(|_| InvalidBytes::Inconsistent.into())
+    }
+}
+
+macro_rules! tuples {
+    ($($($filter:ident $at:tt)*;)*) => {$(
+        impl<$($filter: Family<Storage: Allocate> + crate::Filter),*> SavedEach for ($($filter,)*) {
+            fn give_each<Error>(&self, give: Give<'_, Error>) -> Result<(), Error> {
+                $(self.$at.give(give)?;)*
+                Ok(())
+            }
+
+            fn take_each<Error: From<InvalidBytes>>(take: Take<'_, Error>) -> Result<Self, Error> {
+                Ok(($($filter::take(take)?,)*))
+            }
+        }
+    )*};
+}
+
+tuples! {
+    A 0;
+    A 0 B 1;
+    A 0 B 1 C 2;
+    A 0 B 1 C 2 D 3;
+    A 0 B 1 C 2 D 3 E 4;
+    A 0 B 1 C 2 D 3 E 4 F 5;
+    A 0 B 1 C 2 D 3 E 4 F 5 G 6;
+    A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7;
+}
+
+/// Filters with secrets cannot be opened as part of this one, which keeps none: save them one by one.
+impl<D: SavedEach, J: SavedJoint> Family for Multi<D, J> {
+    type Hasher = ();
+    type Storage = Heap;
+
+    const FAMILY: u16 = FAMILY;
+
+    fn header(&self) -> Header {
+        let mut words = 0;
+        let Ok(()) = self.for_words(&mut |run: &[u64]| {
+            words += run.len() as u64;
+            Ok::<(), core::convert::Infallible>(())
+        });
+        let fields = [D::LEN as u64, J::IS_THERE.into(), words];
+        Header::new(FAMILY, 0, Self::mark_of(&()), NOT_COUNTED, &fields)
+    }
+
+    fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+        self.dimensions.give_each(each)?;
+        self.joint.give(each)
+    }
+
+    fn words(header: &Header) -> Result<u64, InvalidBytes> {
+        let [dimensions, joint, words] = header.fields()?;
+        let right = dimensions == D::LEN as u64 && joint == u64::from(J::IS_THERE);
+        if right && header.kernels == 0 { Ok(words) } else { Err(InvalidBytes::Inconsistent) }
+    }
+
+    fn hasher_of(mark: &Mark) -> Result<(), InvalidBytes> {
+        if *mark == Self::mark_of(&()) { Ok(()) } else { Err(InvalidBytes::Inconsistent) }
+    }
+
+    fn mark_of((): &()) -> Mark {
+        Mark { hash: 0, keys: 0, check: 0, key_id: 0, secret: None }
+    }
+
+    fn assemble<E: From<InvalidBytes>>(
+        _: &Header,
+        (): (),
+        take: &mut impl FnMut(u64) -> Result<Heap, E>,
+    ) -> Result<Self, E> {
+        let dimensions = D::take_each(take)?;
+        let joint = J::take(take)?;
+        Ok(Self { dimensions, joint })
+    }
+}
+
+#[cfg(feature = "serde")]
+format::through_serde!([D, J] Multi<D, J>);
