@@ -1,0 +1,385 @@
+//! The command line: verbs, and what they are told.
+
+use crate::amount::{self, Span};
+use crate::input::Cut;
+use crate::key::{Keys, Part};
+use anyhow::{Result, bail};
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Have I seen this key? In a few bits per key.
+///
+/// A filter answers "no" for certain and "yes" probably: how rarely a yes is wrong is its rate.
+#[derive(Debug, Parser)]
+#[command(name = "umbel", version = VERSION, styles = STYLES, max_term_width = 100)]
+#[command(infer_subcommands = false, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (file format 1)");
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Print each line the first time it is seen
+    Dedup(Dedup),
+    /// Build a filter from keys
+    Build(Build),
+    /// Insert keys into a filter
+    Add(Change),
+    /// Remove keys from a filter that can forget them
+    Remove(Change),
+    /// Print the lines that may be in a filter
+    Check(Check),
+    /// Unite filters
+    Merge(Merge),
+    /// Tell what a file holds
+    Info(Info),
+    /// Check every checksum of files
+    Verify(Verify),
+    /// Compare all families for a number of keys and a rate
+    Plan(Plan),
+    /// Measure a family on your own keys: speed, and the rate with its confidence
+    Bench(Bench),
+    /// Print a script that completes arguments in a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// How records and keys are found.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Records and keys")]
+pub(crate) struct Records {
+    /// Records end with a zero byte instead of a newline
+    #[arg(short = 'z', long = "null")]
+    pub(crate) null: bool,
+    /// A carriage return before the newline is no part of the key
+    #[arg(long, conflicts_with = "null")]
+    pub(crate) crlf: bool,
+    /// The key is this field, counted from 1, or from the end: -1 is the last
+    #[arg(short = 'k', long = "key", value_name = "FIELD", allow_negative_numbers = true)]
+    pub(crate) field: Option<i64>,
+    /// What stands between fields [default: blanks]
+    #[arg(short = 't', long, value_name = "DELIM", requires = "field")]
+    pub(crate) delimiter: Option<String>,
+    /// The key is this column of CSV: its name, or its number from 1 on
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["field", "json", "null"])]
+    pub(crate) csv: Option<String>,
+    /// The first record of CSV is no header
+    #[arg(long, requires = "csv")]
+    pub(crate) no_header: bool,
+    /// The key is this value of a JSON record, by a pointer such as /user/id
+    #[arg(long, value_name = "POINTER", conflicts_with = "field")]
+    pub(crate) json: Option<String>,
+    /// Upper and lower case are one
+    #[arg(short = 'i', long)]
+    pub(crate) ignore_case: bool,
+}
+
+impl Records {
+    pub(crate) fn cut(&self) -> Cut {
+        match (&self.csv, self.null) {
+            (Some(_), _) => Cut::Csv,
+            (None, true) => Cut::At(0),
+            (None, false) => Cut::At(b'\n'),
+        }
+    }
+
+    /// Whether the first record of every input is a header.
+    pub(crate) fn has_header(&self) -> bool {
+        self.csv.is_some() && !self.no_header
+    }
+
+    /// How keys are found; a column of CSV by its number here, and by its name once there is a header.
+    pub(crate) fn keys(&self) -> Result<Keys> {
+        let part = if let Some(number) = self.field {
+            if number == 0 {
+                bail!("fields are counted from 1, or from -1 backwards");
+            }
+            let delimiter = self.delimiter.as_deref().map(unescaped);
+            if delimiter.as_ref().is_some_and(Vec::is_empty) {
+                bail!("a delimiter has at least one character");
+            }
+            Part::Field(number, delimiter)
+        } else if let Some(pointer) = &self.json {
+            if !pointer.is_empty() && !pointer.starts_with('/') {
+                bail!("a pointer begins with a slash: /{pointer}");
+            }
+            Part::Json(pointer.clone())
+        } else if let Some(column) = &self.csv {
+            match column.parse() {
+                Ok(0) => bail!("columns are counted from 1"),
+                Ok(number) => Part::Csv(number - 1_usize),
+                Err(_) if self.no_header => bail!("without a header, a column is a number"),
+                // Until the header is there.
+                Err(_) => Part::Csv(usize::MAX),
+            }
+        } else {
+            Part::Whole
+        };
+        let end = if self.null { 0 } else { b'\n' };
+        Ok(Keys { part, ignore_case: self.ignore_case, end, crlf: self.crlf })
+    }
+}
+
+/// A delimiter as it is written in shells: \t is a tab.
+fn unescaped(text: &str) -> Vec<u8> {
+    text.replace("\\t", "\t").replace("\\0", "\0").into_bytes()
+}
+
+/// How many keys, how often wrong, in how much memory.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Size")]
+pub(crate) struct Size {
+    /// How many different keys there will be, such as 1e6 or 10M
+    #[arg(short = 'n', long, value_name = "N", value_parser = amount::count)]
+    pub(crate) capacity: Option<u64>,
+    /// How often a yes may be wrong, such as 0.01, 1% or 1/1000
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = amount::rate)]
+    pub(crate) rate: Option<f64>,
+    /// How much memory the filter may take, such as 512M or 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
+    pub(crate) memory: Option<u64>,
+}
+
+/// How keys are hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HashChoice {
+    /// The same on every machine, for ever
+    Portable,
+    /// With a random secret, which is kept in the file: nobody can choose keys that collide
+    Keyed,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Without -n, -p and --memory the filter grows as it must, and is wrong for one new line \
+in a million. A wrong yes here is a new line that is not printed: standard error says how many that may have been, and \
+--exact drops none."
+)]
+pub(crate) struct Dedup {
+    /// Where lines come from; standard input for none and for -. Gzip and zstd are unpacked
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) size: Size,
+    /// Keep 128 bits of every key instead of a filter: 20 to 40 bytes each, and no line is dropped by mistake
+    #[arg(long, conflicts_with_all = ["capacity", "rate", "memory", "window", "state"])]
+    pub(crate) exact: bool,
+    /// Forget lines after this many others, or this long, such as 10m
+    #[arg(long, value_name = "SPAN", value_parser = amount::span)]
+    pub(crate) window: Option<Span>,
+    /// Go on where the last run with this file stopped, and save it for the next one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// How keys are hashed
+    #[arg(long, value_enum, default_value = "keyed")]
+    pub(crate) hash: HashChoice,
+    /// Print the lines that were seen before instead
+    #[arg(short = 'd', long)]
+    pub(crate) repeated: bool,
+    /// Write the lines that were seen before to this file
+    #[arg(short = 'D', long, value_name = "FILE", conflicts_with = "repeated")]
+    pub(crate) duplicates: Option<PathBuf>,
+    /// Print how many lines there would be, and not the lines
+    #[arg(short = 'c', long)]
+    pub(crate) count: bool,
+    /// Tell on standard error what was done, as text or as JSON
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    pub(crate) stats: Option<Form>,
+    /// Replace the file of duplicates if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) records: Records,
+}
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// The families that a filter can be built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FamilyChoice {
+    /// Classic Bloom filter
+    Bloom,
+    /// Blocked Bloom filter: fast
+    Blocked,
+    /// Split-block Bloom filter, as in Parquet
+    Split,
+    /// Counting Bloom filter: keys can be removed
+    Counting,
+    /// Counting Bloom filter in cache lines
+    BlockedCounting,
+    /// Grows with the keys
+    Scalable,
+    /// Keys can be removed, small
+    Cuckoo,
+    /// Keys can be removed, and filters of any size merged
+    Quotient,
+    /// Does not change; simple
+    Xor,
+    /// Does not change; fast
+    Fuse,
+    /// Does not change; a little smaller than fuse
+    Fuse4,
+    /// Does not change; the smallest
+    Ribbon,
+}
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("kind").args(["immutable", "deletable", "family"]))]
+pub(crate) struct Build {
+    /// Where keys come from; standard input for none and for -. Gzip and zstd are unpacked
+    pub(crate) files: Vec<PathBuf>,
+    /// The file to write; - for standard output
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// A set that does not change: the smallest filter
+    #[arg(long = "static")]
+    pub(crate) immutable: bool,
+    /// Keys can be removed later
+    #[arg(long)]
+    pub(crate) deletable: bool,
+    /// Exactly this family
+    #[arg(long, value_enum, value_name = "FAMILY")]
+    pub(crate) family: Option<FamilyChoice>,
+    #[command(flatten)]
+    pub(crate) size: Size,
+    /// How keys are hashed
+    #[arg(long, value_enum, default_value = "portable")]
+    pub(crate) hash: HashChoice,
+    /// The seed of the portable hash
+    #[arg(long, value_name = "NUMBER", default_value = "0")]
+    pub(crate) seed: u64,
+    /// Threads that build a static filter [default: all cores]
+    #[arg(short = 'j', long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) records: Records,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Change {
+    /// The filter, which is replaced as a whole when all keys are in
+    pub(crate) filter: PathBuf,
+    /// Where keys come from; standard input for none and for -
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) records: Records,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Exit status: 0 if a line was printed, 1 if none was, 2 if something went wrong."
+)]
+pub(crate) struct Check {
+    /// The filter
+    pub(crate) filter: PathBuf,
+    /// Where lines come from; standard input for none and for -
+    pub(crate) files: Vec<PathBuf>,
+    /// Print the lines that are certainly not in it
+    #[arg(short = 'v', long)]
+    pub(crate) invert_match: bool,
+    /// Print how many lines there are, and not the lines
+    #[arg(short = 'c', long)]
+    pub(crate) count: bool,
+    /// Print nothing; stop at the first line there is
+    #[arg(short = 'q', long, conflicts_with = "count")]
+    pub(crate) quiet: bool,
+    /// Ask for this key instead of reading lines; may be repeated
+    #[arg(long, value_name = "KEY", conflicts_with = "files")]
+    pub(crate) item: Vec<String>,
+    #[command(flatten)]
+    pub(crate) records: Records,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Merge {
+    /// The filters
+    #[arg(required = true, num_args = 1..)]
+    pub(crate) filters: Vec<PathBuf>,
+    /// The file to write; - for standard output
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Only keys that are in all of them, where the family allows
+    #[arg(long)]
+    pub(crate) intersect: bool,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Info {
+    /// The files
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// One JSON object a file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Verify {
+    /// The files
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print nothing
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    pub(crate) size: Size,
+    /// Draw the rates at other loads into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// One JSON document instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    /// Where keys come from; standard input for none and for -
+    pub(crate) files: Vec<PathBuf>,
+    /// Families to measure [default: all]
+    #[arg(long, value_enum, value_name = "FAMILY", value_delimiter = ',')]
+    pub(crate) family: Vec<FamilyChoice>,
+    /// How often a yes may be wrong
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = amount::rate, default_value = "0.01")]
+    pub(crate) rate: f64,
+    /// How keys are hashed
+    #[arg(long, value_enum, default_value = "portable")]
+    pub(crate) hash: HashChoice,
+    /// One JSON document instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) records: Records,
+}

@@ -1,0 +1,249 @@
+//! Where records come from: files and standard input, packed or not, cut into records.
+
+use crate::progress::Progress;
+use anyhow::{Context, Result, bail};
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// How bytes are cut into records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Behind this byte.
+    At(u8),
+    /// Behind the end of a line that is in no quoted field.
+    Csv,
+}
+
+impl Cut {
+    /// How many of the bytes are whole records.
+    fn whole(self, bytes: &[u8]) -> usize {
+        match self {
+            Self::At(end) => memchr::memrchr(end, bytes).map_or(0, |at| at + 1),
+            Self::Csv => {
+                let (mut whole, mut rest) = (0, bytes);
+                while let Some(length) = first_csv(rest) {
+                    whole += length;
+                    rest = &rest[length..];
+                }
+                whole
+            }
+        }
+    }
+
+    /// The first of some whole records and a last one that may lack its end, and the others.
+    pub(crate) fn first(self, bytes: &[u8]) -> (&[u8], &[u8]) {
+        let length = match self {
+            Self::At(end) => memchr::memchr(end, bytes).map(|at| at + 1),
+            Self::Csv => first_csv(bytes),
+        };
+        bytes.split_at(length.unwrap_or(bytes.len()))
+    }
+}
+
+/// The length of the first record, if its end is there. A field is quoted if it begins with a quote.
+fn first_csv(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        // At the start of a field.
+        if bytes.get(at) == Some(&b'"') {
+            at += 1;
+            loop {
+                at += memchr::memchr(b'"', &bytes[at..])? + 1;
+                if bytes.get(at) != Some(&b'"') {
+                    break;
+                }
+                at += 1;
+            }
+        }
+        at += memchr::memchr2(b',', b'\n', &bytes[at..])? + 1;
+        if bytes[at - 1] == b'\n' {
+            return Some(at);
+        }
+    }
+}
+
+/// Bytes that are read at a time, and the least room for them.
+const READ: usize = 1 << 20;
+
+/// The records of all inputs, one after the other.
+pub(crate) struct Input<'a> {
+    paths: std::vec::IntoIter<PathBuf>,
+    cut: Cut,
+    progress: &'a Progress,
+    source: Option<Source>,
+    buffer: Vec<u8>,
+    /// The part of the buffer that is filled, and the part of that which was handed out.
+    filled: usize,
+    used: usize,
+}
+
+/// An input that is being read.
+struct Source {
+    name: String,
+    reader: Box<dyn Read>,
+    /// The number of the record that comes next, from 1 on.
+    record: u64,
+}
+
+/// Some records, where they are from, and the number of the first.
+pub(crate) struct Run<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) name: &'a str,
+    pub(crate) record: u64,
+}
+
+impl<'a> Input<'a> {
+    /// Standard input if there are no paths.
+    pub(crate) fn new(mut paths: Vec<PathBuf>, cut: Cut, progress: &'a Progress) -> Self {
+        if paths.is_empty() {
+            paths.push("-".into());
+        }
+        progress.expect(total(&paths));
+        let paths = paths.into_iter();
+        Self { paths, cut, progress, source: None, buffer: Vec::new(), filled: 0, used: 0 }
+    }
+
+    /// The next records, all whole but for the last one of an input, which may have no end.
+    pub(crate) fn next_run(&mut self) -> Result<Option<Run<'_>>> {
+        let length = loop {
+            let Some(source) = &mut self.source else {
+                let Some(path) = self.paths.next() else { return Ok(None) };
+                self.source = Some(Source::open(&path, self.progress)?);
+                continue;
+            };
+            // What is left of a record, or nothing, goes to the front.
+            self.buffer.copy_within(self.used..self.filled, 0);
+            (self.filled, self.used) = (self.filled - self.used, 0);
+            match source.fill(&mut self.buffer, &mut self.filled, self.cut)? {
+                0 if self.filled > 0 => break self.filled,
+                0 => self.source = None,
+                whole => break whole,
+            }
+        };
+        self.used = length;
+        let bytes = &self.buffer[..length];
+        let source = self.source.as_mut().expect("it gave the bytes");
+        let record = source.record;
+        let mut rest = bytes;
+        if self.cut == Cut::Csv {
+            while !rest.is_empty() {
+                (source.record, rest) = (source.record + 1, self.cut.first(rest).1);
+            }
+        } else if let Cut::At(end) = self.cut {
+            let open = u64::from(bytes.last() != Some(&end));
+            source.record += memchr::memchr_iter(end, bytes).count() as u64 + open;
+        }
+        Ok(Some(Run { bytes, name: &source.name, record }))
+    }
+}
+
+impl Source {
+    fn open(path: &Path, progress: &Progress) -> Result<Self> {
+        if path == Path::new("-") {
+            let name = "standard input".to_owned();
+            let reader = unpacked(progress.counted(io::stdin().lock()), &name)?;
+            return Ok(Self { name, reader, record: 1 });
+        }
+        let name = path.display().to_string();
+        let file = File::open(path).with_context(|| name.clone())?;
+        if file.metadata().with_context(|| name.clone())?.is_dir() {
+            bail!("{name}: is a directory");
+        }
+        Ok(Self { reader: unpacked(progress.counted(file), &name)?, name, record: 1 })
+    }
+
+    /// Reads until there is a whole record, and how long all of these are; 0 at the end.
+    fn fill(&mut self, buffer: &mut Vec<u8>, filled: &mut usize, cut: Cut) -> Result<usize> {
+        loop {
+            if buffer.len() < *filled + READ {
+                // A record that is longer than everything so far makes twice the room.
+                let room = (*filled + READ).max(buffer.len() * 2).max(2 * READ);
+                let more = room - buffer.len();
+                if buffer.try_reserve_exact(more).is_err() {
+                    bail!(
+                        "{}: record {} has more than {filled} bytes, for which there is no memory",
+                        self.name,
+                        self.record
+                    );
+                }
+                buffer.resize(room, 0);
+            }
+            let read = match self.reader.read(&mut buffer[*filled..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read.with_context(|| format!("{}: record {}", self.name, self.record))?,
+            };
+            if read == 0 {
+                return Ok(0);
+            }
+            // Only what is new can have an end, but for CSV, where quotes before it count.
+            let before = if cut == Cut::Csv { 0 } else { *filled };
+            *filled += read;
+            let whole = cut.whole(&buffer[before..*filled]);
+            if whole > 0 {
+                return Ok(before + whole);
+            }
+        }
+    }
+}
+
+/// What a packed stream contains, by its first bytes.
+fn unpacked(mut reader: impl Read + 'static, name: &str) -> Result<Box<dyn Read>> {
+    let mut first = Vec::new();
+    reader.by_ref().take(4).read_to_end(&mut first).with_context(|| name.to_owned())?;
+    let packing = first.clone();
+    let whole = io::Cursor::new(first).chain(reader);
+    Ok(match packing[..] {
+        [0x1f, 0x8b, 8, ..] => Box::new(MultiGzDecoder::new(io::BufReader::new(whole))),
+        [0x28, 0xb5, 0x2f, 0xfd] => {
+            Box::new(zstd::Decoder::new(whole).with_context(|| name.to_owned())?)
+        }
+        _ => Box::new(whole),
+    })
+}
+
+/// The bytes of all files, if there are only files.
+fn total(paths: &[PathBuf]) -> Option<u64> {
+    let size = |path: &PathBuf| {
+        let metadata = std::fs::metadata(path).ok()?;
+        metadata.is_file().then_some(metadata.len())
+    };
+    paths.iter().map(size).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(cut: Cut, mut bytes: &[u8]) -> Vec<&[u8]> {
+        let mut all = Vec::new();
+        while !bytes.is_empty() {
+            let (first, rest) = cut.first(bytes);
+            all.push(first);
+            bytes = rest;
+        }
+        all
+    }
+
+    #[test]
+    fn lines_end_behind_their_end() {
+        assert_eq!(records(Cut::At(b'\n'), b"a\n\nb"), [&b"a\n"[..], b"\n", b"b"]);
+        assert_eq!(records(Cut::At(0), b"a\nb\0c"), [&b"a\nb\0"[..], b"c"]);
+        assert_eq!(Cut::At(b'\n').whole(b"a\nb\nc"), 4);
+        assert_eq!(Cut::At(b'\n').whole(b"abc"), 0);
+    }
+
+    #[test]
+    fn quoted_lines_go_on() {
+        let table = b"a,\"b\nc\",d\n\"x\"\"\ny\",\" \"\nlast,5\" pipe";
+        let expected: [&[u8]; 3] = [b"a,\"b\nc\",d\n", b"\"x\"\"\ny\",\" \"\n", b"last,5\" pipe"];
+        assert_eq!(records(Cut::Csv, table), expected);
+        // However much of it is there yet, records end where they end.
+        for length in 0..table.len() {
+            let ends = [0, 10, 23];
+            let expected = ends.into_iter().rfind(|end| *end <= length).unwrap();
+            assert_eq!(Cut::Csv.whole(&table[..length]), expected, "{length}");
+        }
+    }
+}

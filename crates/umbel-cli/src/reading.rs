@@ -1,0 +1,154 @@
+//! Records in batches, with their keys: what all verbs that read records do alike.
+
+use crate::cli::Records;
+use crate::input::{Cut, Input};
+use crate::key::{Keys, Part, csv_fields};
+use crate::output::shown;
+use crate::progress::Progress;
+use anyhow::{Context, Result, bail};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Records that are handed over together, at most.
+const BATCH: usize = 2048;
+
+/// Some records that follow each other in `bytes`, and their keys.
+pub(crate) struct Batch<'a> {
+    bytes: &'a [u8],
+    records: &'a [Range<usize>],
+    keys: &'a Keys,
+    name: &'a str,
+    /// The number of the first record in its input.
+    first: u64,
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// The record with its end.
+    pub(crate) fn record(&self, number: usize) -> &'a [u8] {
+        &self.bytes[self.records[number].clone()]
+    }
+
+    /// The bytes from the first record of a range to its last.
+    pub(crate) fn run(&self, numbers: Range<usize>) -> &'a [u8] {
+        &self.bytes[self.records[numbers.start].start..self.records[numbers.end - 1].end]
+    }
+
+    /// Calls `each` with all keys in their order.
+    pub(crate) fn for_keys(&self, mut each: impl FnMut(&[u8])) -> Result<()> {
+        if self.keys.is_whole() {
+            for range in self.records {
+                each(self.keys.content(&self.bytes[range.clone()]));
+            }
+            return Ok(());
+        }
+        for number in 0..self.len() {
+            let key = self.keys.of(self.record(number)).with_context(|| self.place(number))?;
+            each(&key);
+        }
+        Ok(())
+    }
+
+    /// Where a record is from, for messages.
+    fn place(&self, number: usize) -> String {
+        format!("{}: record {}", self.name, self.first + number as u64)
+    }
+}
+
+/// What is done with records.
+pub(crate) trait Reader {
+    /// The header of CSV, once.
+    fn header(&mut self, record: &[u8]) -> Result<()>;
+
+    /// Some records. Whether there should be more.
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<bool>;
+
+    /// All that has come so far was handed over: whoever waits for results should have them.
+    fn pause(&mut self) -> Result<()>;
+}
+
+/// Reads all records of all inputs; how many there were.
+pub(crate) fn read(
+    files: Vec<PathBuf>,
+    how: &Records,
+    progress: &Progress,
+    reader: &mut impl Reader,
+) -> Result<u64> {
+    let (cut, mut keys) = (how.cut(), how.keys()?);
+    let mut input = Input::new(files, cut, progress);
+    let (mut header, mut ranges, mut total) = (None::<Vec<u8>>, Vec::new(), 0);
+    while let Some(run) = input.next_run()? {
+        let (mut rest, mut first) = (run.bytes, run.record);
+        if how.has_header() && first == 1 {
+            let record;
+            (record, rest) = cut.first(rest);
+            first += 1;
+            match &header {
+                None => {
+                    find_column(how, &mut keys, record).with_context(|| run.name.to_owned())?;
+                    reader.header(record)?;
+                    header = Some(record.to_vec());
+                }
+                Some(header) if keys.content(header) != keys.content(record) => {
+                    bail!("{}: has another header than the first file", run.name)
+                }
+                Some(_) => {}
+            }
+        }
+        let mut at = 0;
+        while at < rest.len() {
+            ranges.clear();
+            cut_batch(cut, rest, &mut at, &mut ranges);
+            let records = &ranges[..];
+            let batch = Batch { bytes: rest, records, keys: &keys, name: run.name, first };
+            let more = reader.batch(&batch)?;
+            (first, total) = (first + ranges.len() as u64, total + ranges.len() as u64);
+            if !more {
+                return Ok(total);
+            }
+        }
+        reader.pause()?;
+        progress.records(total);
+    }
+    progress.done();
+    Ok(total)
+}
+
+/// The next records from `at` on.
+fn cut_batch(cut: Cut, bytes: &[u8], at: &mut usize, ranges: &mut Vec<Range<usize>>) {
+    if let Cut::At(end) = cut {
+        for found in memchr::memchr_iter(end, &bytes[*at..]).take(BATCH) {
+            let start = ranges.last().map_or(*at, |last: &Range<usize>| last.end);
+            ranges.push(start..*at + found + 1);
+        }
+        if let Some(last) = ranges.last() {
+            *at = last.end;
+            return;
+        }
+    }
+    while *at < bytes.len() && ranges.len() < BATCH {
+        let length = cut.first(&bytes[*at..]).0.len();
+        ranges.push(*at..*at + length);
+        *at += length;
+    }
+}
+
+/// The number of the column, now that there is a header.
+fn find_column(how: &Records, keys: &mut Keys, header: &[u8]) -> Result<()> {
+    let Some(name) = &how.csv else { return Ok(()) };
+    if keys.part != Part::Csv(usize::MAX) {
+        return Ok(());
+    }
+    let columns = csv_fields(keys.content(header));
+    match columns.iter().position(|column| **column == *name.as_bytes()) {
+        Some(number) => keys.part = Part::Csv(number),
+        None => {
+            let names: Vec<String> = columns.iter().map(|column| shown(column)).collect();
+            bail!("there is no column {name:?}, but {}", names.join(", "))
+        }
+    }
+    Ok(())
+}
