@@ -1,15 +1,24 @@
 //! `umbel`: de-duplicate streams, build block lists, check against them, plan.
 
 mod amount;
+mod bench;
+mod build;
+mod change;
+mod check;
 mod cli;
 mod dedup;
+mod info;
 mod input;
 mod key;
+mod making;
+mod merge;
 mod output;
+mod plan;
 mod progress;
 mod reading;
 
 use anyhow::Result;
+use change::What;
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Verb};
 use std::io::{self, ErrorKind, Write};
@@ -31,14 +40,27 @@ fn run(cli: Cli) -> Result<ExitCode> {
     output::clean_up_when_interrupted()?;
     match cli.verb {
         Verb::Dedup(args) => dedup::run(args)?,
+        Verb::Build(args) => build::run(args)?,
+        Verb::Add(args) => change::run(args, What::Add)?,
+        Verb::Remove(args) => change::run(args, What::Remove)?,
+        Verb::Check(args) => return Ok(code(check::run(args)?)),
+        Verb::Merge(args) => merge::run(args)?,
+        Verb::Info(args) => info::run(args)?,
+        Verb::Verify(args) => return Ok(code(info::verify(args)?)),
+        Verb::Plan(args) => plan::run(args)?,
+        Verb::Bench(args) => return Ok(code(bench::run(args)?)),
         Verb::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "umbel", &mut io::stdout());
         }
         Verb::Man => clap_mangen::Man::new(Cli::command()).render(&mut io::stdout())?,
-        _ => todo!(),
     }
     io::stdout().flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// As `grep` ends: 0 for yes, 1 for no.
+fn code(yes: bool) -> ExitCode {
+    if yes { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -310,7 +310,7 @@ impl AnyFilter {
     #[cfg(feature = "std")]
     pub fn load_as(path: impl AsRef<Path>, how: Opening<Keyed>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let header = Header::of_file(path)?;
+        let header = Header::read(path)?;
         let how = how.try_map(|keyed| hasher_for(&header, keyed))?;
         dispatch(&header, FromFile(path, how))
     }

@@ -34,8 +34,8 @@ mod hashes;
 pub(crate) mod peel;
 mod peeled;
 
-pub(crate) use build::MAX_ATTEMPTS;
 pub use build::{Build, BuildError, MAX_BITS, Progress, Stage, Work};
+pub(crate) use build::{MAX_ATTEMPTS, bits_for_rate};
 pub use bytes::StoredArrangement;
 pub use peeled::{Job, Map, Peeled, Shape};
 

@@ -81,6 +81,8 @@ pub mod fuse;
 pub mod kernels;
 pub mod multi;
 #[cfg(feature = "alloc")]
+pub mod plan;
+#[cfg(feature = "alloc")]
 pub mod quotient;
 #[cfg(feature = "alloc")]
 pub mod ribbon;

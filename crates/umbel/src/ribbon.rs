@@ -78,7 +78,7 @@ mod solve;
 mod tier;
 
 pub use map::{MapError, RibbonMap, Value, Width, map_peak_bytes};
-pub use shape::Shape;
+pub use shape::{Outline, Shape};
 
 use crate::error::InvalidShape;
 use crate::frozen::{Arrangement, BuildError, Frozen, Work};

@@ -44,8 +44,13 @@ pub(super) fn save<D: Disk, F: Family>(
 }
 
 impl Header {
-    /// The header of the file at `path`.
-    pub(crate) fn of_file(path: &Path) -> Result<Self, OpenError> {
+    /// The header of the file at `path`. What follows it is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`].
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
         Ok(Self::of_reader(&mut open(path)?.0)?.0)
     }
 

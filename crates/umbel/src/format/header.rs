@@ -1,6 +1,6 @@
 //! The first 192 bytes: everything needed to use the filter, but its words.
 
-use super::family::Mark;
+use super::family::{Mark, NOT_COUNTED};
 use crate::error::InvalidBytes;
 use twox_hash::XxHash3_64;
 
@@ -91,15 +91,33 @@ impl Header {
     }
 
     /// The number of the family.
-    #[cfg(feature = "alloc")]
-    pub(crate) const fn family(&self) -> u16 {
+    #[must_use]
+    pub const fn family(&self) -> u16 {
         self.family
     }
 
     /// The number of the kernels.
-    #[cfg(feature = "alloc")]
-    pub(crate) const fn kernels(&self) -> u16 {
+    #[must_use]
+    pub const fn kernels(&self) -> u16 {
         self.kernels
+    }
+
+    /// How often something was inserted, if the family counts that.
+    #[must_use]
+    pub const fn insertions(&self) -> Option<u64> {
+        if self.insertions == NOT_COUNTED { None } else { Some(self.insertions) }
+    }
+
+    /// Whether the secret of the hasher is in it.
+    #[must_use]
+    pub const fn has_secret(&self) -> bool {
+        self.secret.is_some()
+    }
+
+    /// Whether somebody is changing the words in place, or was and never finished.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.open
     }
 
     /// What it says of the hasher.

@@ -3,7 +3,8 @@
 
 use super::parity::GROUP;
 use super::row::{Equation, fraction_of, remixed};
-use crate::frozen::Drawing;
+use crate::error::InvalidShape;
+use crate::frozen::{Drawing, bits_for_rate};
 use crate::sizing;
 
 /// The rows that a key takes some of: the ribbon's width, w.
@@ -24,6 +25,9 @@ pub(super) const BUCKETS_PER_WORD: u64 = 32;
 
 /// A layer is that much smaller than its keys, in thousandths: BuRR, section 5, −2w/3(4B + w).
 const OVERLOAD: u64 = 74;
+
+/// The keys of a layer that go to the next, in thousandths: measured.
+const BUMPED: u64 = 76;
 
 /// Up to that many keys, a plain ribbon is no larger than a bumped one.
 pub(super) const MAX_PLAIN: u64 = 3_000;
@@ -286,6 +290,64 @@ impl Drawing for Shape {
 
     fn words(&self) -> u64 {
         self.words
+    }
+}
+
+/// What a ribbon filter will be like: how large, and how often wrong. How large it is exactly depends on
+/// its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outline {
+    items: u64,
+    bits: u32,
+}
+
+impl Outline {
+    /// For `items` different keys at this error rate.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is not one, below 2<sup>−32</sup>, or the filter would be too large.
+    pub fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
+        let outline = Self { items, bits: bits_for_rate(rate)? };
+        let needed = items.saturating_mul(outline.bits.into());
+        if needed > sizing::MAX_BITS {
+            return Err(InvalidShape::TooLarge { bits: needed, max: sizing::MAX_BITS });
+        }
+        Ok(outline)
+    }
+
+    /// The number of different keys.
+    #[must_use]
+    pub const fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// The bits of a key: the rate is 2 to minus that many.
+    #[must_use]
+    pub const fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The memory of the words to expect, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let (mut left, mut words) = (self.items, 0);
+        for _ in 0..MAX_TIERS {
+            if left <= MAX_PLAIN {
+                break;
+            }
+            let tier = Tier::for_items(left);
+            words += tier.grid.words(self.bits) + tier.threshold_words();
+            left = left * BUMPED / 1000;
+        }
+        words += Grid::new(0, Plain::rows(left, 0)).words(self.bits);
+        words as u64 * 8
+    }
+
+    /// The share of absent keys that are found; 0 if there are no keys.
+    #[must_use]
+    pub fn expected_rate(&self) -> f64 {
+        if self.items == 0 { 0.0 } else { 1.0 / (1_u64 << self.bits) as f64 }
     }
 }
 

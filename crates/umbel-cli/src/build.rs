@@ -1,0 +1,209 @@
+//! `umbel build`: a filter from keys.
+
+use crate::amount::{show_bytes, show_count, show_rate};
+use crate::cli::{Build, FamilyChoice, HashChoice};
+use crate::output::{may_write, write_filter};
+use crate::progress::Progress;
+use crate::reading::{Batch, Reader, read};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use umbel::any::{AnyFilter, AnyHasher};
+use umbel::frozen;
+use umbel::hash::{Digest, Digester};
+
+/// The rate unless another one is asked for.
+const RATE: f64 = 0.01;
+
+pub(crate) fn run(args: Build) -> Result<()> {
+    if args.output != Path::new("-") {
+        may_write(&args.output, args.force)?;
+    }
+    let family = family_of(&args);
+    let hasher = args.hash.hasher(args.seed);
+    let progress = Progress::new(true);
+    let filter = if family.is_static() {
+        of_set(&args, family, hasher, &progress)?
+    } else if let Some(capacity) = args.size.capacity {
+        streamed(
+            &args,
+            family.empty(capacity, rate_of(&args, family, capacity)?, hasher)?,
+            &progress,
+        )?
+    } else {
+        counted(&args, family, hasher, &progress)?
+    };
+    within(&args, &filter)?;
+    let with_secret = args.hash == HashChoice::Keyed;
+    write_filter(&args.output, args.force, |writer| filter.to_writer(writer, with_secret))?;
+    eprintln!(
+        "umbel: {} in {}, wrong for {}",
+        filter.family(),
+        show_bytes(filter.bytes()),
+        show_rate(filter.expected_rate())
+    );
+    Ok(())
+}
+
+fn family_of(args: &Build) -> FamilyChoice {
+    match args.family {
+        Some(family) => family,
+        None if args.immutable => FamilyChoice::Ribbon,
+        None if args.deletable => FamilyChoice::Cuckoo,
+        None => FamilyChoice::Blocked,
+    }
+}
+
+/// The rate that was asked for, or the one that fills the memory.
+fn rate_of(args: &Build, family: FamilyChoice, items: u64) -> Result<f64> {
+    let (Some(memory), None) = (args.size.memory, args.size.rate) else {
+        return Ok(args.size.rate.unwrap_or(RATE));
+    };
+    // Every bit a key more halves the rate, or nearly.
+    let fits = |bits: u32| {
+        let rate = 0.5_f64.powi(bits as i32);
+        family.bytes(items, rate).is_ok_and(|bytes| bytes <= memory)
+    };
+    match (1..=32).rev().find(|bits| fits(*bits)) {
+        Some(bits) => Ok(0.5_f64.powi(bits as i32)),
+        None => bail!("{} are too little for {} keys", show_bytes(memory), show_count(items)),
+    }
+}
+
+fn within(args: &Build, filter: &AnyFilter) -> Result<()> {
+    match args.size.memory {
+        Some(memory) if filter.bytes() > memory => {
+            let (bytes, memory) = (show_bytes(filter.bytes()), show_bytes(memory));
+            bail!("the filter takes {bytes}, more than {memory}: a larger -p makes it smaller")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Keys go into the filter as they come, and are asked for at once.
+fn streamed(args: &Build, filter: AnyFilter, progress: &Progress) -> Result<AnyFilter> {
+    let capacity = args.size.capacity.unwrap_or(u64::MAX);
+    let mut into = Into {
+        hasher: *filter.hasher(),
+        filter,
+        digests: Vec::new(),
+        answers: Vec::new(),
+        fresh: 0,
+    };
+    read(args.files.clone(), &args.records, progress, &mut into)?;
+    if into.fresh > capacity {
+        eprintln!(
+            "umbel: {} different keys are more than the {} that were planned for",
+            show_count(into.fresh),
+            show_count(capacity)
+        );
+    }
+    Ok(into.filter)
+}
+
+struct Into {
+    filter: AnyFilter,
+    hasher: AnyHasher,
+    digests: Vec<Digest>,
+    answers: Vec<bool>,
+    fresh: u64,
+}
+
+impl Into {
+    /// Inserts what was digested.
+    fn insert(&mut self) -> Result<()> {
+        self.answers.clear();
+        self.answers.resize(self.digests.len(), false);
+        let planned =
+            "the filter is full: -n must be as large as the number of keys, equal ones counted";
+        self.filter.insert_digests(&self.digests, &mut self.answers).context(planned)?;
+        self.fresh += self.answers.iter().filter(|fresh| **fresh).count() as u64;
+        self.filter.contains_digests(&self.digests, &mut self.answers);
+        if self.answers.iter().any(|found| !found) {
+            bail!("a key that was just inserted is not found: please report this");
+        }
+        Ok(())
+    }
+}
+
+impl Reader for Into {
+    fn header(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
+        self.digests.clear();
+        let (hasher, digests) = (&self.hasher, &mut self.digests);
+        batch.for_keys(|key| digests.push(hasher.digest(key)))?;
+        self.insert()?;
+        Ok(true)
+    }
+
+    fn pause(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// All digests of keys: eight bytes each, whatever the keys are.
+pub(crate) struct Digests {
+    pub(crate) hasher: AnyHasher,
+    pub(crate) all: Vec<Digest>,
+}
+
+impl Reader for Digests {
+    fn header(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
+        if self.all.try_reserve(batch.len()).is_err() {
+            bail!("there is no memory for more than {} keys", show_count(self.all.len() as u64));
+        }
+        batch.for_keys(|key| self.all.push(self.hasher.digest(key)))?;
+        Ok(true)
+    }
+
+    fn pause(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// All keys are read before the filter is planned for as many as are different.
+fn counted(
+    args: &Build,
+    family: FamilyChoice,
+    hasher: AnyHasher,
+    progress: &Progress,
+) -> Result<AnyFilter> {
+    let mut read_all = Digests { hasher, all: Vec::new() };
+    read(args.files.clone(), &args.records, progress, &mut read_all)?;
+    let mut digests = read_all.all;
+    digests.sort_unstable();
+    digests.dedup();
+    let items = digests.len() as u64;
+    let filter = family.empty(items, rate_of(args, family, items)?, hasher)?;
+    let mut into = Into { hasher, filter, digests: Vec::new(), answers: Vec::new(), fresh: 0 };
+    for some in digests.chunks(1 << 16) {
+        into.digests.clear();
+        into.digests.extend_from_slice(some);
+        into.insert()?;
+    }
+    Ok(into.filter)
+}
+
+/// A set that does not change: built from the digests of all keys, and every one is asked for.
+fn of_set(
+    args: &Build,
+    family: FamilyChoice,
+    hasher: AnyHasher,
+    progress: &Progress,
+) -> Result<AnyFilter> {
+    let mut read_all = Digests { hasher, all: Vec::new() };
+    read(args.files.clone(), &args.records, progress, &mut read_all)?;
+    let digests = read_all.all;
+    let rate = rate_of(args, family, digests.len() as u64)?;
+    let threads = args.threads.unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let how = frozen::Build::with_hasher(rate, hasher).seed(args.seed).checked();
+    let how = if pool.current_num_threads() > 1 { how.parallel() } else { how };
+    Ok(pool.install(|| family.of_set(how, digests.into_iter()))?)
+}

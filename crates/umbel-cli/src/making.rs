@@ -1,0 +1,104 @@
+//! Filters of a family that is chosen when the program runs.
+
+use crate::cli::{FamilyChoice, HashChoice};
+use clap::ValueEnum;
+use umbel::any::{AnyFilter, AnyHasher};
+use umbel::frozen::{self, Arrangement, BuildError, Frozen};
+use umbel::hash::Digest;
+use umbel::plan::Outline;
+use umbel::{BinaryFuse4Filter, BinaryFuseFilter, RibbonFilter, XorFilter};
+use umbel::{
+    BlockedBloomFilter, BloomFilter, InvalidShape, Keyed, Portable, SplitBlockBloomFilter,
+};
+use umbel::{BlockedCountingBloomFilter, CountingBloomFilter, CuckooFilter, QuotientFilter};
+use umbel::{ScalableBloomFilter, blocked, bloom, counting, cuckoo, quotient, scalable, split};
+
+impl FamilyChoice {
+    /// Whether its filters are for sets that do not change.
+    pub(crate) fn is_static(self) -> bool {
+        matches!(self, Self::Xor | Self::Fuse | Self::Fuse4 | Self::Ribbon)
+    }
+
+    /// How many bytes a filter of this family takes.
+    pub(crate) fn bytes(self, items: u64, rate: f64) -> Result<u64, InvalidShape> {
+        let name = self.to_possible_value().expect("every family has a name");
+        let outline = Outline::for_rate(name.get_name(), items, rate);
+        outline.expect("every family has an outline").map(|outline| outline.bytes())
+    }
+
+    /// An empty filter of a family that takes keys.
+    pub(crate) fn empty(
+        self,
+        items: u64,
+        rate: f64,
+        hasher: AnyHasher,
+    ) -> Result<AnyFilter, InvalidShape> {
+        Ok(match self {
+            Self::Bloom => {
+                let shape = bloom::Shape::for_rate(items, rate)?;
+                AnyFilter::Bloom(BloomFilter::with(shape, hasher)?)
+            }
+            Self::Blocked => {
+                let shape = blocked::Shape::for_rate(items, rate)?;
+                AnyFilter::Blocked(BlockedBloomFilter::with(shape, hasher)?)
+            }
+            Self::Split => {
+                let shape = split::Shape::for_rate(items, rate)?;
+                AnyFilter::Split(SplitBlockBloomFilter::with(shape, hasher)?)
+            }
+            Self::Counting => {
+                let shape = counting::Shape::for_rate(items, rate)?;
+                AnyFilter::Counting(CountingBloomFilter::with(shape, hasher)?)
+            }
+            Self::BlockedCounting => {
+                let shape = counting::LineShape::for_rate(items, rate)?;
+                AnyFilter::BlockedCounting(BlockedCountingBloomFilter::with(shape, hasher)?)
+            }
+            Self::Scalable => {
+                let shape = scalable::Shape::for_rate(items, rate)?;
+                AnyFilter::Scalable(ScalableBloomFilter::with(shape, hasher)?)
+            }
+            Self::Cuckoo => {
+                let shape = cuckoo::Shape::for_rate(items, rate)?;
+                AnyFilter::Cuckoo(CuckooFilter::with(shape, hasher)?)
+            }
+            Self::Quotient => {
+                let shape = quotient::Shape::for_rate(items, rate)?;
+                AnyFilter::Quotient(QuotientFilter::with(shape, hasher)?)
+            }
+            Self::Xor | Self::Fuse | Self::Fuse4 | Self::Ribbon => {
+                unreachable!("a filter for a set that does not change is built from it")
+            }
+        })
+    }
+
+    /// The filter of a set that does not change, checked for every key.
+    pub(crate) fn of_set(
+        self,
+        how: frozen::Build<'_, AnyHasher>,
+        digests: impl Iterator<Item = Digest>,
+    ) -> Result<AnyFilter, BuildError> {
+        fn build<A: Arrangement>(
+            how: frozen::Build<'_, AnyHasher>,
+            digests: impl Iterator<Item = Digest>,
+        ) -> Result<Frozen<[u8], AnyHasher, A>, BuildError> {
+            Frozen::build_from_digests(how, digests)
+        }
+        Ok(match self {
+            Self::Xor => AnyFilter::Xor(build(how, digests)? as XorFilter<_, _>),
+            Self::Fuse => AnyFilter::Fuse(build(how, digests)? as BinaryFuseFilter<_, _>),
+            Self::Fuse4 => AnyFilter::Fuse4(build(how, digests)? as BinaryFuse4Filter<_, _>),
+            _ => AnyFilter::Ribbon(build(how, digests)? as RibbonFilter<_, _>),
+        })
+    }
+}
+
+impl HashChoice {
+    /// A hasher of this kind.
+    pub(crate) fn hasher(self, seed: u64) -> AnyHasher {
+        match self {
+            Self::Portable => Portable::seeded(seed).into(),
+            Self::Keyed => Keyed::random().into(),
+        }
+    }
+}
