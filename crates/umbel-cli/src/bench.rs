@@ -95,6 +95,8 @@ fn measure(
     let (count, expected) = (absent.len() as f64, filter.expected_rate());
     let measured = wrong as f64 / count;
     let sigma = (expected * (1.0 - expected) / count).sqrt();
+    let outline = family.outline(digests.len() as u64, rate)?;
+    let planned = outline.expected_rate(digests.len() as u64).unwrap_or(1.0);
     Ok(Row {
         family: filter.family(),
         bytes: filter.bytes(),

@@ -61,7 +61,7 @@ fn rate_of(args: &Build, family: FamilyChoice, items: u64) -> Result<f64> {
     // Every bit a key more halves the rate, or nearly.
     let fits = |bits: u32| {
         let rate = 0.5_f64.powi(bits as i32);
-        family.bytes(items, rate).is_ok_and(|bytes| bytes <= memory)
+        family.outline(items, rate).is_ok_and(|outline| outline.bytes() <= memory)
     };
     match (1..=32).rev().find(|bits| fits(*bits)) {
         Some(bits) => Ok(0.5_f64.powi(bits as i32)),

@@ -19,11 +19,10 @@ impl FamilyChoice {
         matches!(self, Self::Xor | Self::Fuse | Self::Fuse4 | Self::Ribbon)
     }
 
-    /// How many bytes a filter of this family takes.
-    pub(crate) fn bytes(self, items: u64, rate: f64) -> Result<u64, InvalidShape> {
+    /// What a filter of this family is like.
+    pub(crate) fn outline(self, items: u64, rate: f64) -> Result<Outline, InvalidShape> {
         let name = self.to_possible_value().expect("every family has a name");
-        let outline = Outline::for_rate(name.get_name(), items, rate);
-        outline.expect("every family has an outline").map(|outline| outline.bytes())
+        Outline::for_rate(name.get_name(), items, rate).expect("every family has an outline")
     }
 
     /// An empty filter of a family that takes keys.

@@ -33,18 +33,13 @@ pub(crate) fn run(args: Plan) -> Result<()> {
     if outlines.is_empty() {
         bail!("no family can do that: more memory, fewer keys, or a larger rate");
     }
-    if args.json {
-        print_json(items, &outlines)?;
-    } else {
-        print_table(items, &outlines)?;
-    }
     if let Some(path) = &args.svg {
         let drawing = svg(items, &outlines);
         replace_file(path, false, |file| {
             file.write_all(drawing.as_bytes()).with_context(|| path.display().to_string())
         })?;
     }
-    Ok(())
+    if args.json { print_json(items, &outlines) } else { print_table(items, &outlines) }
 }
 
 /// Each family at the smallest rate that fits.
