@@ -106,8 +106,8 @@ fn measure(
         expected,
         measured,
         interval: wilson(measured, count),
-        // What was asked for must hold, and what the filter says of itself.
-        good: expected <= rate * 1.001
+        // What was asked for must be what was planned, and what the filter says of itself must hold.
+        good: planned <= rate * 1.000_001
             && (measured - expected).abs() <= SIGMAS * sigma + 1.0 / count,
     })
 }

@@ -84,7 +84,7 @@ struct Seen {
 }
 
 enum Known {
-    Filter(AnyFilter),
+    Filter(Box<AnyFilter>),
     Exact(HashSet<u128, BuildHasherDefault<Taken>>, SipHasher13),
 }
 
@@ -118,7 +118,7 @@ impl Seen {
             HashChoice::Portable => AnyHasher::from(Portable::default()),
         };
         let timed = matches!(args.window, Some(Span::Time(_)));
-        Ok(Self::of(Known::Filter(new_filter(args, hasher)?), timed))
+        Ok(Self::of(Known::Filter(new_filter(args, hasher)?.into()), timed))
     }
 
     /// What the last run knew, or nothing if this is the first.
@@ -141,7 +141,7 @@ impl Seen {
             }
             _ => false,
         };
-        Ok(Self::of(Known::Filter(filter), timed))
+        Ok(Self::of(Known::Filter(filter.into()), timed))
     }
 
     fn of(known: Known, timed: bool) -> Self {

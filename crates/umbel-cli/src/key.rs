@@ -59,7 +59,7 @@ impl Keys {
     }
 }
 
-fn field<'a>(fields: Vec<&'a [u8]>, number: i64) -> Result<&'a [u8]> {
+fn field(fields: Vec<&[u8]>, number: i64) -> Result<&[u8]> {
     let count = fields.len() as i64;
     let at = if number > 0 { number - 1 } else { count + number };
     let field = usize::try_from(at).ok().and_then(|at| fields.get(at));
