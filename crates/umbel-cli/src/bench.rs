@@ -3,13 +3,14 @@
 use crate::amount::{show_bytes, show_count, show_rate};
 use crate::build::Digests;
 use crate::cli::{Bench, FamilyChoice};
+use crate::output::print;
 use crate::progress::Progress;
 use crate::reading::read;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::hint::black_box;
-use std::io::{self, Write};
 use std::time::Instant;
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::frozen;
@@ -61,9 +62,9 @@ pub(crate) fn run(args: Bench) -> Result<bool> {
     if args.json {
         let rows: Vec<Value> = rows.iter().map(json_of).collect();
         let report = json!({ "keys": digests.len(), "asked_rate": args.rate, "families": rows });
-        writeln!(io::stdout().lock(), "{report:#}")?;
+        print(format!("{report:#}\n"))?;
     } else {
-        print(&rows, digests.len() as u64)?;
+        print(table(&rows, digests.len() as u64)?)?;
     }
     Ok(rows.iter().all(|row| row.good))
 }
@@ -150,8 +151,8 @@ fn json_of(row: &Row) -> Value {
     })
 }
 
-fn print(rows: &[Row], keys: u64) -> Result<()> {
-    let mut output = io::stdout().lock();
+fn table(rows: &[Row], keys: u64) -> Result<String> {
+    let mut output = String::new();
     writeln!(output, "{} different keys; nanoseconds a key, in batches", show_count(keys))?;
     writeln!(
         output,
@@ -174,5 +175,5 @@ fn print(rows: &[Row], keys: u64) -> Result<()> {
             if row.good { "" } else { "  OFF" },
         )?;
     }
-    Ok(())
+    Ok(output)
 }

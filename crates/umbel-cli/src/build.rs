@@ -1,23 +1,18 @@
 //! `umbel build`: a filter from keys.
 
 use crate::amount::{show_bytes, show_count, show_rate};
-use crate::cli::{Build, FamilyChoice, HashChoice};
-use crate::output::{may_write, write_filter};
+use crate::cli::{Build, FamilyChoice, HashChoice, RATE};
+use crate::making::least_rate;
+use crate::output::{may_write_filter, note, write_filter};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::{Context, Result, bail};
-use std::path::Path;
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::frozen;
-use umbel::hash::{Digest, Digester};
-
-/// The rate unless another one is asked for.
-const RATE: f64 = 0.01;
+use umbel::hash::Digest;
 
 pub(crate) fn run(args: Build) -> Result<()> {
-    if args.output != Path::new("-") {
-        may_write(&args.output, args.force)?;
-    }
+    may_write_filter(&args.output, args.force)?;
     let family = family_of(&args);
     let hasher = args.hash.hasher(args.seed);
     let progress = Progress::new(true);
@@ -33,14 +28,13 @@ pub(crate) fn run(args: Build) -> Result<()> {
         counted(&args, family, hasher, &progress)?
     };
     within(&args, &filter)?;
-    let with_secret = args.hash == HashChoice::Keyed;
-    write_filter(&args.output, args.force, |writer| filter.to_writer(writer, with_secret))?;
-    eprintln!(
-        "umbel: {} in {}, wrong for {}",
+    write_filter(&args.output, &filter, args.hash == HashChoice::Keyed)?;
+    note(&format!(
+        "{} in {}, wrong for {}",
         filter.family(),
         show_bytes(filter.bytes()),
         show_rate(filter.expected_rate())
-    );
+    ));
     Ok(())
 }
 
@@ -58,13 +52,8 @@ fn rate_of(args: &Build, family: FamilyChoice, items: u64) -> Result<f64> {
     let (Some(memory), None) = (args.size.memory, args.size.rate) else {
         return Ok(args.size.rate.unwrap_or(RATE));
     };
-    // Every bit a key more halves the rate, or nearly.
-    let fits = |bits: u32| {
-        let rate = 0.5_f64.powi(bits as i32);
-        family.outline(items, rate).is_ok_and(|outline| outline.bytes() <= memory)
-    };
-    match (1..=32).rev().find(|bits| fits(*bits)) {
-        Some(bits) => Ok(0.5_f64.powi(bits as i32)),
+    match least_rate(family.name(), items, memory) {
+        Some((rate, _)) => Ok(rate),
         None => bail!("{} are too little for {} keys", show_bytes(memory), show_count(items)),
     }
 }
@@ -91,11 +80,11 @@ fn streamed(args: &Build, filter: AnyFilter, progress: &Progress) -> Result<AnyF
     };
     read(args.files.clone(), &args.records, progress, &mut into)?;
     if into.fresh > capacity {
-        eprintln!(
-            "umbel: {} different keys are more than the {} that were planned for",
+        note(&format!(
+            "{} different keys are more than the {} that were planned for",
             show_count(into.fresh),
             show_count(capacity)
-        );
+        ));
     }
     Ok(into.filter)
 }
@@ -126,20 +115,10 @@ impl Into {
 }
 
 impl Reader for Into {
-    fn header(&mut self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
     fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
-        self.digests.clear();
-        let (hasher, digests) = (&self.hasher, &mut self.digests);
-        batch.for_keys(|key| digests.push(hasher.digest(key)))?;
+        batch.digests(&self.hasher, &mut self.digests)?;
         self.insert()?;
         Ok(true)
-    }
-
-    fn pause(&mut self) -> Result<()> {
-        Ok(())
     }
 }
 
@@ -150,20 +129,12 @@ pub(crate) struct Digests {
 }
 
 impl Reader for Digests {
-    fn header(&mut self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
     fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
         if self.all.try_reserve(batch.len()).is_err() {
             bail!("there is no memory for more than {} keys", show_count(self.all.len() as u64));
         }
-        batch.for_keys(|key| self.all.push(self.hasher.digest(key)))?;
+        batch.add_digests(&self.hasher, &mut self.all)?;
         Ok(true)
-    }
-
-    fn pause(&mut self) -> Result<()> {
-        Ok(())
     }
 }
 
@@ -199,7 +170,12 @@ fn of_set(
 ) -> Result<AnyFilter> {
     let mut read_all = Digests { hasher, all: Vec::new() };
     read(args.files.clone(), &args.records, progress, &mut read_all)?;
-    let digests = read_all.all;
+    let mut digests = read_all.all;
+    if args.size.memory.is_some() {
+        // Equal keys take no memory.
+        digests.sort_unstable();
+        digests.dedup();
+    }
     let rate = rate_of(args, family, digests.len() as u64)?;
     let threads = args.threads.unwrap_or(0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;

@@ -1,15 +1,15 @@
 //! `umbel add` and `umbel remove`: a filter is read, changed, and put back whole.
 
-use crate::amount::show_count;
+use crate::amount::{show_count, show_rate};
 use crate::cli::Change;
-use crate::output::replace_file;
+use crate::output::{note, replace_file};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::path::Path;
 use umbel::any::AnyFilter;
 use umbel::format::Header;
-use umbel::hash::{Digest, Digester};
+use umbel::hash::{Digest, Kind};
 
 /// What is done with keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) fn run(args: Change, what: What) -> Result<()> {
     let path = &args.filter;
     let has_secret = Header::read(path).with_context(|| path.display().to_string())?.has_secret();
     replace_file(path, has_secret, |file| {
-        let mut filter = load(path)?;
+        let mut filter = load_for_lines(path)?;
         match what {
             What::Add => _ = filter.as_insert().with_context(|| path.display().to_string())?,
             What::Remove => _ = filter.as_remove().with_context(|| path.display().to_string())?,
@@ -30,19 +30,14 @@ pub(crate) fn run(args: Change, what: What) -> Result<()> {
         let mut changer = Changer { filter, what, digests: Vec::new(), changed: 0 };
         let records = read(args.files.clone(), &args.records, &Progress::new(true), &mut changer)?;
         changer.filter.to_writer(file, has_secret).with_context(|| path.display().to_string())?;
-        let (changed, rest) = (changer.changed, records - changer.changed);
-        match what {
-            What::Add => eprintln!(
-                "umbel: {} keys added, {} were there already or seemed so",
-                show_count(changed),
-                show_count(rest)
-            ),
-            What::Remove => eprintln!(
-                "umbel: {} keys removed, {} were not there",
-                show_count(changed),
-                show_count(rest)
-            ),
-        }
+        let (changed, rest) = (show_count(changer.changed), show_count(records - changer.changed));
+        let done = match what {
+            What::Add => {
+                format!("{changed} new keys added, {rest} that were or seemed to be there")
+            }
+            What::Remove => format!("{changed} keys removed, {rest} were not there"),
+        };
+        note(&format!("{done}; wrong for {} now", show_rate(changer.filter.expected_rate())));
         Ok(())
     })
 }
@@ -50,6 +45,17 @@ pub(crate) fn run(args: Change, what: What) -> Result<()> {
 /// The filter in a file.
 pub(crate) fn load(path: &Path) -> Result<AnyFilter> {
     AnyFilter::load(path).with_context(|| path.display().to_string())
+}
+
+/// The same, if its keys are bytes, as records are: nobody should be told that a number is absent
+/// because its digits are.
+pub(crate) fn load_for_lines(path: &Path) -> Result<AnyFilter> {
+    let filter = load(path)?;
+    if filter.hasher().keys() != Kind::Bytes {
+        let what = "its keys are numbers, for the program that made it, and lines are none";
+        bail!("{}: {what}", path.display());
+    }
+    Ok(filter)
 }
 
 struct Changer {
@@ -60,14 +66,8 @@ struct Changer {
 }
 
 impl Reader for Changer {
-    fn header(&mut self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
     fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
-        self.digests.clear();
-        let hasher = *self.filter.hasher();
-        batch.for_keys(|key| self.digests.push(hasher.digest(key)))?;
+        batch.digests(self.filter.hasher(), &mut self.digests)?;
         let mut fresh = vec![false; self.digests.len()];
         match self.what {
             What::Add => {
@@ -83,9 +83,5 @@ impl Reader for Changer {
         }
         self.changed += fresh.iter().filter(|done| **done).count() as u64;
         Ok(true)
-    }
-
-    fn pause(&mut self) -> Result<()> {
-        Ok(())
     }
 }

@@ -1,20 +1,22 @@
 //! `umbel check`: prints the records that may be in a filter.
 
-use crate::change::load;
-use crate::cli::Check;
-use crate::output;
+use crate::change::load_for_lines;
+use crate::cli::{Check, Records};
+use crate::key::folded;
+use crate::output::Stdout;
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::Result;
-use std::io::{BufWriter, StdoutLock, Write};
+use std::ffi::OsString;
+use umbel::Filter;
 use umbel::any::AnyFilter;
 use umbel::hash::{Digest, Digester};
 
 /// Whether a record was found, or with `-v` one that is not there.
 pub(crate) fn run(args: Check) -> Result<bool> {
     let mut checker = Checker {
-        filter: load(&args.filter)?,
-        output: output::stdout(),
+        filter: load_for_lines(&args.filter)?,
+        output: Stdout::stdout(args.records.end()),
         wanted: !args.invert_match,
         silent: args.count || args.quiet,
         quiet: args.quiet,
@@ -26,10 +28,10 @@ pub(crate) fn run(args: Check) -> Result<bool> {
         let progress = Progress::new(!args.quiet);
         read(args.files, &args.records, &progress, &mut checker)?;
     } else {
-        checker.items(&args.item)?;
+        checker.items(&args.item, &args.records)?;
     }
     if args.count {
-        writeln!(checker.output, "{}", checker.count)?;
+        checker.output.write(format!("{}\n", checker.count).as_bytes())?;
     }
     checker.output.flush()?;
     Ok(checker.count > 0)
@@ -37,7 +39,7 @@ pub(crate) fn run(args: Check) -> Result<bool> {
 
 struct Checker {
     filter: AnyFilter,
-    output: BufWriter<StdoutLock<'static>>,
+    output: Stdout,
     /// The answer that is printed.
     wanted: bool,
     silent: bool,
@@ -48,12 +50,14 @@ struct Checker {
 }
 
 impl Checker {
-    fn items(&mut self, items: &[String]) -> Result<()> {
+    /// Asks for keys that were given as they are.
+    fn items(&mut self, items: &[OsString], how: &Records) -> Result<()> {
         for item in items {
-            if self.filter.contains(item.as_bytes())? == self.wanted {
+            let key = folded(item.as_encoded_bytes(), how.ignore_case);
+            if self.filter.contains_digest(self.filter.hasher().digest(&key)) == self.wanted {
                 self.count += 1;
                 if !self.silent {
-                    writeln!(self.output, "{item}")?;
+                    self.output.write(&[item.as_encoded_bytes(), how.end()].concat())?;
                 }
             }
         }
@@ -64,15 +68,13 @@ impl Checker {
 impl Reader for Checker {
     fn header(&mut self, record: &[u8]) -> Result<()> {
         if !self.silent {
-            self.output.write_all(record)?;
+            self.output.write(record)?;
         }
         Ok(())
     }
 
     fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
-        self.digests.clear();
-        let hasher = *self.filter.hasher();
-        batch.for_keys(|key| self.digests.push(hasher.digest(key)))?;
+        batch.digests(self.filter.hasher(), &mut self.digests)?;
         self.found.clear();
         self.found.resize(self.digests.len(), false);
         self.filter.contains_digests(&self.digests, &mut self.found);
@@ -83,7 +85,7 @@ impl Reader for Checker {
             if found == self.wanted {
                 self.count += records.len() as u64;
                 if !self.silent {
-                    self.output.write_all(batch.run(records))?;
+                    self.output.write(batch.run(records))?;
                 }
             }
         }
@@ -91,6 +93,6 @@ impl Reader for Checker {
     }
 
     fn pause(&mut self) -> Result<()> {
-        Ok(self.output.flush()?)
+        self.output.flush()
     }
 }

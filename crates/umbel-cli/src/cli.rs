@@ -6,6 +6,7 @@ use crate::key::{Keys, Part};
 use anyhow::{Result, bail};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Have I seen this key? In a few bits per key.
@@ -54,8 +55,11 @@ pub(crate) enum Verb {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print the manual page, or write the pages of all verbs
+    Man {
+        /// The directory to write them to, such as ~/.local/share/man/man1
+        directory: Option<PathBuf>,
+    },
 }
 
 /// How records and keys are found.
@@ -94,6 +98,15 @@ impl Records {
             (Some(_), _) => Cut::Csv,
             (None, true) => Cut::At(0),
             (None, false) => Cut::At(b'\n'),
+        }
+    }
+
+    /// What a record without an end gets when another one follows.
+    pub(crate) fn end(&self) -> &'static [u8] {
+        match (self.null, self.crlf) {
+            (true, _) => b"\0",
+            (false, true) => b"\r\n",
+            (false, false) => b"\n",
         }
     }
 
@@ -154,6 +167,9 @@ pub(crate) struct Size {
     pub(crate) memory: Option<u64>,
 }
 
+/// The rate of a filter unless another one is asked for.
+pub(crate) const RATE: f64 = 0.01;
+
 /// How keys are hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HashChoice {
@@ -164,11 +180,15 @@ pub(crate) enum HashChoice {
 }
 
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Without -n, -p and --memory the filter grows as it must, and is wrong for one new line \
-in a million. A wrong yes here is a new line that is not printed: standard error says how many that may have been, and \
---exact drops none."
-)]
+#[command(after_help = "\
+Without -n and --memory the filter grows as it must. A wrong yes is a new line that is not printed: that happens to one \
+in a million, or as -p says. Standard error tells how many lines that may have been, and --exact drops none.
+
+Examples:
+  umbel dedup access.log.gz > once.log          each line once, in its order
+  umbel dedup --csv email a.csv b.csv           each address once; one header
+  umbel dedup --state seen.umbel today.log      what no run before has seen
+  tail -f log | umbel dedup --window 10m -n 1e6 what was not there in the last ten minutes")]
 pub(crate) struct Dedup {
     /// Where lines come from; standard input for none and for -. Gzip and zstd are unpacked
     pub(crate) files: Vec<PathBuf>,
@@ -183,9 +203,9 @@ pub(crate) struct Dedup {
     /// Go on where the last run with this file stopped, and save it for the next one
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// How keys are hashed
-    #[arg(long, value_enum, default_value = "keyed")]
-    pub(crate) hash: HashChoice,
+    /// How keys are hashed [default: keyed, or as the state is]
+    #[arg(long, value_enum, conflicts_with = "exact")]
+    pub(crate) hash: Option<HashChoice>,
     /// Print the lines that were seen before instead
     #[arg(short = 'd', long)]
     pub(crate) repeated: bool,
@@ -244,6 +264,14 @@ pub(crate) enum FamilyChoice {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Without -n, keys are counted before the filter is made: that takes eight bytes for each. Every key is asked for before \
+the file is written.
+
+Examples:
+  umbel build -o block.umbel -p 0.1% domains.txt    a list that can grow
+  umbel build -o pwned.umbel --static hashes.gz     a list that does not, in the least space
+  umbel build -o shown.umbel --deletable -n 1e6 /dev/null   an empty filter, to add to and remove from")]
 #[command(group = ArgGroup::new("kind").args(["immutable", "deletable", "family"]))]
 pub(crate) struct Build {
     /// Where keys come from; standard input for none and for -. Gzip and zstd are unpacked
@@ -279,6 +307,13 @@ pub(crate) struct Build {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+If something goes wrong the filter stays as it was. Remove only keys that were added: removing another one may remove \
+a key that looks like it.
+
+Examples:
+  umbel add block.umbel more-domains.txt
+  echo user7:item42 | umbel remove shown.umbel")]
 pub(crate) struct Change {
     /// The filter, which is replaced as a whole when all keys are in
     pub(crate) filter: PathBuf,
@@ -289,9 +324,14 @@ pub(crate) struct Change {
 }
 
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Exit status: 0 if a line was printed, 1 if none was, 2 if something went wrong."
-)]
+#[command(after_help = "\
+A line that is not printed is certainly not in the filter; one that is may be there by mistake, as rarely as `umbel info` says.
+Exit status: 0 if there was such a line, 1 if there was none, 2 if something went wrong.
+
+Examples:
+  umbel check block.umbel -k 2 access.log       the lines whose second field is on the list
+  umbel check -v known.umbel new.txt            the lines that are certainly not
+  umbel check -q block.umbel --item evil.example && echo blocked")]
 pub(crate) struct Check {
     /// The filter
     pub(crate) filter: PathBuf,
@@ -308,12 +348,18 @@ pub(crate) struct Check {
     pub(crate) quiet: bool,
     /// Ask for this key instead of reading lines; may be repeated
     #[arg(long, value_name = "KEY", conflicts_with = "files")]
-    pub(crate) item: Vec<String>,
+    pub(crate) item: Vec<OsString>,
     #[command(flatten)]
     pub(crate) records: Records,
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Filters unite if they have one family, one size and one hash: build each with the -n of all together. Quotient filters may differ \
+in size.
+
+Example:
+  umbel merge -o all.umbel shard-*.umbel")]
 pub(crate) struct Merge {
     /// The filters
     #[arg(required = true, num_args = 1..)]
@@ -330,6 +376,11 @@ pub(crate) struct Merge {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Exit status: 0, or 2 if a file cannot be read or is damaged.
+
+Example:
+  umbel info --json block.umbel | jq .rate_now")]
 pub(crate) struct Info {
     /// The files
     #[arg(required = true)]
@@ -340,6 +391,11 @@ pub(crate) struct Info {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Exit status: 0 if all files are whole filters, 1 if one is damaged or none, 2 if one cannot be read.
+
+Example:
+  umbel verify -q block.umbel && cp block.umbel /srv/")]
 pub(crate) struct Verify {
     /// The files
     #[arg(required = true)]
@@ -350,6 +406,12 @@ pub(crate) struct Verify {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+`lines` are the cache lines that a look-up touches. With --memory and without -p, every family is shown at the least rate that fits.
+
+Examples:
+  umbel plan -n 10M -p 0.1%
+  umbel plan -n 1e9 --memory 1GiB --svg rates.svg")]
 pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) size: Size,
@@ -365,6 +427,11 @@ pub(crate) struct Plan {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Exit status: 0 if every rate is as planned, 1 if one is off by more than five standard deviations, 2 if something went wrong.
+
+Example:
+  umbel bench --family blocked,ribbon -p 1/256 domains.txt")]
 pub(crate) struct Bench {
     /// Where keys come from; standard input for none and for -
     pub(crate) files: Vec<PathBuf>,

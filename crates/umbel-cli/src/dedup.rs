@@ -1,8 +1,9 @@
 //! `umbel dedup`: prints each record the first time it is seen.
 
 use crate::amount::{Span, show_bytes, show_count, show_rate};
-use crate::cli::{Dedup, Form, HashChoice};
-use crate::output::{self, may_write, replace_file};
+use crate::change::load_for_lines;
+use crate::cli::{Dedup, Form, HashChoice, Size};
+use crate::output::{Lines, Stdout, may_write, note, print, replace_file, write_file};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::{Context, Result, bail};
@@ -13,9 +14,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::io::Write;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use umbel::any::{AnyFilter, AnyHasher};
-use umbel::hash::{Digest, Digester};
-use umbel::{BlockedBloomFilter, Keyed, Portable, ScalableBloomFilter, WindowBloomFilter};
+use umbel::any::AnyFilter;
+use umbel::hash::Digest;
+use umbel::{BlockedBloomFilter, Keyed, ScalableBloomFilter, WindowBloomFilter};
 use umbel::{blocked, scalable, window};
 
 /// The rate unless another one is asked for.
@@ -40,21 +41,22 @@ pub(crate) fn run(args: Dedup) -> Result<()> {
 }
 
 fn with_duplicates(args: &Dedup, seen: &mut Seen) -> Result<()> {
-    match &args.duplicates {
-        None => dedup(args, seen, None),
-        Some(path) => replace_file(path, false, |file| dedup(args, seen, Some(file))),
-    }
+    let Some(path) = &args.duplicates else { return dedup(args, seen, None) };
+    write_file(path, false, |file| {
+        let name = path.display().to_string();
+        dedup(args, seen, Some(Lines::new(file, name, args.records.end())))
+    })
 }
 
 fn dedup<'a>(
     args: &Dedup,
     seen: &'a mut Seen,
-    duplicates: Option<&'a mut dyn Write>,
+    duplicates: Option<Lines<&'a mut dyn Write>>,
 ) -> Result<()> {
     let (progress, start) = (Progress::new(true), Instant::now());
     let mut writer = Writer {
         seen,
-        output: output::stdout(),
+        output: Stdout::stdout(args.records.end()),
         duplicates,
         repeated: args.repeated,
         silent: args.count,
@@ -63,15 +65,16 @@ fn dedup<'a>(
         bytes: 0,
     };
     let records = read(args.files.clone(), &args.records, &progress, &mut writer)?;
-    let printed = writer.printed;
-    if args.count {
-        writeln!(writer.output, "{printed}")?;
-    }
     // Before anybody says that these lines were seen.
     writer.output.flush()?;
-    let (bytes, seen) = (writer.bytes, writer.seen);
+    let Writer { printed, bytes, seen, .. } = writer;
+    if args.count {
+        print(format!("{printed}\n"))?;
+    }
     seen.risk.count_all(&seen.known);
-    report(args, seen, &Totals { records, printed, bytes, seconds: start.elapsed().as_secs_f64() })
+    let seconds = start.elapsed().as_secs_f64();
+    report(args, seen, &Totals { records, printed, bytes, seconds });
+    Ok(())
 }
 
 /// What is known of the records so far.
@@ -79,7 +82,7 @@ struct Seen {
     known: Known,
     risk: Risk,
     digests: Vec<Digest>,
-    /// When a window of time began, by the clock.
+    /// Whether it is a window of time, which must be told what time it is.
     timed: bool,
 }
 
@@ -113,35 +116,40 @@ impl Seen {
             let known = Known::Exact(HashSet::default(), SipHasher13::new_with_key(&secret));
             return Ok(Self::of(known, false));
         }
-        let hasher = match args.hash {
-            HashChoice::Keyed => AnyHasher::from(Keyed::random()),
-            HashChoice::Portable => AnyHasher::from(Portable::default()),
+        let hasher = args.hash.unwrap_or(HashChoice::Keyed).hasher(0);
+        let filter = match plan(args)? {
+            Plan::Scalable(shape) => AnyFilter::Scalable(ScalableBloomFilter::with(shape, hasher)?),
+            Plan::Blocked(shape) => AnyFilter::Blocked(BlockedBloomFilter::with(shape, hasher)?),
+            Plan::Window(shape) => AnyFilter::Window(WindowBloomFilter::with(shape, hasher)?),
         };
-        let timed = matches!(args.window, Some(Span::Time(_)));
-        Ok(Self::of(Known::Filter(new_filter(args, hasher)?.into()), timed))
+        Ok(Self::of_filter(filter))
     }
 
     /// What the last run knew, or nothing if this is the first.
     fn of_state(path: &Path, args: &Dedup) -> Result<Self> {
-        if !path.exists() {
+        let name = || path.display().to_string();
+        if !path.try_exists().with_context(name)? {
             return Self::new(args);
         }
-        let mut filter =
-            AnyFilter::load(path).with_context(|| format!("state {}", path.display()))?;
-        if filter.as_insert().is_err() {
-            bail!("{}: a {} filter takes no keys", path.display(), filter.family());
+        let mut filter = load_for_lines(path)?;
+        filter.as_insert().with_context(name)?;
+        // The same command may be run every day, but not another one.
+        let hash = args.hash.map_or(filter.hasher().name(), HashChoice::name);
+        if !is_as_planned(&filter, args)? || hash != filter.hasher().name() {
+            let options = "-n, -p, --memory, --window and --hash";
+            bail!("{}: was begun with other {options}; leave them out", name());
         }
-        if args.size.capacity.is_some() || args.size.memory.is_some() || args.window.is_some() {
-            let what = "-n, --memory and --window are for the first run";
-            bail!("{}: has its size already; {what}", path.display());
-        }
+        Ok(Self::of_filter(filter))
+    }
+
+    fn of_filter(filter: AnyFilter) -> Self {
         let timed = match &filter {
             AnyFilter::Window(filter) => {
                 matches!(filter.shape().window(), window::Window::Time(_))
             }
             _ => false,
         };
-        Ok(Self::of(Known::Filter(filter.into()), timed))
+        Self::of(Known::Filter(filter.into()), timed)
     }
 
     fn of(known: Known, timed: bool) -> Self {
@@ -165,9 +173,7 @@ impl Seen {
                 if self.timed {
                     advance(filter);
                 }
-                self.digests.clear();
-                let hasher = *filter.hasher();
-                batch.for_keys(|key| self.digests.push(hasher.digest(key)))?;
+                batch.digests(filter.hasher(), &mut self.digests)?;
                 filter.insert_digests(&self.digests, fresh)?;
             }
         }
@@ -201,7 +207,29 @@ fn advance(filter: &mut AnyFilter) {
 }
 
 /// The filter that the arguments ask for.
-fn new_filter(args: &Dedup, hasher: AnyHasher) -> Result<AnyFilter> {
+#[derive(PartialEq)]
+enum Plan {
+    Scalable(scalable::Shape),
+    Blocked(blocked::Shape),
+    Window(window::Shape),
+}
+
+/// Whether the filter is what the arguments ask for, if they ask for something.
+fn is_as_planned(filter: &AnyFilter, args: &Dedup) -> Result<bool> {
+    let Size { capacity, rate, memory } = args.size;
+    if capacity.is_none() && rate.is_none() && memory.is_none() && args.window.is_none() {
+        return Ok(true);
+    }
+    let got = match filter {
+        AnyFilter::Scalable(filter) => Plan::Scalable(*filter.shape()),
+        AnyFilter::Blocked(filter) => Plan::Blocked(*filter.shape()),
+        AnyFilter::Window(filter) => Plan::Window(*filter.shape()),
+        _ => return Ok(false),
+    };
+    Ok(got == plan(args)?)
+}
+
+fn plan(args: &Dedup) -> Result<Plan> {
     let rate = args.size.rate.unwrap_or(RATE);
     if let Some(span) = args.window {
         let shape = match (span, args.size.capacity) {
@@ -213,14 +241,10 @@ fn new_filter(args: &Dedup, hasher: AnyHasher) -> Result<AnyFilter> {
             (Span::Time(time), Some(capacity)) => window::Shape::for_time(time, capacity, rate),
         }?;
         within(shape.bytes(), args.size.memory)?;
-        return Ok(AnyFilter::Window(WindowBloomFilter::with(shape, hasher)?));
+        return Ok(Plan::Window(shape));
     }
     let shape = match (args.size.capacity, args.size.memory) {
-        (None, None) => {
-            let filter =
-                ScalableBloomFilter::with(scalable::Shape::for_rate(FIRST, rate)?, hasher)?;
-            return Ok(AnyFilter::Scalable(filter));
-        }
+        (None, None) => return Ok(Plan::Scalable(scalable::Shape::for_rate(FIRST, rate)?)),
         (Some(capacity), None) => blocked::Shape::for_rate(capacity, rate)?,
         (None, Some(memory)) => blocked::Shape::for_budget(memory, rate)?,
         (Some(capacity), Some(memory)) => {
@@ -233,7 +257,7 @@ fn new_filter(args: &Dedup, hasher: AnyHasher) -> Result<AnyFilter> {
             shape
         }
     };
-    Ok(AnyFilter::Blocked(BlockedBloomFilter::with(shape, hasher)?))
+    Ok(Plan::Blocked(shape))
 }
 
 fn within(bytes: u64, memory: Option<u64>) -> Result<()> {
@@ -257,26 +281,37 @@ struct Risk {
 }
 
 impl Risk {
-    /// Counts when a filter has become a twelfth fuller: to know its rate it must be read.
+    /// Counts when a filter has become a twelfth fuller: to know its rate it must be read, which may
+    /// cost a line of it for every new record.
     fn add(&mut self, fresh: u64, known: &Known) {
         self.fresh += fresh;
-        if self.fresh - self.counted > self.counted / 12 + (1 << 16) {
+        if self.fresh - self.counted > self.counted / 12 + known.bytes() / 64 {
             self.count_all(known);
         }
     }
 
     fn count_all(&mut self, known: &Known) {
-        let rate = known.rate();
-        // In between, it was in between.
-        self.lost += (self.fresh - self.counted) as f64 * (self.rate + rate) / 2.0;
+        let rate = known.rate().min(ALWAYS);
+        let between = mean(self.rate, rate);
+        // The records that were found to be new are all new ones but a share of this rate.
+        self.lost += (self.fresh - self.counted) as f64 * between / (1.0 - between);
         (self.counted, self.rate) = (self.fresh, rate);
     }
 }
 
+/// A rate that is as good as one.
+const ALWAYS: f64 = 1.0 - 1e-9;
+
+/// The mean of a rate while it rose from one to another as a power of the number of keys, which on
+/// so short a way is nearly an exponential.
+fn mean(from: f64, to: f64) -> f64 {
+    if from > 0.0 && to > from * 1.001 { (to - from) / (to / from).ln() } else { (from + to) / 2.0 }
+}
+
 struct Writer<'a> {
     seen: &'a mut Seen,
-    output: std::io::BufWriter<std::io::StdoutLock<'static>>,
-    duplicates: Option<&'a mut dyn Write>,
+    output: Stdout,
+    duplicates: Option<Lines<&'a mut dyn Write>>,
     repeated: bool,
     /// Lines are counted and not printed.
     silent: bool,
@@ -288,10 +323,10 @@ struct Writer<'a> {
 impl Reader for Writer<'_> {
     fn header(&mut self, record: &[u8]) -> Result<()> {
         if !self.silent {
-            self.output.write_all(record)?;
+            self.output.write(record)?;
         }
         if let Some(duplicates) = &mut self.duplicates {
-            duplicates.write_all(record)?;
+            duplicates.write(record)?;
         }
         Ok(())
     }
@@ -312,17 +347,17 @@ impl Reader for Writer<'_> {
             if new != self.repeated {
                 self.printed += count;
                 if !self.silent {
-                    self.output.write_all(bytes)?;
+                    self.output.write(bytes)?;
                 }
             } else if let Some(duplicates) = &mut self.duplicates {
-                duplicates.write_all(bytes)?;
+                duplicates.write(bytes)?;
             }
         }
         Ok(true)
     }
 
     fn pause(&mut self) -> Result<()> {
-        Ok(self.output.flush()?)
+        self.output.flush()
     }
 }
 
@@ -334,46 +369,45 @@ struct Totals {
 }
 
 /// Says what was done, and always what may have been lost.
-fn report(args: &Dedup, seen: &Seen, totals: &Totals) -> Result<()> {
+fn report(args: &Dedup, seen: &Seen, totals: &Totals) {
     let Totals { records, printed, bytes, seconds } = *totals;
-    let (lost, rate, memory) = (seen.risk.lost, seen.known.rate(), seen.known.bytes());
-    let mut err = std::io::stderr().lock();
+    let (new, repeated) = (seen.risk.fresh, records - seen.risk.fresh);
+    // What was lost is among the repeated ones.
+    let lost = seen.risk.lost.min(repeated as f64);
+    let (rate, memory) = (seen.known.rate(), seen.known.bytes());
     if args.stats == Some(Form::Json) {
         let stats = json!({
             "records": records,
             "printed": printed,
-            "new": seen.risk.fresh,
-            "repeated": records - seen.risk.fresh,
+            "new": new,
+            "repeated": repeated,
             "bytes": bytes,
             "seconds": seconds,
             "memory": memory,
             "rate": rate,
             "expected_lost": lost,
         });
-        writeln!(err, "{stats}")?;
-        return Ok(());
+        // A program reads this, so nothing else is said.
+        let _ = writeln!(std::io::stderr(), "{stats}");
+        return;
     }
     if !args.exact {
         let lost = if lost < 0.05 { "less than 0.1".into() } else { format!("about {lost:.1}") };
-        writeln!(
-            err,
-            "umbel: {lost} new lines of {} may have been taken for repeated ones; --exact takes none",
-            show_count(seen.risk.fresh)
-        )?;
+        note(&format!(
+            "{lost} new lines may have been taken for repeated ones, beside {} that were not; --exact takes none",
+            show_count(new)
+        ));
     }
     if args.stats == Some(Form::Text) {
         let million = records as f64 / seconds.max(1e-9) / 1e6;
-        writeln!(
-            err,
-            "umbel: {} lines, {} new, {} repeated, {}, {:.2} s ({million:.1} million lines a second), {} of memory, rate now {}",
+        note(&format!(
+            "{} lines, {} new, {} repeated, {}, {seconds:.2} s ({million:.1} million lines a second), {} of memory, rate now {}",
             show_count(records),
-            show_count(seen.risk.fresh),
-            show_count(records - seen.risk.fresh),
+            show_count(new),
+            show_count(repeated),
             show_bytes(bytes),
-            seconds,
             show_bytes(memory),
             show_rate(rate),
-        )?;
+        ));
     }
-    Ok(())
 }

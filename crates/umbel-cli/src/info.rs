@@ -3,31 +3,40 @@
 use crate::amount::{show_bytes, show_count, show_rate};
 use crate::change::load;
 use crate::cli::{Info, Verify};
+use crate::output::{note, print, shown};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
-use std::io::{self, Write};
+use std::fmt::Write as _;
 use std::path::Path;
 use umbel::any::AnyFilter;
-use umbel::format::Header;
+use umbel::format::{Header, OpenError};
 use umbel::hash::Kind;
 use umbel::layout::Plan;
 
-pub(crate) fn run(args: Info) -> Result<()> {
-    let mut output = io::stdout().lock();
-    for (number, path) in args.files.iter().enumerate() {
-        let facts = facts(path)?;
+/// Whether all files could be read.
+pub(crate) fn run(args: Info) -> Result<bool> {
+    let (mut all, mut between) = (true, "");
+    for path in &args.files {
+        let facts = match facts(path) {
+            Ok(facts) => facts,
+            Err(error) => {
+                all = false;
+                note(&format!("{error:#}"));
+                continue;
+            }
+        };
         if args.json {
-            writeln!(output, "{}", Value::Object(facts))?;
+            print(format!("{}\n", Value::Object(facts)))?;
             continue;
         }
-        if number > 0 {
-            writeln!(output)?;
-        }
+        let mut page = String::from(between);
         for (name, fact) in &facts {
-            writeln!(output, "{:<16} {}", name.replace('_', " "), text(name, fact))?;
+            writeln!(page, "{:<16} {}", name.replace('_', " "), text(name, fact))?;
         }
+        print(page)?;
+        between = "\n";
     }
-    Ok(())
+    Ok(all)
 }
 
 /// A fact for people.
@@ -43,7 +52,7 @@ fn text(name: &str, fact: &Value) -> String {
         ("fill" | "load", Value::Number(share)) => {
             format!("{:.1}%", share.as_f64().unwrap_or_default() * 100.0)
         }
-        (_, Value::String(text)) => text.clone(),
+        (_, Value::String(text)) => shown(text.as_bytes()),
         (_, Value::Bool(yes)) => if *yes { "yes" } else { "no" }.to_owned(),
         (_, other) => other.to_string(),
     }
@@ -159,22 +168,23 @@ fn frozen(keys: u64, bits: u32, add: &mut impl FnMut(&str, Value)) {
     add("bits_per_entry", json!(bits));
 }
 
-/// Whether all files are whole.
-pub(crate) fn verify(args: Verify) -> Result<bool> {
-    let (mut whole, mut output) = (true, io::stdout().lock());
+/// The exit status: 0 if all files are whole, 1 if one is damaged, 2 if one cannot be read.
+pub(crate) fn verify(args: Verify) -> Result<u8> {
+    let mut status = 0;
     for path in &args.files {
         match load(path) {
             Ok(filter) if !args.quiet => {
                 let (family, bytes) = (filter.family(), show_bytes(filter.bytes()));
-                writeln!(output, "{}: whole, {family}, {bytes}", path.display())?;
+                let name = path.display().to_string();
+                print(format!("{}: whole, {family}, {bytes}\n", shown(name.as_bytes())))?;
             }
             Ok(_) => {}
             Err(error) => {
-                whole = false;
-                let error = format!("{error:#}");
-                eprintln!("umbel: {}", crate::output::shown(error.as_bytes()));
+                let damaged = matches!(error.downcast_ref(), Some(OpenError::Invalid(_)));
+                status = status.max(if damaged { 1 } else { 2 });
+                note(&format!("{error:#}"));
             }
         }
     }
-    Ok(whole)
+    Ok(status)
 }

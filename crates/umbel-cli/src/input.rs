@@ -156,6 +156,7 @@ impl Source {
 
     /// Reads until there is a whole record, and how long all of these are; 0 at the end.
     fn fill(&mut self, buffer: &mut Vec<u8>, filled: &mut usize, cut: Cut) -> Result<usize> {
+        let mut look_at = 0;
         loop {
             if buffer.len() < *filled + READ {
                 // A record that is longer than everything so far makes twice the room.
@@ -177,12 +178,19 @@ impl Source {
             if read == 0 {
                 return Ok(0);
             }
-            // Only what is new can have an end, but for CSV, where quotes before it count.
+            // Only what is new can have an end, but for CSV, where quotes before it count. A quote that
+            // is never closed makes one record of all the rest, so that is looked at ever more rarely.
             let before = if cut == Cut::Csv { 0 } else { *filled };
             *filled += read;
+            if cut == Cut::Csv && *filled < look_at {
+                continue;
+            }
             let whole = cut.whole(&buffer[before..*filled]);
             if whole > 0 {
                 return Ok(before + whole);
+            }
+            if *filled > READ {
+                look_at = *filled + *filled / 2;
             }
         }
     }
@@ -190,18 +198,30 @@ impl Source {
 
 /// What a packed stream contains, by its first bytes.
 fn unpacked(mut reader: impl Read + 'static, name: &str) -> Result<Box<dyn Read>> {
-    let mut first = Vec::new();
-    reader.by_ref().take(4).read_to_end(&mut first).with_context(|| name.to_owned())?;
-    let packing = first.clone();
-    let whole = io::Cursor::new(first).chain(reader);
-    Ok(match packing[..] {
-        [0x1f, 0x8b, 8, ..] => Box::new(MultiGzDecoder::new(io::BufReader::new(whole))),
-        [0x28, 0xb5, 0x2f, 0xfd] => {
-            Box::new(zstd::Decoder::new(whole).with_context(|| name.to_owned())?)
+    let (mut first, mut length) = ([0; 4], 0);
+    // Whoever writes line by line may not have written more, so no byte is waited for without need.
+    let could_be = |first: &[u8]| GZIP.starts_with(first) || ZSTD.starts_with(first);
+    while length < first.len() && could_be(&first[..length]) {
+        match reader.read(&mut first[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).with_context(|| name.to_owned()),
         }
-        _ => Box::new(whole),
+    }
+    let whole = io::Cursor::new(first).take(length as u64).chain(reader);
+    Ok(if first.starts_with(&GZIP) {
+        Box::new(MultiGzDecoder::new(io::BufReader::new(whole)))
+    } else if first == ZSTD {
+        Box::new(zstd::Decoder::new(whole).with_context(|| name.to_owned())?)
+    } else {
+        Box::new(whole)
     })
 }
+
+/// How packed streams begin: RFC 1952 with the only method there is, RFC 8878.
+const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The bytes of all files, if there are only files.
 fn total(paths: &[PathBuf]) -> Option<u64> {

@@ -50,7 +50,7 @@ impl Keys {
             Part::Csv(column) => csv_field(content, *column)?,
             Part::Json(pointer) => json_value(content, pointer)?.into(),
         };
-        Ok(if self.ignore_case { lower(&key).into() } else { key })
+        Ok(if self.ignore_case { folded(&key, true).into_owned().into() } else { key })
     }
 
     /// Whether the key is the record as it is.
@@ -148,11 +148,13 @@ fn json_value(content: &[u8], pointer: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// In lower case: of all letters if it is UTF-8, else of those of ASCII.
-fn lower(key: &[u8]) -> Vec<u8> {
+/// The key, or to ignore case the same in lower case: of all letters if it is UTF-8, else of those of
+/// ASCII.
+pub(crate) fn folded(key: &[u8], ignore_case: bool) -> Cow<'_, [u8]> {
     match std::str::from_utf8(key) {
-        Ok(text) => text.to_lowercase().into_bytes(),
-        Err(_) => key.to_ascii_lowercase(),
+        _ if !ignore_case => key.into(),
+        Ok(text) => text.to_lowercase().into_bytes().into(),
+        Err(_) => key.to_ascii_lowercase().into(),
     }
 }
 

@@ -17,11 +17,11 @@ mod plan;
 mod progress;
 mod reading;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use change::What;
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Verb};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         // Whoever reads has seen enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("umbel: {}", output::shown(format!("{error:#}").as_bytes()));
+            output::note(&format!("{error:#}"));
             ExitCode::from(2)
         }
     }
@@ -45,16 +45,25 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Remove(args) => change::run(args, What::Remove)?,
         Verb::Check(args) => return Ok(code(check::run(args)?)),
         Verb::Merge(args) => merge::run(args)?,
-        Verb::Info(args) => info::run(args)?,
-        Verb::Verify(args) => return Ok(code(info::verify(args)?)),
+        Verb::Info(args) => return Ok(if info::run(args)? { 0 } else { 2 }.into()),
+        Verb::Verify(args) => return Ok(info::verify(args)?.into()),
         Verb::Plan(args) => plan::run(args)?,
         Verb::Bench(args) => return Ok(code(bench::run(args)?)),
         Verb::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "umbel", &mut io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "umbel", &mut script);
+            output::print(&script)?;
         }
-        Verb::Man => clap_mangen::Man::new(Cli::command()).render(&mut io::stdout())?,
+        Verb::Man { directory: None } => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            output::print(&page)?;
+        }
+        Verb::Man { directory: Some(directory) } => {
+            let written = clap_mangen::generate_to(Cli::command(), &directory);
+            written.with_context(|| directory.display().to_string())?;
+        }
     }
-    io::stdout().flush()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,6 @@
 //! Filters of a family that is chosen when the program runs.
 
 use crate::cli::{FamilyChoice, HashChoice};
-use clap::ValueEnum;
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::frozen::{self, Arrangement, BuildError, Frozen};
 use umbel::hash::Digest;
@@ -19,10 +18,27 @@ impl FamilyChoice {
         matches!(self, Self::Xor | Self::Fuse | Self::Fuse4 | Self::Ribbon)
     }
 
+    /// Its name, as files and plans have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bloom => "bloom",
+            Self::Blocked => "blocked",
+            Self::Split => "split",
+            Self::Counting => "counting",
+            Self::BlockedCounting => "blocked-counting",
+            Self::Scalable => "scalable",
+            Self::Cuckoo => "cuckoo",
+            Self::Quotient => "quotient",
+            Self::Xor => "xor",
+            Self::Fuse => "fuse",
+            Self::Fuse4 => "fuse4",
+            Self::Ribbon => "ribbon",
+        }
+    }
+
     /// What a filter of this family is like.
     pub(crate) fn outline(self, items: u64, rate: f64) -> Result<Outline, InvalidShape> {
-        let name = self.to_possible_value().expect("every family has a name");
-        Outline::for_rate(name.get_name(), items, rate).expect("every family has an outline")
+        Outline::for_rate(self.name(), items, rate).expect("every family has an outline")
     }
 
     /// An empty filter of a family that takes keys.
@@ -92,7 +108,26 @@ impl FamilyChoice {
     }
 }
 
+/// The least rate at which a filter of a family takes no more memory, and its outline; in steps of a
+/// sixteenth of a bit a key.
+pub(crate) fn least_rate(family: &str, items: u64, memory: u64) -> Option<(f64, Outline)> {
+    let rates = (1..=32 * 16).rev().map(|step| 0.5_f64.powf(f64::from(step) / 16.0));
+    let mut outlines = rates.filter_map(|rate| {
+        let outline = Outline::for_rate(family, items, rate)?.ok()?;
+        Some((rate, outline))
+    });
+    outlines.find(|(_, outline)| outline.bytes() <= memory)
+}
+
 impl HashChoice {
+    /// Its name in files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Keyed => "keyed",
+        }
+    }
+
     /// A hasher of this kind.
     pub(crate) fn hasher(self, seed: u64) -> AnyHasher {
         match self {

@@ -3,15 +3,12 @@
 use crate::amount::{show_bytes, show_rate};
 use crate::change::load;
 use crate::cli::Merge;
-use crate::output::{may_write, write_filter};
+use crate::output::{may_write_filter, note, write_filter};
 use anyhow::{Context, Result};
-use std::path::Path;
 use umbel::format::Header;
 
 pub(crate) fn run(args: Merge) -> Result<()> {
-    if args.output != Path::new("-") {
-        may_write(&args.output, args.force)?;
-    }
+    may_write_filter(&args.output, args.force)?;
     let mut paths = args.filters.iter();
     let first = paths.next().context("a filter at least")?;
     let mut all = load(first)?;
@@ -21,14 +18,14 @@ pub(crate) fn run(args: Merge) -> Result<()> {
             if args.intersect { all.intersect_with(&other) } else { all.merge_with(&other) };
         merged.with_context(|| format!("{} and {}", first.display(), path.display()))?;
     }
-    let with_secret = Header::read(first)?.has_secret();
-    write_filter(&args.output, args.force, |writer| all.to_writer(writer, with_secret))?;
-    eprintln!(
-        "umbel: {} of {} filters in {}, wrong for {}",
+    let header = Header::read(first).with_context(|| first.display().to_string())?;
+    write_filter(&args.output, &all, header.has_secret())?;
+    note(&format!(
+        "{} of {} filters in {}, wrong for {}",
         all.family(),
         args.filters.len(),
         show_bytes(all.bytes()),
         show_rate(all.expected_rate())
-    );
+    ));
     Ok(())
 }

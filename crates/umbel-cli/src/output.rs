@@ -4,15 +4,62 @@ use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use umbel::any::AnyFilter;
 use umbel::format::disk::{Disk, System, replace};
 
 /// Bytes that are written at a time.
 const WRITE: usize = 256 << 10;
 
+/// The name of standard output in messages.
+const STDOUT: &str = "standard output";
+
+/// Says something on standard error. Control characters are shown; that nobody listens is no error.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "umbel: {}", shown(text.as_bytes()));
+}
+
+/// Prints a text.
+pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(text.as_ref()).and_then(|()| output.flush()).context(STDOUT)
+}
+
+/// Records that follow each other. The last one of an input may have no end: it gets one if
+/// another record follows, and else stays as it is.
+pub(crate) struct Lines<W> {
+    writer: W,
+    name: String,
+    end: &'static [u8],
+    open: bool,
+}
+
+impl<W: Write> Lines<W> {
+    pub(crate) fn new(writer: W, name: String, end: &'static [u8]) -> Self {
+        Self { writer, name, end, open: false }
+    }
+
+    /// Writes some whole records.
+    pub(crate) fn write(&mut self, records: &[u8]) -> Result<()> {
+        let end = if self.open { self.end } else { b"" };
+        self.open = records.last() != self.end.last();
+        let written = self.writer.write_all(end).and_then(|()| self.writer.write_all(records));
+        written.with_context(|| self.name.clone())
+    }
+
+    /// Returns when all records have left.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.writer.flush().with_context(|| self.name.clone())
+    }
+}
+
 /// Standard output, written in large pieces.
-pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(WRITE, io::stdout().lock())
+pub(crate) type Stdout = Lines<BufWriter<StdoutLock<'static>>>;
+
+impl Stdout {
+    pub(crate) fn stdout(end: &'static [u8]) -> Self {
+        Self::new(BufWriter::with_capacity(WRITE, io::stdout().lock()), STDOUT.into(), end)
+    }
 }
 
 /// Files that are being written: whoever is interrupted takes them away.
@@ -21,37 +68,30 @@ static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Takes half-written files away when the program is interrupted, and ends it as a signal does.
 pub(crate) fn clean_up_when_interrupted() -> Result<()> {
     ctrlc::set_handler(|| {
-        // Nobody writes another one until the end.
-        if let Ok(parts) = PARTS.lock() {
-            for part in parts.iter() {
-                let _ = std::fs::remove_file(part);
-            }
-            std::process::exit(130);
+        // Nobody can begin or finish another one until the end.
+        let parts = parts();
+        for part in parts.iter() {
+            let _ = std::fs::remove_file(part);
         }
         std::process::exit(130);
     })
     .context("signals")
 }
 
+fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
+    PARTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The file system, and what is half-written there.
 struct Noted;
-
-impl Noted {
-    fn forget(path: &Path) {
-        if let Ok(mut parts) = PARTS.lock() {
-            parts.retain(|part| part != path);
-        }
-    }
-}
 
 impl Disk for Noted {
     type File = File;
 
     fn create(&self, path: &Path, private: bool) -> io::Result<File> {
+        let mut parts = parts();
         let file = System.create(path, private)?;
-        if let Ok(mut parts) = PARTS.lock() {
-            parts.push(path.to_owned());
-        }
+        parts.push(path.to_owned());
         Ok(file)
     }
 
@@ -60,8 +100,9 @@ impl Disk for Noted {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut parts = parts();
         System.rename(from, to)?;
-        Self::forget(from);
+        parts.retain(|part| part != from);
         Ok(())
     }
 
@@ -70,7 +111,8 @@ impl Disk for Noted {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        Self::forget(path);
+        let mut parts = parts();
+        parts.retain(|part| part != path);
         System.remove(path)
     }
 }
@@ -99,56 +141,91 @@ pub(crate) fn replace_file<R>(
         (Some(Err(error)), _) => Err(error),
         (Some(Ok(value)), Ok(())) => Ok(value),
         (_, Err(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
-            bail!("{}: somebody else is writing it", path.display())
+            bail!("{}: is being written by another process; wait until it ends", path.display())
         }
         (_, Err(error)) => Err(error).with_context(|| path.display().to_string()),
         (None, Ok(())) => unreachable!("the file was written by the function"),
     }
 }
 
+/// Whether there is something that is written to and not replaced: a device or a pipe.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// Writes a new file as [`replace_file`] does, or into a device or a pipe that is there.
+pub(crate) fn write_file<R>(
+    path: &Path,
+    private: bool,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<R>,
+) -> Result<R> {
+    if !is_special(path) {
+        return replace_file(path, private, write);
+    }
+    let name = || path.display().to_string();
+    let mut file = File::options().write(true).open(path).with_context(name)?;
+    let mut writer = BufWriter::with_capacity(WRITE, &mut file);
+    let written = write(&mut writer)?;
+    writer.flush().with_context(name)?;
+    Ok(written)
+}
+
 /// Whether a new file may be written here.
 pub(crate) fn may_write(path: &Path, force: bool) -> Result<()> {
-    if !force && path.symlink_metadata().is_ok() {
+    if path.is_dir() {
+        bail!("{}: is a directory", path.display());
+    }
+    if !force && path.symlink_metadata().is_ok() && !is_special(path) {
         bail!("{}: is there already; --force replaces it", path.display());
     }
     Ok(())
 }
 
-/// Writes a filter: a new file, or standard output for `-`, unless that is a terminal.
-pub(crate) fn write_filter(
-    path: &Path,
-    force: bool,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<()> {
-    if path == Path::new("-") {
-        if io::stdout().is_terminal() {
-            bail!("a filter is not for a terminal: -o FILE, or redirect standard output");
-        }
-        let mut output = stdout();
-        write(&mut output)?;
-        return Ok(output.flush()?);
+/// Whether a filter may be written here: not over a file, and not to a terminal.
+pub(crate) fn may_write_filter(path: &Path, force: bool) -> Result<()> {
+    if path != Path::new("-") {
+        return may_write(path, force);
     }
-    may_write(path, force)?;
-    replace_file(path, false, |file| write(file).with_context(|| path.display().to_string()))
+    if io::stdout().is_terminal() {
+        bail!("a filter is not for a terminal: -o FILE, or redirect standard output");
+    }
+    Ok(())
+}
+
+/// Writes a filter: a new file, or standard output for `-`. One with its secret is for its owner only.
+pub(crate) fn write_filter(path: &Path, filter: &AnyFilter, with_secret: bool) -> Result<()> {
+    if path == Path::new("-") {
+        let mut output = BufWriter::with_capacity(WRITE, io::stdout().lock());
+        let written = filter.to_writer(&mut output, with_secret);
+        return written.and_then(|()| output.flush()).context(STDOUT);
+    }
+    write_file(path, with_secret, |file| {
+        filter.to_writer(file, with_secret).with_context(|| path.display().to_string())
+    })
 }
 
 /// Text for a terminal or a log: control characters are shown, not obeyed.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.chars().flat_map(|letter| Shown(letter).letters()).collect()
-}
-
-struct Shown(char);
-
-impl Shown {
-    fn letters(self) -> Vec<char> {
-        if self.0.is_control() { self.0.escape_default().collect() } else { vec![self.0] }
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() { out.extend(letter.escape_default()) } else { out.push(letter) }
     }
+    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_last_record_may_have_no_end() {
+        let mut lines = Lines::new(Vec::new(), "here".into(), b"\r\n");
+        for records in ["a\nb", "c\n", "d", "e"] {
+            lines.write(records.as_bytes()).unwrap();
+        }
+        assert_eq!(lines.writer, b"a\nb\r\nc\nd\r\ne");
+    }
 
     #[test]
     fn control_characters_are_shown() {

@@ -1,19 +1,17 @@
 //! `umbel plan`: all families side by side.
 
 use crate::amount::{show_bytes, show_count, show_rate};
-use crate::cli::Plan;
-use crate::output::{may_write, replace_file};
+use crate::cli::{Plan, RATE};
+use crate::making::least_rate;
+use crate::output::{may_write, print, write_file};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::Write as _;
 use umbel::plan::{Abilities, FAMILIES, Outline};
 
 /// How many times the planned keys the rates are told for.
 const LOADS: [f64; 6] = [0.5, 1.0, 1.25, 1.5, 2.0, 4.0];
-
-/// The rate unless another one is asked for.
-const RATE: f64 = 0.01;
 
 pub(crate) fn run(args: Plan) -> Result<()> {
     if let Some(path) = &args.svg {
@@ -35,22 +33,17 @@ pub(crate) fn run(args: Plan) -> Result<()> {
     }
     if let Some(path) = &args.svg {
         let drawing = svg(items, &outlines);
-        replace_file(path, false, |file| {
+        write_file(path, false, |file| {
             file.write_all(drawing.as_bytes()).with_context(|| path.display().to_string())
         })?;
     }
-    if args.json { print_json(items, &outlines) } else { print_table(items, &outlines) }
+    print(if args.json { json_of(items, &outlines) } else { table(items, &outlines)? })
 }
 
 /// Each family at the smallest rate that fits.
 fn in_memory(items: u64, memory: u64) -> Vec<Outline> {
-    let best = |family: &&str| {
-        let fits = |outline: &Outline| outline.bytes() <= memory;
-        // In steps of a sixteenth of a bit a key.
-        let rates = (1..=32 * 16).rev().map(|step| 0.5_f64.powf(f64::from(step) / 16.0));
-        rates.filter_map(|rate| Outline::for_rate(family, items, rate)?.ok()).find(fits)
-    };
-    FAMILIES.iter().filter_map(best).collect()
+    let best = |family: &&str| least_rate(family, items, memory);
+    FAMILIES.iter().filter_map(best).map(|(_, outline)| outline).collect()
 }
 
 fn can(abilities: Abilities) -> String {
@@ -64,8 +57,8 @@ fn at(items: u64, load: f64) -> u64 {
     (items as f64 * load).round() as u64
 }
 
-fn print_table(items: u64, outlines: &[Outline]) -> Result<()> {
-    let mut output = io::stdout().lock();
+fn table(items: u64, outlines: &[Outline]) -> Result<String> {
+    let mut output = String::new();
     write!(output, "{:<17}{:>9}{:>12}{:>7}  {:<26}", "family", "bits/key", "size", "lines", "can")?;
     writeln!(output, "rate with {} keys times", show_count(items))?;
     write!(output, "{:71}", "")?;
@@ -84,10 +77,10 @@ fn print_table(items: u64, outlines: &[Outline]) -> Result<()> {
         }
         writeln!(output)?;
     }
-    Ok(())
+    Ok(output)
 }
 
-fn print_json(items: u64, outlines: &[Outline]) -> Result<()> {
+fn json_of(items: u64, outlines: &[Outline]) -> String {
     let families: Vec<_> = outlines
         .iter()
         .map(|outline| {
@@ -111,8 +104,7 @@ fn print_json(items: u64, outlines: &[Outline]) -> Result<()> {
             })
         })
         .collect();
-    writeln!(io::stdout().lock(), "{:#}", json!({ "keys": items, "families": families }))?;
-    Ok(())
+    format!("{:#}\n", json!({ "keys": items, "families": families }))
 }
 
 /// The rates from half of the planned keys to four times as many, by the logarithm.

@@ -52,3 +52,10 @@ impl Progress {
         self.0.finish_and_clear();
     }
 }
+
+/// Also when something went wrong: what is said of it has the line to itself.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.done();
+    }
+}

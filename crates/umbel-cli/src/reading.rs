@@ -6,8 +6,11 @@ use crate::key::{Keys, Part, csv_fields};
 use crate::output::shown;
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
+use umbel::any::AnyHasher;
+use umbel::hash::{Digest, Digester};
 
 /// Records that are handed over together, at most.
 const BATCH: usize = 2048;
@@ -52,6 +55,17 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
+    /// The digests of all keys in their order.
+    pub(crate) fn digests(&self, hasher: &AnyHasher, digests: &mut Vec<Digest>) -> Result<()> {
+        digests.clear();
+        self.add_digests(hasher, digests)
+    }
+
+    /// The same, behind those that are there.
+    pub(crate) fn add_digests(&self, hasher: &AnyHasher, digests: &mut Vec<Digest>) -> Result<()> {
+        self.for_keys(|key| digests.push(hasher.digest(key)))
+    }
+
     /// Where a record is from, for messages.
     fn place(&self, number: usize) -> String {
         format!("{}: record {}", self.name, self.first + number as u64)
@@ -61,13 +75,17 @@ impl<'a> Batch<'a> {
 /// What is done with records.
 pub(crate) trait Reader {
     /// The header of CSV, once.
-    fn header(&mut self, record: &[u8]) -> Result<()>;
+    fn header(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
 
     /// Some records. Whether there should be more.
     fn batch(&mut self, batch: &Batch<'_>) -> Result<bool>;
 
     /// All that has come so far was handed over: whoever waits for results should have them.
-    fn pause(&mut self) -> Result<()>;
+    fn pause(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads all records of all inputs; how many there were.
@@ -92,7 +110,7 @@ pub(crate) fn read(
                     reader.header(record)?;
                     header = Some(record.to_vec());
                 }
-                Some(header) if keys.content(header) != keys.content(record) => {
+                Some(header) if columns(&keys, header) != columns(&keys, record) => {
                     bail!("{}: has another header than the first file", run.name)
                 }
                 Some(_) => {}
@@ -136,18 +154,24 @@ fn cut_batch(cut: Cut, bytes: &[u8], at: &mut usize, ranges: &mut Vec<Range<usiz
     }
 }
 
+/// The names of columns. A mark of UTF-8, as spreadsheets write it, is no part of the first.
+fn columns<'a>(keys: &Keys, header: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
+    let content = keys.content(header);
+    csv_fields(content.strip_prefix("\u{feff}".as_bytes()).unwrap_or(content))
+}
+
 /// The number of the column, now that there is a header.
 fn find_column(how: &Records, keys: &mut Keys, header: &[u8]) -> Result<()> {
     let Some(name) = &how.csv else { return Ok(()) };
     if keys.part != Part::Csv(usize::MAX) {
         return Ok(());
     }
-    let columns = csv_fields(keys.content(header));
+    let columns = columns(keys, header);
     match columns.iter().position(|column| **column == *name.as_bytes()) {
         Some(number) => keys.part = Part::Csv(number),
         None => {
             let names: Vec<String> = columns.iter().map(|column| shown(column)).collect();
-            bail!("there is no column {name:?}, but {}", names.join(", "))
+            bail!("there is no column {name:?}; there are {}", names.join(", "))
         }
     }
     Ok(())
