@@ -125,12 +125,13 @@ pub(crate) fn show_count(number: u64) -> String {
     text
 }
 
-/// A rate for people: as a share below one in a hundred, else in percent.
+/// A rate for people: in percent, or one in how many.
 pub(crate) fn show_rate(rate: f64) -> String {
     match rate {
         0.0 => "0".to_owned(),
         rate if rate >= 0.001 => format!("{:.3}%", rate * 100.0),
-        rate => format!("1 in {}", show_count((1.0 / rate).round() as u64)),
+        rate if rate >= 1e-12 => format!("1 in {}", show_count((1.0 / rate).round() as u64)),
+        rate => format!("{rate:.0e}"),
     }
 }
 
@@ -194,5 +195,6 @@ mod tests {
         assert_eq!(show_bytes(1 << 20), "1.0 MiB");
         assert_eq!(show_rate(0.01), "1.000%");
         assert_eq!(show_rate(1e-6), "1 in 1,000,000");
+        assert_eq!(show_rate(3.4e-38), "3e-38");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::amount::{show_bytes, show_count, show_rate};
 use crate::build::Digests;
-use crate::cli::{Bench, FamilyChoice};
+use crate::cli::{Bench, FamilyChoice, Form};
 use crate::output::print;
 use crate::progress::Progress;
 use crate::reading::read;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: Bench) -> Result<bool> {
     for family in families {
         rows.push(measure(*family, args.rate, hasher, &digests, &absent)?);
     }
-    if args.json {
+    if args.report == Form::Json {
         let rows: Vec<Value> = rows.iter().map(json_of).collect();
         let report = json!({ "keys": digests.len(), "asked_rate": args.rate, "families": rows });
         print(format!("{report:#}\n"))?;

@@ -81,7 +81,7 @@ fn streamed(args: &Build, filter: AnyFilter, progress: &Progress) -> Result<AnyF
     read(args.files.clone(), &args.records, progress, &mut into)?;
     if into.fresh > capacity {
         note(&format!(
-            "{} different keys are more than the {} that were planned for",
+            "at least {} different keys, more than the {} that were planned for: -n is too small",
             show_count(into.fresh),
             show_count(capacity)
         ));
@@ -102,8 +102,7 @@ impl Into {
     fn insert(&mut self) -> Result<()> {
         self.answers.clear();
         self.answers.resize(self.digests.len(), false);
-        let planned =
-            "the filter is full: -n must be as large as the number of keys, equal ones counted";
+        let planned = "-n must be as large as the number of keys, equal ones counted";
         self.filter.insert_digests(&self.digests, &mut self.answers).context(planned)?;
         self.fresh += self.answers.iter().filter(|fresh| **fresh).count() as u64;
         self.filter.contains_digests(&self.digests, &mut self.answers);

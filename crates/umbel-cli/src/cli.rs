@@ -67,7 +67,7 @@ pub(crate) enum Verb {
 #[command(next_help_heading = "Records and keys")]
 pub(crate) struct Records {
     /// Records end with a zero byte instead of a newline
-    #[arg(short = 'z', long = "null")]
+    #[arg(short = 'z', long = "null", aliases = ["null-data", "zero-terminated"])]
     pub(crate) null: bool,
     /// A carriage return before the newline is no part of the key
     #[arg(long, conflicts_with = "null")]
@@ -76,7 +76,7 @@ pub(crate) struct Records {
     #[arg(short = 'k', long = "key", value_name = "FIELD", allow_negative_numbers = true)]
     pub(crate) field: Option<i64>,
     /// What stands between fields [default: blanks]
-    #[arg(short = 't', long, value_name = "DELIM", requires = "field")]
+    #[arg(short = 't', long, value_name = "DELIM", alias = "field-separator", requires = "field")]
     pub(crate) delimiter: Option<String>,
     /// The key is this column of CSV: its name, or its number from 1 on
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["field", "json", "null"])]
@@ -191,9 +191,8 @@ Examples:
   tail -f log | umbel dedup --window 10m -n 1e6 what was not there in the last ten minutes")]
 pub(crate) struct Dedup {
     /// Where lines come from; standard input for none and for -. Gzip and zstd are unpacked
+    #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) size: Size,
     /// Keep 128 bits of every key instead of a filter: 20 to 40 bytes each, and no line is dropped by mistake
     #[arg(long, conflicts_with_all = ["capacity", "rate", "memory", "window", "state"])]
     pub(crate) exact: bool,
@@ -221,6 +220,8 @@ pub(crate) struct Dedup {
     /// Replace the file of duplicates if it is there
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) size: Size,
     #[command(flatten)]
     pub(crate) records: Records,
 }
@@ -265,7 +266,8 @@ pub(crate) enum FamilyChoice {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without -n, keys are counted before the filter is made: that takes eight bytes for each. Every key is asked for before \
+The rate is 1 %, or what -p says, or with --memory alone what fits. Without -n, keys are counted before the filter is \
+made: that takes eight bytes for each. Every key is asked for before \
 the file is written.
 
 Examples:
@@ -275,6 +277,7 @@ Examples:
 #[command(group = ArgGroup::new("kind").args(["immutable", "deletable", "family"]))]
 pub(crate) struct Build {
     /// Where keys come from; standard input for none and for -. Gzip and zstd are unpacked
+    #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The file to write; - for standard output
     #[arg(short = 'o', long, value_name = "FILE")]
@@ -288,8 +291,6 @@ pub(crate) struct Build {
     /// Exactly this family
     #[arg(long, value_enum, value_name = "FAMILY")]
     pub(crate) family: Option<FamilyChoice>,
-    #[command(flatten)]
-    pub(crate) size: Size,
     /// How keys are hashed
     #[arg(long, value_enum, default_value = "portable")]
     pub(crate) hash: HashChoice,
@@ -302,6 +303,8 @@ pub(crate) struct Build {
     /// Replace the file if it is there
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) size: Size,
     #[command(flatten)]
     pub(crate) records: Records,
 }
@@ -318,6 +321,7 @@ pub(crate) struct Change {
     /// The filter, which is replaced as a whole when all keys are in
     pub(crate) filter: PathBuf,
     /// Where keys come from; standard input for none and for -
+    #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) records: Records,
@@ -336,6 +340,7 @@ pub(crate) struct Check {
     /// The filter
     pub(crate) filter: PathBuf,
     /// Where lines come from; standard input for none and for -
+    #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Print the lines that are certainly not in it
     #[arg(short = 'v', long)]
@@ -362,7 +367,7 @@ Example:
   umbel merge -o all.umbel shard-*.umbel")]
 pub(crate) struct Merge {
     /// The filters
-    #[arg(required = true, num_args = 1..)]
+    #[arg(required = true, value_name = "FILTER")]
     pub(crate) filters: Vec<PathBuf>,
     /// The file to write; - for standard output
     #[arg(short = 'o', long, value_name = "FILE")]
@@ -383,7 +388,7 @@ Example:
   umbel info --json block.umbel | jq .rate_now")]
 pub(crate) struct Info {
     /// The files
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// One JSON object a file
     #[arg(long)]
@@ -398,7 +403,7 @@ Example:
   umbel verify -q block.umbel && cp block.umbel /srv/")]
 pub(crate) struct Verify {
     /// The files
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Print nothing
     #[arg(short = 'q', long)]
@@ -413,8 +418,6 @@ Examples:
   umbel plan -n 10M -p 0.1%
   umbel plan -n 1e9 --memory 1GiB --svg rates.svg")]
 pub(crate) struct Plan {
-    #[command(flatten)]
-    pub(crate) size: Size,
     /// Draw the rates at other loads into this file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
@@ -424,6 +427,8 @@ pub(crate) struct Plan {
     /// One JSON document instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) size: Size,
 }
 
 #[derive(Args, Debug)]
@@ -434,6 +439,7 @@ Example:
   umbel bench --family blocked,ribbon -p 1/256 domains.txt")]
 pub(crate) struct Bench {
     /// Where keys come from; standard input for none and for -
+    #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Families to measure [default: all]
     #[arg(long, value_enum, value_name = "FAMILY", value_delimiter = ',')]
@@ -444,9 +450,20 @@ pub(crate) struct Bench {
     /// How keys are hashed
     #[arg(long, value_enum, default_value = "portable")]
     pub(crate) hash: HashChoice,
-    /// One JSON document instead of a table
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// How results are written
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) report: Form,
     #[command(flatten)]
     pub(crate) records: Records,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_contradict_nobody() {
+        Cli::command().debug_assert();
+    }
 }

@@ -161,13 +161,12 @@ impl Seen {
     fn insert(&mut self, batch: &Batch<'_>, fresh: &mut [bool]) -> Result<()> {
         match &mut self.known {
             Known::Exact(all, hasher) => {
-                let mut fresh = fresh.iter_mut();
-                batch.for_keys(|key| {
-                    let digest = hasher.hash(key).as_u128();
-                    if let Some(fresh) = fresh.next() {
-                        *fresh = all.insert(digest);
-                    }
-                })?;
+                // All have a key before any is known.
+                let mut digests = Vec::with_capacity(batch.len());
+                batch.for_keys(|key| digests.push(hasher.hash(key).as_u128()))?;
+                for (digest, fresh) in digests.into_iter().zip(fresh) {
+                    *fresh = all.insert(digest);
+                }
             }
             Known::Filter(filter) => {
                 if self.timed {
@@ -394,7 +393,7 @@ fn report(args: &Dedup, seen: &Seen, totals: &Totals) {
     if !args.exact {
         let lost = if lost < 0.05 { "less than 0.1".into() } else { format!("about {lost:.1}") };
         note(&format!(
-            "{lost} new lines may have been taken for repeated ones, beside {} that were not; --exact takes none",
+            "{} new lines; {lost} more may have been taken for repeated ones (none with --exact)",
             show_count(new)
         ));
     }

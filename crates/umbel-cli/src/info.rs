@@ -3,7 +3,7 @@
 use crate::amount::{show_bytes, show_count, show_rate};
 use crate::change::load;
 use crate::cli::{Info, Verify};
-use crate::output::{note, print, shown};
+use crate::output::{note, print, shown, told};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -12,6 +12,7 @@ use umbel::any::AnyFilter;
 use umbel::format::{Header, OpenError};
 use umbel::hash::Kind;
 use umbel::layout::Plan;
+use umbel::window::Window;
 
 /// Whether all files could be read.
 pub(crate) fn run(args: Info) -> Result<bool> {
@@ -21,7 +22,7 @@ pub(crate) fn run(args: Info) -> Result<bool> {
             Ok(facts) => facts,
             Err(error) => {
                 all = false;
-                note(&format!("{error:#}"));
+                note(&told(&error));
                 continue;
             }
         };
@@ -31,7 +32,7 @@ pub(crate) fn run(args: Info) -> Result<bool> {
         }
         let mut page = String::from(between);
         for (name, fact) in &facts {
-            writeln!(page, "{:<16} {}", name.replace('_', " "), text(name, fact))?;
+            writeln!(page, "{:<17} {}", name.replace('_', " "), text(name, fact))?;
         }
         print(page)?;
         between = "\n";
@@ -124,7 +125,10 @@ fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
             add("decrements", json!(filter.shape().decrements()));
         }
         AnyFilter::Window(filter) => {
-            add("window", json!(format!("{:?}", filter.shape().window())));
+            match filter.shape().window() {
+                Window::Insertions(number) => add("window_insertions", json!(number)),
+                Window::Time(time) => add("window_seconds", json!(time.as_secs_f64())),
+            }
             add("epochs", json!(filter.shape().epochs()));
             add("probes", json!(filter.shape().probes()));
         }
@@ -182,7 +186,7 @@ pub(crate) fn verify(args: Verify) -> Result<u8> {
             Err(error) => {
                 let damaged = matches!(error.downcast_ref(), Some(OpenError::Invalid(_)));
                 status = status.max(if damaged { 1 } else { 2 });
-                note(&format!("{error:#}"));
+                note(&told(&error));
             }
         }
     }

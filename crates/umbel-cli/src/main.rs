@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         // Whoever reads has seen enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::note(&format!("{error:#}"));
+            output::note(&output::told(&error));
             ExitCode::from(2)
         }
     }

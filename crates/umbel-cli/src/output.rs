@@ -19,6 +19,13 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "umbel: {}", shown(text.as_bytes()));
 }
 
+/// An error and its causes. Some errors say what their cause says, which is said once.
+pub(crate) fn told(error: &anyhow::Error) -> String {
+    let mut causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    causes.dedup();
+    causes.join(": ")
+}
+
 /// Prints a text.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<()> {
     let mut output = io::stdout().lock();

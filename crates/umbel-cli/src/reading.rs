@@ -7,6 +7,7 @@ use crate::output::shown;
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use umbel::any::AnyHasher;
@@ -49,7 +50,8 @@ impl<'a> Batch<'a> {
             return Ok(());
         }
         for number in 0..self.len() {
-            let key = self.keys.of(self.record(number)).with_context(|| self.place(number))?;
+            let key = self.keys.of(self.record(number));
+            let key = key.with_context(|| NoKey { number, place: self.place(number) })?;
             each(&key);
         }
         Ok(())
@@ -69,6 +71,19 @@ impl<'a> Batch<'a> {
     /// Where a record is from, for messages.
     fn place(&self, number: usize) -> String {
         format!("{}: record {}", self.name, self.first + number as u64)
+    }
+}
+
+/// A record of a batch has no key. Readers find that out before they do anything with the others.
+#[derive(Debug)]
+struct NoKey {
+    number: usize,
+    place: String,
+}
+
+impl fmt::Display for NoKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place)
     }
 }
 
@@ -122,7 +137,16 @@ pub(crate) fn read(
             cut_batch(cut, rest, &mut at, &mut ranges);
             let records = &ranges[..];
             let batch = Batch { bytes: rest, records, keys: &keys, name: run.name, first };
-            let more = reader.batch(&batch)?;
+            let more = match reader.batch(&batch) {
+                Ok(more) => more,
+                Err(error) => {
+                    // What stands before a record without a key is as good as ever.
+                    if let Some(NoKey { number: good @ 1.., .. }) = error.downcast_ref() {
+                        reader.batch(&Batch { records: &ranges[..*good], ..batch })?;
+                    }
+                    return Err(error);
+                }
+            };
             (first, total) = (first + ranges.len() as u64, total + ranges.len() as u64);
             if !more {
                 return Ok(total);

@@ -116,8 +116,8 @@ impl Shape {
             // Between a number of lines that fails and one that does not.
             let mut works = most;
             while works - fails > 1 {
-                shape.lines =
-                    if works - fails > 2 * step { fails + step } else { middle(fails, works) };
+                let far = works - fails > step.saturating_mul(2);
+                shape.lines = if far { fails + step } else { middle(fails, works) };
                 if shape.expected_rate(items) <= rate {
                     works = shape.lines;
                 } else {
@@ -365,7 +365,8 @@ const fn middle(low: u64, high: u64) -> u64 {
 mod tests {
     use super::*;
     use std::vec::Vec;
-    const RATES: [f64; 7] = [0.9, 0.5, 0.1, 0.01, 0.001, 1.0 / 65_536.0, 1e-9];
+    const RATES: [f64; 8] =
+        [0.9, 0.5, 0.1, 0.01, 0.001, 1.0 / 65_536.0, 1e-9, 1.0 / 4_294_967_296.0];
 
     #[test]
     fn the_rate_asked_for_is_reached_with_the_fewest_lines() {

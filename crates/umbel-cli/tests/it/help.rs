@@ -1,0 +1,89 @@
+//! Help, completions and manual pages.
+
+use crate::place::Place;
+
+const VERBS: [&str; 12] = [
+    "dedup",
+    "build",
+    "add",
+    "remove",
+    "check",
+    "merge",
+    "info",
+    "verify",
+    "plan",
+    "bench",
+    "completions",
+    "man",
+];
+
+#[test]
+fn every_verb_has_help_with_examples() {
+    let place = Place::new();
+    let ran = place.umbel("--help");
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    for verb in VERBS {
+        assert!(ran.out.contains(&format!("\n  {verb} ")), "{verb}");
+        let (short, long) =
+            (place.umbel(&format!("{verb} -h")), place.umbel(&format!("help {verb}")));
+        assert_eq!((short.code, long.code), (Some(0), Some(0)), "{verb}");
+        if !["completions", "man"].contains(&verb) {
+            assert!(short.out.contains("\nExample"), "{verb}: {}", short.out);
+            assert!(short.out.lines().all(|line| line.chars().count() <= 110), "{verb}");
+        }
+    }
+}
+
+#[test]
+fn versions_name_the_format() {
+    let place = Place::new();
+    let version = concat!("umbel ", env!("CARGO_PKG_VERSION"), " (file format 1)\n");
+    place.umbel("--version").gives(0, version, "");
+    place.umbel("-V").gives(0, version, "");
+}
+
+#[test]
+fn no_verb_or_a_wrong_one_is_an_error() {
+    let place = Place::new();
+    let ran = place.umbel("");
+    assert_eq!((ran.code, &*ran.out), (Some(2), ""));
+    assert!(ran.err.contains("Usage: umbel <COMMAND>"), "{}", ran.err);
+    place.umbel("dedupe").refuses("unrecognized subcommand 'dedupe'");
+    place.umbel("dedup --colour").refuses("unexpected argument '--colour'");
+    // Colours are for terminals.
+    assert!(!ran.err.contains('\x1b'));
+    assert!(!place.umbel("--help").out.contains('\x1b'));
+}
+
+#[test]
+fn every_shell_has_completions() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = place.umbel(&format!("completions {shell}"));
+        assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{shell}");
+        for word in ["dedup", "verify", "ignore-case", "blocked-counting"] {
+            assert!(ran.out.contains(word), "{shell}: {word}");
+        }
+    }
+    place.umbel("completions tcsh").refuses("invalid value 'tcsh'");
+    place.umbel("completions").refuses("<SHELL>");
+    // The one for this shell is at least a script.
+    place.shell("umbel completions bash > c && bash -n c && source ./c").gives(0, "", "");
+}
+
+#[test]
+fn every_verb_has_a_manual_page() {
+    let place = Place::new();
+    let ran = place.umbel("man");
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    assert!(ran.out.contains(".TH umbel 1") && ran.out.contains("umbel\\-dedup(1)"), "{}", ran.out);
+    std::fs::create_dir(place.path("man1")).unwrap();
+    place.umbel("man man1").gives(0, "", "");
+    let pages = std::fs::read_dir(place.path("man1")).unwrap().count();
+    assert!(pages > VERBS.len(), "{pages}");
+    for verb in VERBS {
+        let page = String::from_utf8(place.read(&format!("man1/umbel-{verb}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH umbel-{verb} 1")), "{verb}");
+    }
+    place.umbel("man nowhere").fails("nowhere: No such file or directory (os error 2)");
+}

@@ -1,0 +1,229 @@
+//! Long lines, bad bytes, damaged archives, full disks, closed pipes.
+
+use crate::place::{Place, certain};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).unwrap()
+}
+
+#[test]
+fn a_line_of_300_mib_is_a_line() {
+    let place = Place::new();
+    // Through a pipe, so that nobody knows how long it is; twice, and then another one.
+    let script = "long() { head -c 314572800 /dev/zero | tr '\\0' x; echo $1; }
+        (long a; echo short; long a; long b; echo short) | umbel dedup 2>/dev/null | wc -lc";
+    let ran = place.shell(script);
+    let numbers: Vec<&str> = ran.out.split_whitespace().collect();
+    assert_eq!(numbers, ["3", "629145610"], "{ran:?}");
+}
+
+#[test]
+fn a_quote_that_is_never_closed_is_one_long_record() {
+    let place = Place::new();
+    // Looking for its end again and again from the start would take minutes.
+    let script = "(echo id,x; echo '1,a'; printf '2,\"'; yes 'never, closed' | head -c 60000000) |
+        umbel dedup --csv id 2>/dev/null | wc -c";
+    let ran = place.shell(script);
+    assert_eq!(ran.out.trim(), (5 + 4 + 3 + 60_000_000).to_string(), "{ran:?}");
+}
+
+#[test]
+fn any_bytes_are_a_line() {
+    let place = Place::new();
+    let all: Vec<u8> = (0..=255_u8).filter(|byte| *byte != b'\n').collect();
+    let lines = [&all[..], b"\n\xff\n\0\0\n\xff\n\0\n", &all[..], b"\n"].concat();
+    let output = place.command().arg("dedup").write_stdin(lines).output().unwrap();
+    assert_eq!(output.stdout, [&all[..], b"\n\xff\n\0\0\n\0\n"].concat());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), certain("4"));
+}
+
+#[test]
+fn control_characters_are_shown_and_not_obeyed() {
+    let place = Place::new();
+    let name = "evil\x1b[2J\r\u{9b}name";
+    let shown = "evil\\u{1b}[2J\\r\\u{9b}name";
+    place
+        .run(&["dedup", name], "")
+        .fails(&format!("{shown}: No such file or directory (os error 2)"));
+    place.write(name, "a\n");
+    place
+        .run(&["dedup", "-k", "2", name], "")
+        .fails(&format!("{shown}: record 1: there is no field 2: it has 1"));
+    place.run(&["verify", name], "").gives(
+        1,
+        "",
+        &format!("umbel: {shown}: these bytes do not begin as a filter does\n"),
+    );
+    place.run(&["build", "--force", "-o", name, name], "").prints("");
+    place.run(&["verify", name], "").prints(&format!("{shown}: whole, blocked, 64 bytes\n"));
+    let told = place.run(&["info", name], "").out;
+    assert!(told.starts_with(&format!("file              {shown}\n")), "{told:?}");
+    // Lines themselves go through untouched, as of every filter.
+    place.umbel_with("dedup", "\x1b[31mred\n").prints("\x1b[31mred\n");
+    place
+        .umbel_with("dedup --json /\x1b", "{}\n")
+        .fails("standard input: record 1: there is nothing at \"/\\u{1b}\"");
+}
+
+#[test]
+fn what_is_no_file_of_lines_is_named() {
+    let place = Place::new();
+    place.umbel("dedup nowhere").fails("nowhere: No such file or directory (os error 2)");
+    place.umbel("dedup .").fails(".: is a directory");
+    place.write("a", "a\n").umbel("dedup a .").gives(2, "a\n", "umbel: .: is a directory\n");
+    place.umbel("dedup a/b").fails("a/b: Not a directory (os error 20)");
+}
+
+#[test]
+fn archives_are_known_by_their_first_bytes() {
+    let place = Place::new();
+    place.write("lines", gzip(b"a\nb\na\n")).umbel("dedup lines").prints("a\nb\n");
+    place.write("more", zstd(b"b\nc\nc\n")).umbel("dedup lines more").prints("a\nb\nc\n");
+    place.umbel_with("dedup", gzip(b"a\na")).prints("a\n");
+    place.umbel_with("dedup", zstd(b"a\na")).prints("a\n");
+    // Several in one file, as `cat` and log rotation make them; a line may go from one into the other.
+    place
+        .umbel_with("dedup", [gzip(b"a\nb"), gzip(b""), gzip(b"c\na\n")].concat())
+        .prints("a\nbc\n");
+    place.umbel_with("dedup", [zstd(b"a\nb"), zstd(b"c\na\n")].concat()).prints("a\nbc\n");
+    place.umbel_with("dedup", gzip(b"")).prints("");
+    place.umbel_with("build -o f -n 100", gzip(b"a\nb\n")).prints("");
+    place.umbel_with("check f", zstd(b"x\nb\n")).prints("b\n");
+    // Short input that begins like one is none.
+    for bytes in [&b"\x1f"[..], b"\x1f\x8b", b"\x28\xb5\x2f", b"\x28"] {
+        let output = place.command().arg("dedup").write_stdin(bytes).output().unwrap();
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), bytes));
+    }
+}
+
+#[test]
+fn archives_that_end_too_early_are_errors() {
+    let place = Place::new();
+    let lines: String = (0..1000).map(|n| format!("line {n}\n")).collect();
+    let whole = gzip(lines.as_bytes());
+    for length in [10, 100, whole.len() - 8, whole.len() - 1] {
+        let ran = place.write("l.gz", &whole[..length]).umbel("dedup l.gz");
+        assert_eq!(ran.code, Some(2), "{length}");
+        assert!(ran.err.starts_with("umbel: l.gz: record "), "{length}: {}", ran.err);
+        assert!(lines.starts_with(&ran.out), "{length}: what came before is right");
+    }
+    let mut damaged = whole.clone();
+    let last = damaged.len() - 6;
+    damaged[last] ^= 1;
+    let ran = place.write("l.gz", damaged).umbel("build -o f l.gz");
+    assert_eq!(ran.code, Some(2));
+    assert_eq!(place.names(), ["l.gz"], "no filter of half of the keys");
+    let whole = zstd(lines.as_bytes());
+    let ran = place.write("l.zst", &whole[..whole.len() - 3]).umbel("dedup l.zst");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.starts_with("umbel: l.zst: record "), "{}", ran.err);
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_names_the_file() {
+    let place = Place::new();
+    place.write("a", "a\nb\na\n");
+    place.umbel("build -o f a").prints("");
+    let full = "No space left on device (os error 28)\n";
+    for verb in [
+        "dedup a",
+        "dedup -c a",
+        "check f a",
+        "check -c f a",
+        "info f",
+        "verify f",
+        "plan -n 5",
+        "build -o - a",
+        "merge -o - f f",
+        "man",
+        "completions zsh",
+        "bench --family bloom a",
+    ] {
+        let ran = place.shell(&format!("umbel {verb} > /dev/full"));
+        assert_eq!(ran.code, Some(2), "{verb}");
+        assert_eq!(ran.err, format!("umbel: standard output: {full}"), "{verb}");
+    }
+    let ran = place.umbel("build -o /dev/full a");
+    ran.gives(2, "", &format!("umbel: /dev/full: {full}"));
+    let ran = place.umbel("dedup -D /dev/full a");
+    assert_eq!((ran.code, &*ran.out), (Some(2), "a\nb\n"));
+    assert!(ran.err.ends_with(&format!("umbel: /dev/full: {full}")), "{}", ran.err);
+}
+
+#[test]
+fn a_file_that_cannot_grow_leaves_what_was_there() {
+    let place = Place::new();
+    let keys: String = (0..100_000).map(|n| format!("{n}\n")).collect();
+    place.write("keys", keys);
+    // Files of at most 64 KiB, and no signal about it.
+    let limited =
+        |command: &str| place.shell(&format!("trap '' XFSZ; ulimit -f 64; umbel {command}"));
+    limited("build -o f keys").gives(2, "", "umbel: f: File too large (os error 27)\n");
+    assert_eq!(place.names(), ["keys"]);
+    place.umbel_with("build -o f -n 100k", "a\n").prints("");
+    let before = place.read("f");
+    limited("add f keys").gives(2, "", "umbel: f: File too large (os error 27)\n");
+    limited("build --force -o f keys").gives(2, "", "umbel: f: File too large (os error 27)\n");
+    let ran = limited("dedup --state s keys");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.ends_with("umbel: s: File too large (os error 27)\n"), "{}", ran.err);
+    assert_eq!(place.read("f"), before);
+    assert_eq!(place.names(), ["f", "keys"]);
+}
+
+#[test]
+fn a_closed_pipe_is_nobodys_error() {
+    let place = Place::new();
+    let keys: String = (0..200_000).map(|n| format!("{n}\n")).collect();
+    place.write("keys", keys);
+    place.umbel("build -o f keys").prints("");
+    for verb in
+        ["dedup keys", "check f keys", "build -o - keys", "man", "completions bash", "plan -n 9"]
+    {
+        let ran =
+            place.shell(&format!("umbel {verb} | head -c 1 > /dev/null; echo ${{PIPESTATUS[0]}}"));
+        assert_eq!((&*ran.out, &*ran.err), ("0\n", ""), "{verb}");
+    }
+    // Nor that nobody hears what is said.
+    for verb in ["dedup -c --stats keys", "build -o g keys", "add f keys", "merge -o h f f"] {
+        let ran = place.shell(&format!("(umbel {verb}; echo $? > code) 2> >(true); cat code"));
+        assert!(ran.out.ends_with("0\n") && !ran.out.contains("101"), "{verb}: {}", ran.out);
+    }
+}
+
+#[test]
+fn closed_streams_are_empty_ones() {
+    let place = Place::new();
+    place.shell("umbel dedup -c <&-").gives(0, "0\n", &certain("0"));
+    assert_eq!(place.shell("echo a | umbel dedup >&-").code, Some(0));
+}
+
+#[test]
+fn lines_come_out_as_they_come_in() {
+    let place = Place::new();
+    for line in ["a\n", "longer than any magic\n"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_umbel"))
+            .arg("dedup")
+            .current_dir(place.path(""))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        child.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+        let mut got = vec![0; line.len()];
+        // This waits for ever if the line waits for the next one.
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut got).unwrap();
+        assert_eq!(got, line.as_bytes());
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+    }
+}

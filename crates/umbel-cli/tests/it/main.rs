@@ -1,0 +1,15 @@
+//! The `umbel` command as people run it: what it prints, what it says, how it ends.
+
+mod bench; // speed and rates on one's own keys
+mod build; // filters from keys, and adding and removing them
+mod check; // which lines may be in a filter
+mod cookbook; // every command of docs/cookbook.md, as written
+mod dedup; // each line once
+mod help; // help, completions, manual pages
+mod hostile; // long lines, bad bytes, full disks, closed pipes, signals
+mod info; // what a file holds, and whether it is whole
+mod keys; // which part of a record is its key
+mod merge; // one filter of several
+mod place; // a directory of its own, and what a run gave
+mod plan; // all families side by side
+mod state; // runs that go on where the last one stopped

@@ -1,0 +1,93 @@
+//! `umbel merge`: one filter of several.
+
+use crate::place::Place;
+
+/// Filters of this family and size: of a and b, of b and c, and a larger one.
+fn place(family: &str) -> Place {
+    let place = Place::new();
+    let build = |name: &str, n: u32, keys: &str| {
+        let args = format!("build -o {name} -p 1e-6 -n {n} --family {family}");
+        place.umbel_with(&args, keys).prints("");
+    };
+    build("ab", 100, "a\nb\n");
+    build("bc", 100, "b\nc\n");
+    build("large", 1000, "d\n");
+    place.write("lines", "a\nb\nc\nd\ne\n");
+    place
+}
+
+#[test]
+fn keys_of_all_are_in_the_union() {
+    for family in
+        ["bloom", "blocked", "split", "counting", "blocked-counting", "cuckoo", "quotient"]
+    {
+        let place = place(family);
+        let ran = place.umbel("merge -o all ab bc");
+        assert_eq!((ran.code, &*ran.out), (Some(0), ""), "{family}: {}", ran.err);
+        let said = format!("umbel: {family} of 2 filters in ");
+        assert!(ran.err.starts_with(&said) && ran.err.contains(", wrong for "), "{}", ran.err);
+        place.umbel("check all lines").prints("a\nb\nc\n");
+        // One alone is itself.
+        place.umbel("merge -o one ab").prints("");
+        place.umbel("check one lines").prints("a\nb\n");
+    }
+}
+
+#[test]
+fn keys_that_are_in_all_are_in_the_intersection() {
+    for family in ["bloom", "blocked", "split"] {
+        let place = place(family);
+        place.umbel("merge --intersect -o both ab bc").prints("");
+        place.umbel("check both lines").prints("b\n");
+    }
+    place("cuckoo")
+        .umbel("merge --intersect -o both ab bc")
+        .fails("ab and bc: a cuckoo filter cannot be intersected");
+}
+
+#[test]
+fn what_differs_is_named() {
+    let place = place("bloom");
+    place.umbel("merge -o all ab large").refuses("umbel: ab and large: one filter has ");
+    place.umbel_with("build -o blocked -n 100", "x\n").prints("");
+    place
+        .umbel("merge -o all ab blocked")
+        .fails("ab and blocked: the one filter is of family bloom, the other of family blocked");
+    place.umbel_with("build -o seeded -p 1e-6 -n 100 --family bloom --seed 7", "x\n").prints("");
+    place
+        .umbel("merge -o all ab bc seeded")
+        .fails("ab and seeded: the filters hash keys with different seeds or secrets");
+    place.umbel_with("build -o still --static", "x\n").prints("");
+    place
+        .umbel("merge -o all still still")
+        .fails("still and still: a ribbon filter cannot be merged");
+    place.umbel("merge -o all ab nowhere").fails("nowhere: No such file or directory (os error 2)");
+    place.umbel("merge -o all ab lines").fails("lines: these bytes do not begin as a filter does");
+    place.umbel("merge -o all").refuses("<FILTER>");
+    place.umbel("merge ab bc").refuses("--output <FILE>");
+    assert!(!place.path("all").exists());
+}
+
+#[test]
+fn quotient_filters_may_differ_in_size() {
+    let place = place("quotient");
+    place.umbel("merge -o all ab large").prints("");
+    place.umbel("check all lines").prints("a\nb\nd\n");
+}
+
+#[test]
+fn the_result_goes_where_it_may() {
+    let place = place("bloom");
+    place.umbel("merge -o ab ab bc").fails("ab: is there already; --force replaces it");
+    place.umbel("merge -o ab --force ab bc").prints("");
+    place.umbel("check ab lines").prints("a\nb\nc\n");
+    place.shell("umbel merge -o - ab bc | cat > all").prints("");
+    assert_eq!(place.read("all"), place.read("ab"));
+    // Filters with one secret: copies of one that was empty.
+    place.umbel("build -o one --hash keyed -n 100 /dev/null").prints("");
+    place.shell("cp one two").prints("");
+    place.umbel_with("add one", "a\n").prints("");
+    place.umbel_with("add two", "b\n").prints("");
+    place.umbel("merge -o secret one two").prints("");
+    place.umbel("check secret lines").prints("a\nb\n");
+}

@@ -1,0 +1,103 @@
+//! `umbel plan`: all families side by side.
+
+use crate::place::Place;
+use serde_json::Value;
+
+#[test]
+fn all_families_are_compared() {
+    let place = Place::new();
+    let ran = place.umbel("plan -n 1M -p 1%");
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(
+        lines[0].starts_with("family            bits/key        size  lines  can"),
+        "{}",
+        ran.out
+    );
+    let rows: Vec<Vec<&str>> =
+        lines[2..].iter().map(|line| line.split_whitespace().collect()).collect();
+    let names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(names, umbel::plan::FAMILIES);
+    assert_eq!(rows[0][..7], ["bloom", "9.59", "1.1", "MiB", "7", "insert", "merge"]);
+    let ribbon = rows.last().expect("a last row");
+    assert_eq!(ribbon[..6], ["ribbon", "7.03", "858.2", "KiB", "3", "-"]);
+    assert_eq!(ribbon[6..], ["0.781%", "0.781%", "full", "full", "full", "full"]);
+    // One percent is what plans are for unless they are for something else.
+    assert_eq!(place.umbel("plan -n 1e6").out, ran.out);
+    assert_eq!(place.umbel("plan --capacity 1_000_000 --rate 1/100").out, ran.out);
+}
+
+#[test]
+fn programs_get_the_same_numbers() {
+    let place = Place::new();
+    let ran = place.umbel("plan -n 1e6 -p 0.001 --json");
+    let plan: Value = serde_json::from_str(&ran.out).expect("one document");
+    assert_eq!(plan["keys"], 1_000_000);
+    let families = plan["families"].as_array().expect("a list");
+    assert_eq!(families.len(), umbel::plan::FAMILIES.len());
+    for family in families {
+        let loads: Vec<f64> = family["rates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|rate| rate["load"].as_f64())
+            .collect();
+        assert_eq!(loads, [0.5, 1.0, 1.25, 1.5, 2.0, 4.0]);
+        let planned = family["rates"][1]["rate"].as_f64().expect("a rate at the planned load");
+        assert!(planned <= 0.001 * 1.000_001, "{family}");
+        assert!(family["bytes"].as_u64().is_some_and(|bytes| bytes > 1_000_000), "{family}");
+    }
+    let named = |name: &str| families.iter().find(|family| family["family"] == name).unwrap();
+    assert_eq!(
+        (&named("cuckoo")["remove"], &named("bloom")["remove"]),
+        (&true.into(), &false.into())
+    );
+    assert_eq!(named("fuse")["rates"][5]["rate"], Value::Null, "it is full long before");
+}
+
+#[test]
+fn memory_is_the_other_way_round() {
+    let place = Place::new();
+    let ran = place.umbel("plan -n 1e6 --memory 1M --json");
+    let plan: Value = serde_json::from_str(&ran.out).expect("one document");
+    for family in plan["families"].as_array().unwrap() {
+        assert!(family["bytes"].as_u64().is_some_and(|bytes| bytes <= 1 << 20), "{family}");
+    }
+    // With a rate as well, only those that fit.
+    let ran = place.umbel("plan -n 1e6 -p 1% --memory 1M");
+    let names: Vec<&str> =
+        ran.out.lines().skip(2).map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(names, ["fuse", "fuse4", "ribbon"]);
+    let none = "no family can do that: more memory, fewer keys, or a larger rate";
+    place.umbel("plan -n 1e6 -p 1% --memory 1k").fails(none);
+    place.umbel("plan -n 1e15 -p 1e-9").fails(none);
+}
+
+#[test]
+fn rates_are_drawn() {
+    let place = Place::new();
+    place.umbel("plan -n 1e6 --svg rates.svg").prints(&place.umbel("plan -n 1e6").out);
+    let drawing = String::from_utf8(place.read("rates.svg")).expect("text");
+    assert!(drawing.starts_with("<svg xmlns=") && drawing.ends_with("</svg>\n"));
+    assert_eq!(drawing.matches("<polyline").count(), umbel::plan::FAMILIES.len());
+    assert!(drawing.contains("Error rate with 1,000,000 keys times"));
+    for tag in ["svg", "text"] {
+        assert_eq!(
+            drawing.matches(&format!("<{tag} ")).count(),
+            drawing.matches(&format!("</{tag}>")).count()
+        );
+    }
+    assert!(!drawing.contains("NaN") && !drawing.contains("inf"));
+    place
+        .umbel("plan -n 5 --svg rates.svg")
+        .fails("rates.svg: is there already; --force replaces it");
+    place.umbel("plan -n 5 --svg rates.svg --force").prints(&place.umbel("plan -n 5").out);
+    assert_ne!(drawing.as_bytes(), place.read("rates.svg"));
+}
+
+#[test]
+fn a_plan_needs_a_number() {
+    let place = Place::new();
+    place.umbel("plan").fails("how many keys? -n 1e6");
+    place.umbel("plan -n 0").prints(&place.umbel("plan -n 0").out);
+}

@@ -1,0 +1,149 @@
+//! `umbel dedup --state`: runs that go on where the last one stopped.
+
+use crate::place::{Place, certain};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+#[test]
+fn the_next_run_goes_on() {
+    let place = Place::new();
+    place.umbel_with("dedup --state s", "a\nb\na\n").gives(0, "a\nb\n", &certain("2"));
+    place.umbel_with("dedup --state s", "c\nb\n").gives(0, "c\n", &certain("1"));
+    place.umbel_with("dedup --state s", "a\nb\nc\n").gives(0, "", &certain("0"));
+    place.umbel_with("dedup --state s -d", "a\nd\n").gives(0, "a\n", &certain("1"));
+    place.umbel_with("dedup --state s -D again", "d\ne\n").prints("e\n");
+    assert_eq!(place.read("again"), b"d\n");
+    assert_eq!(place.names(), ["again", "s"]);
+}
+
+#[test]
+fn the_same_command_may_be_run_every_day() {
+    for args in [
+        "-n 1000",
+        "-n 1e3 -p 1e-4",
+        "-p 1e-3",
+        "--memory 64k",
+        "--memory 64k -p 1%",
+        "-n 100 --memory 4k",
+        "--window 50",
+        "--window 1h -n 100",
+        "--hash portable",
+        "--hash keyed",
+    ] {
+        let place = Place::new();
+        let command = format!("dedup --state s {args}");
+        place.umbel_with(&command, "a\nb\n").prints("a\nb\n");
+        place.umbel_with(&command, "b\nc\n").prints("c\n");
+        place.umbel_with("dedup --state s", "c\na\nd\n").prints("d\n");
+    }
+}
+
+#[test]
+fn another_command_may_not() {
+    let place = Place::new();
+    place.umbel_with("dedup --state s -n 1000", "a\n").prints("a\n");
+    let before = place.read("s");
+    for args in
+        ["-n 2000", "-n 1000 -p 1%", "--memory 1M", "--window 9", "-p 1%", "--hash portable"]
+    {
+        place
+            .umbel_with(&format!("dedup --state s {args}"), "b\n")
+            .fails("s: was begun with other -n, -p, --memory, --window and --hash; leave them out");
+    }
+    place.umbel_with("build -o f --static", "a\n").prints("");
+    place
+        .umbel_with("dedup --state f", "a\n")
+        .fails("f: a ribbon filter cannot take keys once it is built");
+    place
+        .write("text", "a\n")
+        .umbel_with("dedup --state text", "a\n")
+        .fails("text: these bytes do not begin as a filter does");
+    assert_eq!((place.read("s"), place.read("text")), (before, b"a\n".to_vec()));
+    assert_eq!(place.names(), ["f", "s", "text"]);
+}
+
+#[test]
+fn a_state_is_for_its_owner_and_a_filter_like_others() {
+    let place = Place::new();
+    place.umbel_with("dedup --state s", "a\nb\n").prints("a\nb\n");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = place.path("s").metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "a secret is in it");
+    }
+    place.umbel_with("check s", "x\nb\n").prints("b\n");
+    place.umbel("verify s").prints("s: whole, scalable, 4.6 MiB\n");
+    // And the other way round.
+    place.umbel_with("build -o f -n 100", "a\n").prints("");
+    place.umbel_with("dedup --state f", "a\nb\n").prints("b\n");
+}
+
+#[test]
+fn what_goes_wrong_leaves_the_state() {
+    let place = Place::new();
+    place.umbel_with("dedup --state s", "a\n").prints("a\n");
+    let before = place.read("s");
+    place.umbel("dedup --state s nowhere").fails("nowhere: No such file or directory (os error 2)");
+    let ran = place.umbel_with("dedup --state s -k 2", "x y\nz\n");
+    assert_eq!((ran.code, &*ran.out), (Some(2), "x y\n"));
+    let ran = place.shell("echo b | umbel dedup --state s > /dev/full");
+    ran.gives(2, "", "umbel: standard output: No space left on device (os error 28)\n");
+    // Lines that nobody could read were not seen.
+    assert_eq!(place.read("s"), before);
+    assert_eq!(place.names(), ["s"]);
+    place
+        .umbel_with("dedup --state no/where", "a\n")
+        .fails("no/where: No such file or directory (os error 2)");
+}
+
+/// A run that has printed a line and waits for more.
+fn waiting(place: &Place) -> Child {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_umbel"))
+        .args(["dedup", "--state", "s"])
+        .current_dir(place.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("umbel runs");
+    child.stdin.as_mut().unwrap().write_all(b"new\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "new\n");
+    child
+}
+
+#[test]
+fn two_runs_do_not_share_a_state() {
+    let place = Place::new();
+    place.umbel_with("dedup --state s", "a\n").prints("a\n");
+    let mut first = waiting(&place);
+    place
+        .umbel_with("dedup --state s", "b\n")
+        .fails("s: is being written by another process; wait until it ends");
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success());
+    place.umbel_with("dedup --state s", "a\nnew\nb\n").prints("b\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_leaves_the_old_state_and_nothing_else() {
+    let place = Place::new();
+    place.umbel_with("dedup --state s", "a\n").prints("a\n");
+    let before = place.read("s");
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut run = waiting(&place);
+        place.shell(&format!("kill -{signal} {}", run.id())).gives(0, "", "");
+        assert_eq!(run.wait().unwrap().code(), Some(130), "{signal}");
+        assert_eq!(place.names(), ["s"], "{signal}");
+    }
+    // One that is killed cannot tidy up, but is in nobody's way.
+    let mut run = waiting(&place);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_eq!(place.read("s"), before);
+    place.umbel_with("dedup --state s", "a\nnew\n").prints("new\n");
+    assert_eq!(place.names(), ["s"]);
+}
