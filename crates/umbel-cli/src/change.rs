@@ -20,16 +20,17 @@ pub(crate) enum What {
 
 pub(crate) fn run(args: Change, what: What) -> Result<()> {
     let path = &args.filter;
-    let has_secret = Header::read(path).with_context(|| path.display().to_string())?.has_secret();
-    replace_file(path, has_secret, |file| {
+    let name = || path.display().to_string();
+    let has_secret = Header::read(path).with_context(name)?.has_secret();
+    let said = replace_file(path, has_secret, |file| {
         let mut filter = load_for_lines(path)?;
         match what {
-            What::Add => _ = filter.as_insert().with_context(|| path.display().to_string())?,
-            What::Remove => _ = filter.as_remove().with_context(|| path.display().to_string())?,
+            What::Add => _ = filter.as_insert().with_context(name)?,
+            What::Remove => _ = filter.as_remove().with_context(name)?,
         }
         let mut changer = Changer { filter, what, digests: Vec::new(), changed: 0 };
         let records = read(args.files.clone(), &args.records, &Progress::new(true), &mut changer)?;
-        changer.filter.to_writer(file, has_secret).with_context(|| path.display().to_string())?;
+        changer.filter.to_writer(file, has_secret).with_context(name)?;
         let (changed, rest) = (show_count(changer.changed), show_count(records - changer.changed));
         let done = match what {
             What::Add => {
@@ -37,9 +38,10 @@ pub(crate) fn run(args: Change, what: What) -> Result<()> {
             }
             What::Remove => format!("{changed} keys removed, {rest} were not there"),
         };
-        note(&format!("{done}; wrong for {} now", show_rate(changer.filter.expected_rate())));
-        Ok(())
-    })
+        Ok(format!("{done}; wrong for {} now", show_rate(changer.filter.expected_rate())))
+    })?;
+    note(&said);
+    Ok(())
 }
 
 /// The filter in a file.

@@ -360,8 +360,7 @@ pub(crate) struct Check {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Filters unite if they have one family, one size and one hash: build each with the -n of all together. Quotient filters may differ \
-in size.
+Filters unite if they have one family, one size and one hash: build each with the -n and -p of all together.
 
 Example:
   umbel merge -o all.umbel shard-*.umbel")]

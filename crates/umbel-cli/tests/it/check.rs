@@ -86,7 +86,7 @@ fn errors_are_no_answers() {
     let place = place();
     place.umbel("check nowhere").fails("nowhere: No such file or directory (os error 2)");
     place
-        .write("text", "a\n")
+        .write("text", "x\n".repeat(100) + "a\n")
         .umbel("check text")
         .fails("text: these bytes do not begin as a filter does");
     place.umbel("check .").fails(".: this is not a file");

@@ -61,7 +61,7 @@ fn every_shell_has_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = place.umbel(&format!("completions {shell}"));
         assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{shell}");
-        for word in ["dedup", "verify", "ignore-case", "blocked-counting"] {
+        for word in ["dedup", "verify", "ignore-case", "duplicates"] {
             assert!(ran.out.contains(word), "{shell}: {word}");
         }
     }

@@ -53,7 +53,7 @@ fn control_characters_are_shown_and_not_obeyed() {
     place
         .run(&["dedup", name], "")
         .fails(&format!("{shown}: No such file or directory (os error 2)"));
-    place.write(name, "a\n");
+    place.write(name, "a\n".repeat(100));
     place
         .run(&["dedup", "-k", "2", name], "")
         .fails(&format!("{shown}: record 1: there is no field 2: it has 1"));

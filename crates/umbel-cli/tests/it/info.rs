@@ -24,12 +24,12 @@ fn all_that_is_known_is_told() {
          keys              bytes\n\
          bytes             128 bytes\n\
          keys planned      100\n\
-         keys estimated    97\n\
-         capacity left     3\n\
+         keys estimated    98\n\
+         capacity left     2\n\
          bits              1,023\n\
-         probes            6\n\
-         fill              43.5%\n\
-         rate now          0.676%\n\
+         probes            5\n\
+         fill              37.9%\n\
+         rate now          0.785%\n\
          checksums         match\n",
         "",
     );

@@ -62,17 +62,11 @@ fn what_differs_is_named() {
         .umbel("merge -o all still still")
         .fails("still and still: a ribbon filter cannot be merged");
     place.umbel("merge -o all ab nowhere").fails("nowhere: No such file or directory (os error 2)");
-    place.umbel("merge -o all ab lines").fails("lines: these bytes do not begin as a filter does");
+    place.write("text", "a\n".repeat(100));
+    place.umbel("merge -o all ab text").fails("text: these bytes do not begin as a filter does");
     place.umbel("merge -o all").refuses("<FILTER>");
     place.umbel("merge ab bc").refuses("--output <FILE>");
     assert!(!place.path("all").exists());
-}
-
-#[test]
-fn quotient_filters_may_differ_in_size() {
-    let place = place("quotient");
-    place.umbel("merge -o all ab large").prints("");
-    place.umbel("check all lines").prints("a\nb\nd\n");
 }
 
 #[test]
