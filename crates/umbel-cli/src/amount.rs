@@ -125,6 +125,11 @@ pub(crate) fn show_count(number: u64) -> String {
     text
 }
 
+/// So many of something that has a plural with s.
+pub(crate) fn show_things(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", show_count(number), if number == 1 { "" } else { "s" })
+}
+
 /// A rate for people: in percent, or one in how many.
 pub(crate) fn show_rate(rate: f64) -> String {
     match rate {
@@ -191,6 +196,8 @@ mod tests {
     fn numbers_are_shown_as_people_read_them() {
         assert_eq!(show_count(0), "0");
         assert_eq!(show_count(1_234_567), "1,234,567");
+        assert_eq!(show_things(1, "key"), "1 key");
+        assert_eq!(show_things(1_000, "key"), "1,000 keys");
         assert_eq!(show_bytes(1_023), "1023 bytes");
         assert_eq!(show_bytes(1 << 20), "1.0 MiB");
         assert_eq!(show_rate(0.01), "1.000%");

@@ -95,7 +95,6 @@ fn measure(
     let (absent_nanos, wrong) = ask(&filter, absent);
     let (count, expected) = (absent.len() as f64, filter.expected_rate());
     let measured = wrong as f64 / count;
-    let sigma = (expected * (1.0 - expected) / count).sqrt();
     let outline = family.outline(digests.len() as u64, rate)?;
     let planned = outline.expected_rate(digests.len() as u64).unwrap_or(1.0);
     Ok(Row {
@@ -108,9 +107,14 @@ fn measure(
         measured,
         interval: wilson(measured, count),
         // What was asked for must be what was planned, and what the filter says of itself must hold.
-        good: planned <= rate * 1.000_001
-            && (measured - expected).abs() <= SIGMAS * sigma + 1.0 / count,
+        good: planned <= rate * 1.000_001 && holds(expected, measured, count),
     })
+}
+
+/// Whether so many absent keys can have shown this rate.
+fn holds(expected: f64, measured: f64, count: f64) -> bool {
+    let sigma = (expected * (1.0 - expected) / count).sqrt();
+    (measured - expected).abs() <= SIGMAS * sigma + 1.0 / count
 }
 
 /// The interval of Wilson (1927) for 95 %.
@@ -176,4 +180,28 @@ fn table(rows: &[Row], keys: u64) -> Result<String> {
         )?;
     }
     Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_that_are_off_are_noticed_in_both_directions() {
+        // Ten thousand of a million at 1 %, with a standard deviation of 99.5.
+        for (wrong, good) in
+            [(10_000, true), (10_490, true), (9_510, true), (10_510, false), (9_490, false)]
+        {
+            assert_eq!(holds(0.01, f64::from(wrong) / 1e6, 1e6), good, "{wrong}");
+        }
+        assert!(holds(0.0, 0.0, 1e6) && holds(1e-9, 1e-6, 1e6) && !holds(1e-9, 3e-6, 1e6));
+    }
+
+    #[test]
+    fn the_interval_is_wilsons() {
+        // Of 10 in 100: Newcombe (1998), method 3.
+        let [low, high] = wilson(0.1, 100.0);
+        assert!((low - 0.0552).abs() < 5e-5 && (high - 0.1744).abs() < 5e-5, "{low} {high}");
+        assert_eq!(wilson(0.0, 100.0)[0], 0.0);
+    }
 }

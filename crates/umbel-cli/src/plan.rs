@@ -1,6 +1,6 @@
 //! `umbel plan`: all families side by side.
 
-use crate::amount::{show_bytes, show_count, show_rate};
+use crate::amount::{show_bytes, show_count};
 use crate::cli::{Plan, RATE};
 use crate::making::least_rate;
 use crate::output::{may_write, print, write_file};
@@ -53,27 +53,35 @@ fn can(abilities: Abilities) -> String {
     if can.is_empty() { "-".into() } else { can.join(" ") }
 }
 
+/// A rate in a column.
+fn short_rate(rate: f64) -> String {
+    match rate {
+        0.0 => "0".into(),
+        rate if rate >= 0.001 => format!("{:.2}%", rate * 100.0),
+        rate => format!("{rate:.1e}"),
+    }
+}
+
 fn at(items: u64, load: f64) -> u64 {
     (items as f64 * load).round() as u64
 }
 
 fn table(items: u64, outlines: &[Outline]) -> Result<String> {
     let mut output = String::new();
-    write!(output, "{:<17}{:>9}{:>12}{:>7}  {:<26}", "family", "bits/key", "size", "lines", "can")?;
-    writeln!(output, "rate with {} keys times", show_count(items))?;
-    write!(output, "{:71}", "")?;
+    writeln!(output, "{} keys, and the rates with so many times as many", show_count(items))?;
+    write!(output, "{:<17}{:>9}{:>12}{:>7}  {:<25}", "family", "bits/key", "size", "lines", "can")?;
     for load in LOADS {
-        write!(output, "{load:>18}")?;
+        write!(output, "{:>8}", format!("{load}x"))?;
     }
     writeln!(output)?;
     for outline in outlines {
         let bits = outline.bytes() as f64 * 8.0 / items.max(1) as f64;
         let (family, size) = (outline.family(), show_bytes(outline.bytes()));
         let (lines, can) = (outline.lines(), can(outline.abilities()));
-        write!(output, "{family:<17}{bits:>9.2}{size:>12}{lines:>7}  {can:<26}")?;
+        write!(output, "{family:<17}{bits:>9.2}{size:>12}{lines:>7}  {can:<25}")?;
         for load in LOADS {
             let rate = outline.expected_rate(at(items, load));
-            write!(output, "{:>18}", rate.map_or("full".into(), show_rate))?;
+            write!(output, "{:>8}", rate.map_or("full".into(), short_rate))?;
         }
         writeln!(output)?;
     }
