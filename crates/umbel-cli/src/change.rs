@@ -1,6 +1,6 @@
 //! `umbel add` and `umbel remove`: a filter is read, changed, and put back whole.
 
-use crate::amount::{show_count, show_rate};
+use crate::amount::{show_count, show_rate, show_things};
 use crate::cli::Change;
 use crate::output::{note, replace_file};
 use crate::progress::Progress;
@@ -31,12 +31,13 @@ pub(crate) fn run(args: Change, what: What) -> Result<()> {
         let mut changer = Changer { filter, what, digests: Vec::new(), changed: 0 };
         let records = read(args.files.clone(), &args.records, &Progress::new(true), &mut changer)?;
         changer.filter.to_writer(file, has_secret).with_context(name)?;
-        let (changed, rest) = (show_count(changer.changed), show_count(records - changer.changed));
+        let (changed, rest) = (changer.changed, show_count(records - changer.changed));
         let done = match what {
             What::Add => {
-                format!("{changed} new keys added, {rest} that were or seemed to be there")
+                let new = show_things(changed, "new key");
+                format!("{new} added, {rest} that were or seemed to be there")
             }
-            What::Remove => format!("{changed} keys removed, {rest} were not there"),
+            What::Remove => format!("{} removed, {rest} not there", show_things(changed, "key")),
         };
         Ok(format!("{done}; wrong for {} now", show_rate(changer.filter.expected_rate())))
     })?;

@@ -1,6 +1,6 @@
 //! `umbel dedup`: prints each record the first time it is seen.
 
-use crate::amount::{Span, show_bytes, show_count, show_rate};
+use crate::amount::{Span, show_bytes, show_count, show_rate, show_things};
 use crate::change::load_for_lines;
 use crate::cli::{Dedup, Form, HashChoice, Size};
 use crate::output::{Lines, Stdout, may_write, note, print, replace_file, write_file};
@@ -393,15 +393,15 @@ fn report(args: &Dedup, seen: &Seen, totals: &Totals) {
     if !args.exact {
         let lost = if lost < 0.05 { "less than 0.1".into() } else { format!("about {lost:.1}") };
         note(&format!(
-            "{} new lines; {lost} more may have been taken for repeated ones (none with --exact)",
-            show_count(new)
+            "{}; {lost} more may have been taken for repeated ones (none with --exact)",
+            show_things(new, "new line")
         ));
     }
     if args.stats == Some(Form::Text) {
         let million = records as f64 / seconds.max(1e-9) / 1e6;
         note(&format!(
-            "{} lines, {} new, {} repeated, {}, {seconds:.2} s ({million:.1} million lines a second), {} of memory, rate now {}",
-            show_count(records),
+            "{}, {} new, {} repeated, {}, {seconds:.2} s ({million:.1} million lines a second), {} of memory, rate now {}",
+            show_things(records, "line"),
             show_count(new),
             show_count(repeated),
             show_bytes(bytes),

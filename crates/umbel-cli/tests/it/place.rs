@@ -7,8 +7,9 @@ use tempfile::TempDir;
 
 /// What `dedup` says of a run that lost nothing, as far as anybody can tell.
 pub(crate) fn certain(new: &str) -> String {
+    let lines = if new == "1" { "line" } else { "lines" };
     format!(
-        "umbel: {new} new lines; less than 0.1 more may have been taken for repeated ones (none with --exact)\n"
+        "umbel: {new} new {lines}; less than 0.1 more may have been taken for repeated ones (none with --exact)\n"
     )
 }
 
