@@ -63,17 +63,18 @@ fn dedup<'a>(
         fresh: Vec::new(),
         printed: 0,
         bytes: 0,
+        repeated_bytes: 0,
     };
     let records = read(args.files.clone(), &args.records, &progress, &mut writer)?;
     // Before anybody says that these lines were seen.
     writer.output.flush()?;
-    let Writer { printed, bytes, seen, .. } = writer;
+    let Writer { printed, bytes, repeated_bytes, seen, .. } = writer;
     if args.count {
         print(format!("{printed}\n"))?;
     }
     seen.risk.count_all(&seen.known);
     let seconds = start.elapsed().as_secs_f64();
-    report(args, seen, &Totals { records, printed, bytes, seconds });
+    report(args, seen, &Totals { records, printed, bytes, repeated_bytes, seconds });
     Ok(())
 }
 
@@ -317,6 +318,7 @@ struct Writer<'a> {
     fresh: Vec<bool>,
     printed: u64,
     bytes: u64,
+    repeated_bytes: u64,
 }
 
 impl Reader for Writer<'_> {
@@ -342,6 +344,8 @@ impl Reader for Writer<'_> {
             self.bytes += bytes.len() as u64;
             if new {
                 self.seen.risk.add(count, &self.seen.known);
+            } else {
+                self.repeated_bytes += bytes.len() as u64;
             }
             if new != self.repeated {
                 self.printed += count;
@@ -364,12 +368,13 @@ struct Totals {
     records: u64,
     printed: u64,
     bytes: u64,
+    repeated_bytes: u64,
     seconds: f64,
 }
 
 /// Says what was done, and always what may have been lost.
 fn report(args: &Dedup, seen: &Seen, totals: &Totals) {
-    let Totals { records, printed, bytes, seconds } = *totals;
+    let Totals { records, printed, bytes, repeated_bytes, seconds } = *totals;
     let (new, repeated) = (seen.risk.fresh, records - seen.risk.fresh);
     // What was lost is among the repeated ones.
     let lost = seen.risk.lost.min(repeated as f64);
@@ -381,6 +386,7 @@ fn report(args: &Dedup, seen: &Seen, totals: &Totals) {
             "new": new,
             "repeated": repeated,
             "bytes": bytes,
+            "repeated_bytes": repeated_bytes,
             "seconds": seconds,
             "memory": memory,
             "rate": rate,
@@ -400,10 +406,11 @@ fn report(args: &Dedup, seen: &Seen, totals: &Totals) {
     if args.stats == Some(Form::Text) {
         let million = records as f64 / seconds.max(1e-9) / 1e6;
         note(&format!(
-            "{}, {} new, {} repeated, {}, {seconds:.2} s ({million:.1} million lines a second), {} of memory, rate now {}",
+            "{}, {} new, {} repeated ({} of {}); {seconds:.2} s ({million:.1} million lines a second), {} of memory, rate now {}",
             show_things(records, "line"),
             show_count(new),
             show_count(repeated),
+            show_bytes(repeated_bytes),
             show_bytes(bytes),
             show_bytes(memory),
             show_rate(rate),

@@ -109,14 +109,21 @@ impl FamilyChoice {
 }
 
 /// The least rate at which a filter of a family takes no more memory, and its outline; in steps of a
-/// sixteenth of a bit a key.
+/// sixteenth of a bit a key, down to 32 bits.
 pub(crate) fn least_rate(family: &str, items: u64, memory: u64) -> Option<(f64, Outline)> {
-    let rates = (1..=32 * 16).rev().map(|step| 0.5_f64.powf(f64::from(step) / 16.0));
-    let mut outlines = rates.filter_map(|rate| {
-        let outline = Outline::for_rate(family, items, rate)?.ok()?;
-        Some((rate, outline))
-    });
-    outlines.find(|(_, outline)| outline.bytes() <= memory)
+    // So many steps fit, and more than so many do not.
+    let (mut fits, mut most, mut best) = (0_u32, 32 * 16, None);
+    while fits < most {
+        let steps = (fits + most).div_ceil(2);
+        let rate = 0.5_f64.powf(f64::from(steps) / 16.0);
+        match Outline::for_rate(family, items, rate)? {
+            Ok(outline) if outline.bytes() <= memory => {
+                (fits, best) = (steps, Some((rate, outline)))
+            }
+            _ => most = steps - 1,
+        }
+    }
+    best
 }
 
 impl HashChoice {

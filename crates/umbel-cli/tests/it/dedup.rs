@@ -164,21 +164,33 @@ fn what_was_done_is_told_to_people_and_to_programs() {
     let ran = place.umbel_with("dedup --stats", LINES);
     ran.prints("b\na\nc\n");
     let second = ran.err.lines().nth(1).expect("a second line");
-    assert!(second.starts_with("umbel: 6 lines, 3 new, 3 repeated, 12 bytes, "), "{second}");
+    assert!(
+        second.starts_with("umbel: 6 lines, 3 new, 3 repeated (6 bytes of 12 bytes); "),
+        "{second}"
+    );
     assert!(second.contains(" of memory, rate now "), "{second}");
 
     let ran = place.umbel_with("dedup --stats=json -n 1000", LINES);
     let stats: serde_json::Value = serde_json::from_str(&ran.err).expect("one JSON object");
-    for (name, number) in
-        [("records", 6), ("printed", 3), ("new", 3), ("repeated", 3), ("bytes", 12)]
-    {
+    for (name, number) in [
+        ("records", 6),
+        ("printed", 3),
+        ("new", 3),
+        ("repeated", 3),
+        ("bytes", 12),
+        ("repeated_bytes", 6),
+    ] {
         assert_eq!(stats[name], number, "{name}");
     }
     for name in ["seconds", "memory", "rate", "expected_lost"] {
         assert!(stats[name].is_number(), "{name}");
     }
     let ran = place.umbel_with("dedup --stats=text --exact", LINES);
-    assert!(ran.err.starts_with("umbel: 6 lines, 3 new, 3 repeated, "), "{}", ran.err);
+    assert!(
+        ran.err.starts_with("umbel: 6 lines, 3 new, 3 repeated (6 bytes of 12 bytes); "),
+        "{}",
+        ran.err
+    );
 }
 
 /// With the fixed seed of the portable hash the answer is always the same.
