@@ -1,11 +1,10 @@
 //! `umbel bench`: speed and rate on the user's own keys.
 
 use crate::amount::{show_bytes, show_count, show_rate};
-use crate::build::Digests;
+use crate::build::{digests_of, distinct};
 use crate::cli::{Bench, FamilyChoice, Form};
 use crate::output::print;
 use crate::progress::Progress;
-use crate::reading::read;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -38,11 +37,8 @@ struct Row {
 /// Whether all rates were right.
 pub(crate) fn run(args: Bench) -> Result<bool> {
     let hasher = args.hash.hasher(0);
-    let mut keys = Digests { hasher, all: Vec::new() };
-    read(args.files, &args.records, &Progress::new(true), &mut keys)?;
-    let mut digests = keys.all;
-    digests.sort_unstable();
-    digests.dedup();
+    let progress = Progress::new(true);
+    let mut digests = distinct(digests_of(&args.files, &args.records, hasher, &progress)?);
     if digests.is_empty() {
         bail!("there are no keys to measure with");
     }

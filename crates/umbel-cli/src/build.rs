@@ -1,12 +1,13 @@
 //! `umbel build`: a filter from keys.
 
 use crate::amount::{show_bytes, show_count, show_rate};
-use crate::cli::{Build, FamilyChoice, HashChoice, RATE};
+use crate::cli::{Build, FamilyChoice, HashChoice, RATE, Records};
 use crate::making::least_rate;
 use crate::output::{may_write_filter, note, write_filter};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::frozen;
 use umbel::hash::Digest;
@@ -121,10 +122,28 @@ impl Reader for Into {
     }
 }
 
-/// All digests of keys: eight bytes each, whatever the keys are.
-pub(crate) struct Digests {
-    pub(crate) hasher: AnyHasher,
-    pub(crate) all: Vec<Digest>,
+/// The digests of all keys: eight bytes each, whatever the keys are.
+pub(crate) fn digests_of(
+    files: &[PathBuf],
+    records: &Records,
+    hasher: AnyHasher,
+    progress: &Progress,
+) -> Result<Vec<Digest>> {
+    let mut digests = Digests { hasher, all: Vec::new() };
+    read(files.to_vec(), records, progress, &mut digests)?;
+    Ok(digests.all)
+}
+
+/// Of equal ones, one.
+pub(crate) fn distinct(mut digests: Vec<Digest>) -> Vec<Digest> {
+    digests.sort_unstable();
+    digests.dedup();
+    digests
+}
+
+struct Digests {
+    hasher: AnyHasher,
+    all: Vec<Digest>,
 }
 
 impl Reader for Digests {
@@ -144,11 +163,7 @@ fn counted(
     hasher: AnyHasher,
     progress: &Progress,
 ) -> Result<AnyFilter> {
-    let mut read_all = Digests { hasher, all: Vec::new() };
-    read(args.files.clone(), &args.records, progress, &mut read_all)?;
-    let mut digests = read_all.all;
-    digests.sort_unstable();
-    digests.dedup();
+    let digests = distinct(digests_of(&args.files, &args.records, hasher, progress)?);
     let items = digests.len() as u64;
     let filter = family.empty(items, rate_of(args, family, items)?, hasher)?;
     let mut into = Into { hasher, filter, digests: Vec::new(), answers: Vec::new(), fresh: 0 };
@@ -167,13 +182,10 @@ fn of_set(
     hasher: AnyHasher,
     progress: &Progress,
 ) -> Result<AnyFilter> {
-    let mut read_all = Digests { hasher, all: Vec::new() };
-    read(args.files.clone(), &args.records, progress, &mut read_all)?;
-    let mut digests = read_all.all;
+    let mut digests = digests_of(&args.files, &args.records, hasher, progress)?;
     if args.size.memory.is_some() {
         // Equal keys take no memory.
-        digests.sort_unstable();
-        digests.dedup();
+        digests = distinct(digests);
     }
     let rate = rate_of(args, family, digests.len() as u64)?;
     let threads = args.threads.unwrap_or(0);

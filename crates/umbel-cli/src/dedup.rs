@@ -154,7 +154,8 @@ impl Seen {
     }
 
     fn of(known: Known, timed: bool) -> Self {
-        let risk = Risk { rate: known.rate(), ..Risk::default() };
+        let mut risk = Risk::default();
+        risk.count_all(&known);
         Self { known, risk, digests: Vec::new(), timed }
     }
 
@@ -277,6 +278,8 @@ struct Risk {
     counted: u64,
     /// The rate when they were.
     rate: f64,
+    /// How many are new when they are counted again.
+    next: u64,
     lost: f64,
 }
 
@@ -285,7 +288,7 @@ impl Risk {
     /// cost a line of it for every new record.
     fn add(&mut self, fresh: u64, known: &Known) {
         self.fresh += fresh;
-        if self.fresh - self.counted > self.counted / 12 + known.bytes() / 64 {
+        if self.fresh > self.next {
             self.count_all(known);
         }
     }
@@ -296,6 +299,7 @@ impl Risk {
         // The records that were found to be new are all new ones but a share of this rate.
         self.lost += (self.fresh - self.counted) as f64 * between / (1.0 - between);
         (self.counted, self.rate) = (self.fresh, rate);
+        self.next = self.fresh + self.fresh / 12 + known.bytes() / 64;
     }
 }
 

@@ -14,14 +14,10 @@ impl Progress {
         let shown = wanted && io::stderr().is_terminal() && !io::stdout().is_terminal();
         let target =
             if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(None, target);
-        if shown {
-            bar.enable_steady_tick(Duration::from_millis(200));
-        }
-        Self(bar)
+        Self(ProgressBar::with_draw_target(None, target))
     }
 
-    /// How many bytes there will be, if that is known.
+    /// Begins. How many bytes there will be, if that is known.
     pub(crate) fn expect(&self, bytes: Option<u64>) {
         let style = match bytes {
             Some(_) => "{msg} {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left",
@@ -32,6 +28,9 @@ impl Progress {
         }
         if let Ok(style) = ProgressStyle::with_template(style) {
             self.0.set_style(style);
+        }
+        if !self.0.is_hidden() {
+            self.0.enable_steady_tick(Duration::from_millis(200));
         }
     }
 

@@ -1,6 +1,6 @@
 //! `umbel build`, `umbel add` and `umbel remove`.
 
-use crate::place::Place;
+use crate::place::{FAMILIES, Place};
 
 /// A thousand keys.
 fn keys() -> String {
@@ -12,21 +12,6 @@ fn place() -> Place {
     place.write("keys", keys());
     place
 }
-
-const FAMILIES: [&str; 12] = [
-    "bloom",
-    "blocked",
-    "split",
-    "counting",
-    "blocked-counting",
-    "scalable",
-    "cuckoo",
-    "quotient",
-    "xor",
-    "fuse",
-    "fuse4",
-    "ribbon",
-];
 
 #[test]
 fn every_family_finds_every_key() {

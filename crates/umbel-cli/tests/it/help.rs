@@ -55,6 +55,42 @@ fn no_verb_or_a_wrong_one_is_an_error() {
     assert!(!place.umbel("--help").out.contains('\x1b'));
 }
 
+/// If there is a program that makes a terminal.
+fn on_terminal(place: &Place, command: &str) -> Option<String> {
+    if place.shell("command -v script").code != Some(0) {
+        return None;
+    }
+    let ran = place.shell(&format!("script -qec '{command}' /dev/null < /dev/null"));
+    assert_eq!(ran.code, Some(0), "{command}");
+    Some(ran.out)
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let place = Place::new();
+    if let Some(help) = on_terminal(&place, "umbel --help") {
+        assert!(help.contains("\x1b["), "{help:?}");
+        let plain = on_terminal(&place, "NO_COLOR=1 umbel --help").expect("the same program");
+        assert!(!plain.contains('\x1b'), "{plain:?}");
+    }
+}
+
+#[test]
+fn progress_is_for_terminals() {
+    let place = Place::new();
+    let slowly = "(echo a; sleep 0.7; echo b) | umbel dedup";
+    if let Some(seen) = on_terminal(&place, &format!("{slowly} > out")) {
+        assert!(seen.contains("1 records, 2 B, "), "{seen:?}");
+        // It is gone when the last word is said, and was never anything else.
+        assert!(seen.ends_with("\r\x1b[2Kumbel: 2 new lines; less than 0.1 more may have been taken for repeated ones (none with --exact)\r\n"), "{seen:?}");
+        assert!(!seen.contains("0/0"), "{seen:?}");
+        // Two writers on one screen would disturb each other.
+        let seen = on_terminal(&place, slowly).expect("the same program");
+        assert!(seen.starts_with("a\r\nb\r\numbel: "), "{seen:?}");
+    }
+    assert!(!place.shell(&format!("{slowly} > out")).err.contains("records"));
+}
+
 #[test]
 fn every_shell_has_completions() {
     let place = Place::new();

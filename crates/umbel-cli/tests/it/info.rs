@@ -1,6 +1,6 @@
 //! `umbel info` and `umbel verify`.
 
-use crate::place::Place;
+use crate::place::{FAMILIES, Place};
 use serde_json::Value;
 
 fn place() -> Place {
@@ -38,29 +38,15 @@ fn all_that_is_known_is_told() {
 #[test]
 fn programs_get_json() {
     let place = place();
-    let families = [
-        "bloom",
-        "blocked",
-        "split",
-        "counting",
-        "blocked-counting",
-        "scalable",
-        "cuckoo",
-        "quotient",
-        "xor",
-        "fuse",
-        "fuse4",
-        "ribbon",
-    ];
-    for family in families {
+    for family in FAMILIES {
         place.umbel(&format!("build --family {family} -o {family} keys")).prints("");
     }
-    let ran = place.umbel(&format!("info --json {}", families.join(" ")));
+    let ran = place.umbel(&format!("info --json {}", FAMILIES.join(" ")));
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
     let objects: Vec<Value> =
         ran.out.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
-    assert_eq!(objects.len(), families.len(), "one a file");
-    for (object, family) in objects.iter().zip(families) {
+    assert_eq!(objects.len(), FAMILIES.len(), "one a file");
+    for (object, family) in objects.iter().zip(FAMILIES) {
         assert_eq!((&object["file"], &object["family"]), (&family.into(), &family.into()));
         assert_eq!(object["checksums"], "match");
         assert!(object["rate_now"].as_f64().is_some_and(|rate| rate < 0.02), "{object}");

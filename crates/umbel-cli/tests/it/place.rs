@@ -13,6 +13,22 @@ pub(crate) fn certain(new: &str) -> String {
     )
 }
 
+/// All that `build` can make.
+pub(crate) const FAMILIES: [&str; 12] = [
+    "bloom",
+    "blocked",
+    "split",
+    "counting",
+    "blocked-counting",
+    "scalable",
+    "cuckoo",
+    "quotient",
+    "xor",
+    "fuse",
+    "fuse4",
+    "ribbon",
+];
+
 /// An empty directory in which commands run.
 pub(crate) struct Place(TempDir);
 
