@@ -75,8 +75,8 @@ pub(crate) struct Records {
     /// The key is this field, counted from 1, or from the end: -1 is the last
     #[arg(short = 'k', long = "key", value_name = "FIELD", allow_negative_numbers = true)]
     pub(crate) field: Option<i64>,
-    /// What stands between fields [default: blanks]
-    #[arg(short = 't', long, value_name = "DELIM", alias = "field-separator", requires = "field")]
+    /// What stands between fields [default: blanks], or columns [default: a comma]; \t is a tab
+    #[arg(short = 't', long, value_name = "DELIM", alias = "field-separator")]
     pub(crate) delimiter: Option<String>,
     /// The key is this column of CSV: its name, or its number from 1 on
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["field", "json", "null"])]
@@ -95,7 +95,7 @@ pub(crate) struct Records {
 impl Records {
     pub(crate) fn cut(&self) -> Cut {
         match (&self.csv, self.null) {
-            (Some(_), _) => Cut::Csv,
+            (Some(_), _) => Cut::Csv(self.between_columns()),
             (None, true) => Cut::At(0),
             (None, false) => Cut::At(b'\n'),
         }
@@ -110,6 +110,11 @@ impl Records {
         }
     }
 
+    /// The delimiter of CSV; [`keys`](Self::keys) refuses those that are longer.
+    fn between_columns(&self) -> u8 {
+        self.delimiter.as_deref().map_or(b',', |text| unescaped(text)[0])
+    }
+
     /// Whether the first record of every input is a header.
     pub(crate) fn has_header(&self) -> bool {
         self.csv.is_some() && !self.no_header
@@ -117,13 +122,22 @@ impl Records {
 
     /// How keys are found; a column of CSV by its number here, and by its name once there is a header.
     pub(crate) fn keys(&self) -> Result<Keys> {
+        let delimiter = self.delimiter.as_deref().map(unescaped);
+        match &delimiter {
+            Some(bytes) if bytes.is_empty() => bail!("a delimiter has at least one character"),
+            Some(_) if self.field.is_none() && self.csv.is_none() => {
+                bail!("a delimiter is for fields or columns: -k 2, or --csv name");
+            }
+            Some(bytes)
+                if self.csv.is_some() && (bytes.len() > 1 || b"\"\n".contains(&bytes[0])) =>
+            {
+                bail!("between columns is one byte, and no quote");
+            }
+            _ => {}
+        }
         let part = if let Some(number) = self.field {
             if number == 0 {
                 bail!("fields are counted from 1, or from -1 backwards");
-            }
-            let delimiter = self.delimiter.as_deref().map(unescaped);
-            if delimiter.as_ref().is_some_and(Vec::is_empty) {
-                bail!("a delimiter has at least one character");
             }
             Part::Field(number, delimiter)
         } else if let Some(pointer) = &self.json {
@@ -132,13 +146,14 @@ impl Records {
             }
             Part::Json(pointer.clone())
         } else if let Some(column) = &self.csv {
-            match column.parse() {
+            let number = match column.parse() {
                 Ok(0) => bail!("columns are counted from 1"),
-                Ok(number) => Part::Csv(number - 1_usize),
+                Ok(number) => number - 1_usize,
                 Err(_) if self.no_header => bail!("without a header, a column is a number"),
                 // Until the header is there.
-                Err(_) => Part::Csv(usize::MAX),
-            }
+                Err(_) => usize::MAX,
+            };
+            Part::Csv(number, self.between_columns())
         } else {
             Part::Whole
         };

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Cut {
     /// Behind this byte.
     At(u8),
-    /// Behind the end of a line that is in no quoted field.
-    Csv,
+    /// Behind the end of a line that is in no quoted field, with this between fields.
+    Csv(u8),
 }
 
 impl Cut {
@@ -21,9 +21,9 @@ impl Cut {
     fn whole(self, bytes: &[u8]) -> usize {
         match self {
             Self::At(end) => memchr::memrchr(end, bytes).map_or(0, |at| at + 1),
-            Self::Csv => {
+            Self::Csv(between) => {
                 let (mut whole, mut rest) = (0, bytes);
-                while let Some(length) = first_csv(rest) {
+                while let Some(length) = first_csv(rest, between) {
                     whole += length;
                     rest = &rest[length..];
                 }
@@ -36,14 +36,14 @@ impl Cut {
     pub(crate) fn first(self, bytes: &[u8]) -> (&[u8], &[u8]) {
         let length = match self {
             Self::At(end) => memchr::memchr(end, bytes).map(|at| at + 1),
-            Self::Csv => first_csv(bytes),
+            Self::Csv(between) => first_csv(bytes, between),
         };
         bytes.split_at(length.unwrap_or(bytes.len()))
     }
 }
 
 /// The length of the first record, if its end is there. A field is quoted if it begins with a quote.
-fn first_csv(bytes: &[u8]) -> Option<usize> {
+fn first_csv(bytes: &[u8], between: u8) -> Option<usize> {
     let mut at = 0;
     loop {
         // At the start of a field.
@@ -57,7 +57,7 @@ fn first_csv(bytes: &[u8]) -> Option<usize> {
                 at += 1;
             }
         }
-        at += memchr::memchr2(b',', b'\n', &bytes[at..])? + 1;
+        at += memchr::memchr2(between, b'\n', &bytes[at..])? + 1;
         if bytes[at - 1] == b'\n' {
             return Some(at);
         }
@@ -127,13 +127,13 @@ impl<'a> Input<'a> {
         let source = self.source.as_mut().expect("it gave the bytes");
         let record = source.record;
         let mut rest = bytes;
-        if self.cut == Cut::Csv {
+        if let Cut::At(end) = self.cut {
+            let open = u64::from(bytes.last() != Some(&end));
+            source.record += memchr::memchr_iter(end, bytes).count() as u64 + open;
+        } else {
             while !rest.is_empty() {
                 (source.record, rest) = (source.record + 1, self.cut.first(rest).1);
             }
-        } else if let Cut::At(end) = self.cut {
-            let open = u64::from(bytes.last() != Some(&end));
-            source.record += memchr::memchr_iter(end, bytes).count() as u64 + open;
         }
         Ok(Some(Run { bytes, name: &source.name, record }))
     }
@@ -180,9 +180,10 @@ impl Source {
             }
             // Only what is new can have an end, but for CSV, where quotes before it count. A quote that
             // is never closed makes one record of all the rest, so that is looked at ever more rarely.
-            let before = if cut == Cut::Csv { 0 } else { *filled };
+            let quoted = matches!(cut, Cut::Csv(_));
+            let before = if quoted { 0 } else { *filled };
             *filled += read;
-            if cut == Cut::Csv && *filled < look_at {
+            if quoted && *filled < look_at {
                 continue;
             }
             let whole = cut.whole(&buffer[before..*filled]);
@@ -258,12 +259,12 @@ mod tests {
     fn quoted_lines_go_on() {
         let table = b"a,\"b\nc\",d\n\"x\"\"\ny\",\" \"\nlast,5\" pipe";
         let expected: [&[u8]; 3] = [b"a,\"b\nc\",d\n", b"\"x\"\"\ny\",\" \"\n", b"last,5\" pipe"];
-        assert_eq!(records(Cut::Csv, table), expected);
+        assert_eq!(records(Cut::Csv(b','), table), expected);
         // However much of it is there yet, records end where they end.
         for length in 0..table.len() {
             let ends = [0, 10, 22];
             let expected = ends.into_iter().rfind(|end| *end <= length).unwrap();
-            assert_eq!(Cut::Csv.whole(&table[..length]), expected, "{length}");
+            assert_eq!(Cut::Csv(b',').whole(&table[..length]), expected, "{length}");
         }
     }
 }

@@ -11,8 +11,8 @@ pub(crate) enum Part {
     /// A field, counted from 1, or from the end by a negative number; between these bytes, or between
     /// blanks.
     Field(i64, Option<Vec<u8>>),
-    /// A column of CSV.
-    Csv(usize),
+    /// A column of CSV, with this between columns.
+    Csv(usize, u8),
     /// A value in JSON: RFC 6901.
     Json(String),
 }
@@ -47,7 +47,7 @@ impl Keys {
             Part::Field(number, Some(between)) => {
                 field(split(content, between).collect(), *number)?.into()
             }
-            Part::Csv(column) => csv_field(content, *column)?,
+            Part::Csv(column, between) => csv_field(content, *column, *between)?,
             Part::Json(pointer) => json_value(content, pointer)?.into(),
         };
         Ok(if self.ignore_case { folded(&key, true).into_owned().into() } else { key })
@@ -82,7 +82,7 @@ fn split<'a>(content: &'a [u8], between: &[u8]) -> impl Iterator<Item = &'a [u8]
 }
 
 /// The fields of a record of CSV, without quotes.
-pub(crate) fn csv_fields(content: &[u8]) -> Vec<Cow<'_, [u8]>> {
+pub(crate) fn csv_fields(content: &[u8], between: u8) -> Vec<Cow<'_, [u8]>> {
     let mut fields = Vec::new();
     let mut rest = content.strip_suffix(b"\r").unwrap_or(content);
     loop {
@@ -90,7 +90,7 @@ pub(crate) fn csv_fields(content: &[u8]) -> Vec<Cow<'_, [u8]>> {
             Some(quoted) => unquoted(quoted),
             None => (Cow::Borrowed(&b""[..]), rest),
         };
-        let end = memchr::memchr(b',', after);
+        let end = memchr::memchr(between, after);
         let tail = &after[..end.unwrap_or(after.len())];
         // What stands behind the closing quote belongs to the field, as everywhere.
         fields.push(match (field.is_empty() && !rest.starts_with(b"\""), tail.is_empty()) {
@@ -126,8 +126,8 @@ fn unquoted(mut rest: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
     }
 }
 
-fn csv_field(content: &[u8], column: usize) -> Result<Cow<'_, [u8]>> {
-    let mut fields = csv_fields(content);
+fn csv_field(content: &[u8], column: usize, between: u8) -> Result<Cow<'_, [u8]>> {
+    let mut fields = csv_fields(content, between);
     if column < fields.len() {
         Ok(fields.swap_remove(column))
     } else {
@@ -198,11 +198,16 @@ mod tests {
         let record = b"1,\"two, \"\"too\"\"\",,\"\",\"x\"y,5\" z\r\n";
         let expected: [&[u8]; 6] = [b"1", b"two, \"too\"", b"", b"", b"xy", b"5\" z"];
         for (column, expected) in expected.iter().enumerate() {
-            assert_eq!(key(Part::Csv(column), record).as_deref(), Some(*expected), "{column}");
+            assert_eq!(
+                key(Part::Csv(column, b','), record).as_deref(),
+                Some(*expected),
+                "{column}"
+            );
         }
-        assert_eq!(key(Part::Csv(6), record), None);
-        assert_eq!(csv_fields(b""), [&b""[..]]);
-        assert_eq!(csv_fields(b"\"open, end"), [&b"open, end"[..]]);
+        assert_eq!(key(Part::Csv(6, b','), record), None);
+        assert_eq!(csv_fields(b"", b','), [&b""[..]]);
+        assert_eq!(csv_fields(b"1,5;\"a;b\"", b';'), [&b"1,5"[..], b"a;b"]);
+        assert_eq!(csv_fields(b"\"open, end", b','), [&b"open, end"[..]]);
     }
 
     #[test]

@@ -133,6 +133,13 @@ pub(crate) fn replace_file<R>(
 ) -> Result<R> {
     let mut result = None;
     let replaced = replace(&Noted, path, private, |file| {
+        // Whoever could read the old file can read the new one, unless there is a secret in it.
+        if let Ok(old) = path.symlink_metadata()
+            && old.is_file()
+            && !private
+        {
+            file.set_permissions(old.permissions())?;
+        }
         let mut writer = BufWriter::with_capacity(WRITE, file);
         let written = write(&mut writer).and_then(|value| {
             writer.flush().with_context(|| path.display().to_string())?;

@@ -110,7 +110,8 @@ pub(crate) fn read(
     progress: &Progress,
     reader: &mut impl Reader,
 ) -> Result<u64> {
-    let (cut, mut keys) = (how.cut(), how.keys()?);
+    let mut keys = how.keys()?;
+    let cut = how.cut();
     let mut input = Input::new(files, cut, progress);
     let (mut header, mut ranges, mut total) = (None::<Vec<u8>>, Vec::new(), 0);
     while let Some(run) = input.next_run()? {
@@ -181,18 +182,18 @@ fn cut_batch(cut: Cut, bytes: &[u8], at: &mut usize, ranges: &mut Vec<Range<usiz
 /// The names of columns. A mark of UTF-8, as spreadsheets write it, is no part of the first.
 fn columns<'a>(keys: &Keys, header: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
     let content = keys.content(header);
-    csv_fields(content.strip_prefix("\u{feff}".as_bytes()).unwrap_or(content))
+    let Part::Csv(_, between) = keys.part else { return Vec::new() };
+    csv_fields(content.strip_prefix("\u{feff}".as_bytes()).unwrap_or(content), between)
 }
 
 /// The number of the column, now that there is a header.
 fn find_column(how: &Records, keys: &mut Keys, header: &[u8]) -> Result<()> {
-    let Some(name) = &how.csv else { return Ok(()) };
-    if keys.part != Part::Csv(usize::MAX) {
+    let (Some(name), Part::Csv(usize::MAX, between)) = (&how.csv, &keys.part) else {
         return Ok(());
-    }
+    };
     let columns = columns(keys, header);
     match columns.iter().position(|column| **column == *name.as_bytes()) {
-        Some(number) => keys.part = Part::Csv(number),
+        Some(number) => keys.part = Part::Csv(number, *between),
         None => {
             let names: Vec<String> = columns.iter().map(|column| shown(column)).collect();
             bail!("there is no column {name:?}; there are {}", names.join(", "))

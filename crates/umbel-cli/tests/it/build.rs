@@ -208,6 +208,20 @@ fn keys_are_added_and_removed() {
     place.umbel("check s --item a").prints("a\n");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_changed_filter_has_the_readers_it_had() {
+    let place = place();
+    place.umbel("build -o f keys").prints("");
+    for mode in ["640", "600", "444"] {
+        place
+            .shell(&format!("chmod {mode} f; echo x | umbel add f; stat -c %a f"))
+            .prints(&format!("{mode}\n"));
+    }
+    place.umbel("build -o s --hash keyed keys").prints("");
+    place.shell("chmod 644 s; echo x | umbel add s; stat -c %a s").prints("600\n");
+}
+
 #[test]
 fn what_goes_wrong_changes_nothing() {
     let place = place();

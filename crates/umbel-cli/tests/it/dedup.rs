@@ -154,7 +154,7 @@ fn time_passes_in_a_window() {
     let place = Place::new();
     // 0.2 s are kept, and gone after 0.25 s; a second is far from both.
     let script =
-        "(echo a; echo a; sleep 1; echo a) | umbel dedup --window 200ms -n 1e3 2>/dev/null";
+        "(printf 'a\\na\\n'; sleep 1; echo a) | umbel dedup --window 200ms -n 1e3 2>/dev/null";
     place.shell(script).gives(0, "a\na\n", "");
 }
 

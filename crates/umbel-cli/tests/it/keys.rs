@@ -35,7 +35,7 @@ fn a_record_without_its_field_is_an_error_that_names_it() {
         .fails("standard input: record 1: there is no field -3: it has 2");
     place.umbel("dedup -k 0").fails("fields are counted from 1, or from -1 backwards");
     place.run(&["dedup", "-k", "1", "-t", ""], "").fails("a delimiter has at least one character");
-    place.umbel("dedup -t ,").refuses("--key <FIELD>");
+    place.umbel("dedup -t ,").fails("a delimiter is for fields or columns: -k 2, or --csv name");
     place.umbel("dedup -k two").refuses("invalid value 'two'");
 }
 
@@ -51,6 +51,22 @@ fn columns_of_csv_are_found_by_name_or_number() {
     assert_eq!(place.read("again"), b"id,\"full, name\"\n", "both have the header");
     // Without a header the first record is one like the others.
     place.umbel_with("dedup --csv 1 --no-header", "a,1\na,2\nb,3\n").prints("a,1\nb,3\n");
+}
+
+#[test]
+fn columns_may_be_between_other_bytes() {
+    let place = Place::new();
+    let table = "id;price\n1;\"1,5;\"\n2;\"1,5;\"\n3;1,5\n";
+    place.umbel_with("dedup --csv price -t ;", table).prints("id;price\n1;\"1,5;\"\n3;1,5\n");
+    place.umbel_with("dedup --csv b -t \\t", "a\tb\n1\tx,y\n2\tx,y\n").prints("a\tb\n1\tx,y\n");
+    for bad in ["::", "\""] {
+        place
+            .umbel(&format!("dedup --csv 1 -t {bad}"))
+            .fails("between columns is one byte, and no quote");
+    }
+    place
+        .run(&["dedup", "--csv", "1", "-t", ""], "")
+        .fails("a delimiter has at least one character");
 }
 
 #[test]
