@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// A filter answers "no" for certain and "yes" probably: how rarely a yes is wrong is its rate.
 #[derive(Debug, Parser)]
 #[command(name = "umbel", version = VERSION, styles = STYLES, max_term_width = 100)]
-#[command(infer_subcommands = false, subcommand_required = true, arg_required_else_help = true)]
+#[command(args_override_self = true, subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,

@@ -267,4 +267,49 @@ mod tests {
             assert_eq!(Cut::Csv(b',').whole(&table[..length]), expected, "{length}");
         }
     }
+
+    /// Gives bytes in pieces of other lengths every time.
+    struct Pieces(Vec<u8>, u64);
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = (random(&mut self.1) % 16 + 1).min(self.0.len()).min(buffer.len());
+            let rest = self.0.split_off(length);
+            buffer[..length].copy_from_slice(&self.0);
+            self.0 = rest;
+            Ok(length)
+        }
+    }
+
+    /// A number of 31 bits: the constants are Knuth's, for MMIX.
+    fn random(state: &mut u64) -> usize {
+        *state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) as usize
+    }
+
+    #[test]
+    fn records_are_the_same_however_bytes_arrive() {
+        let progress = Progress::new(false);
+        for seed in 0..300 {
+            let mut state = seed;
+            let length = random(&mut state) % 200;
+            let letter = |_| b"ab,,\"\"\n\n\r\0"[random(&mut state) % 10];
+            let text: Vec<u8> = (0..length).map(letter).collect();
+            for cut in [Cut::At(b'\n'), Cut::At(0), Cut::Csv(b',')] {
+                let reader = unpacked(Pieces(text.clone(), seed), "pieces").unwrap();
+                let source = Some(Source { name: "pieces".into(), reader, record: 1 });
+                let paths = Vec::new().into_iter();
+                let progress = &progress;
+                let mut input =
+                    Input { paths, cut, progress, source, buffer: Vec::new(), filled: 0, used: 0 };
+                let mut got: Vec<Vec<u8>> = Vec::new();
+                while let Some(run) = input.next_run().unwrap() {
+                    assert_eq!(run.record, got.len() as u64 + 1, "{text:?}");
+                    got.extend(records(cut, run.bytes).into_iter().map(<[u8]>::to_vec));
+                }
+                assert_eq!(got, records(cut, &text), "{cut:?}");
+            }
+        }
+    }
 }

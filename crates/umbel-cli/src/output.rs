@@ -131,6 +131,7 @@ pub(crate) fn replace_file<R>(
     private: bool,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<R>,
 ) -> Result<R> {
+    not_a_directory(path)?;
     let mut result = None;
     let replaced = replace(&Noted, path, private, |file| {
         // Whoever could read the old file can read the new one, unless there is a secret in it.
@@ -184,11 +185,16 @@ pub(crate) fn write_file<R>(
     Ok(written)
 }
 
-/// Whether a new file may be written here.
-pub(crate) fn may_write(path: &Path, force: bool) -> Result<()> {
+fn not_a_directory(path: &Path) -> Result<()> {
     if path.is_dir() {
         bail!("{}: is a directory", path.display());
     }
+    Ok(())
+}
+
+/// Whether a new file may be written here.
+pub(crate) fn may_write(path: &Path, force: bool) -> Result<()> {
+    not_a_directory(path)?;
     if !force && path.symlink_metadata().is_ok() && !is_special(path) {
         bail!("{}: is there already; --force replaces it", path.display());
     }

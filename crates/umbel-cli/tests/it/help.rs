@@ -50,6 +50,8 @@ fn no_verb_or_a_wrong_one_is_an_error() {
     assert!(ran.err.contains("Usage: umbel <COMMAND>"), "{}", ran.err);
     place.umbel("dedupe").refuses("unrecognized subcommand 'dedupe'");
     place.umbel("dedup --colour").refuses("unexpected argument '--colour'");
+    // Of an option that is given twice the last one counts, so that aliases can be overruled.
+    place.umbel_with("dedup -c -c -p 1% -p 1e-9 -k 1 -k 2", "a b\nc b\n").prints("1\n");
     // Colours are for terminals.
     assert!(!ran.err.contains('\x1b'));
     assert!(!place.umbel("--help").out.contains('\x1b'));

@@ -92,6 +92,12 @@ fn what_goes_wrong_leaves_the_state() {
     // Lines that nobody could read were not seen.
     assert_eq!(place.read("s"), before);
     assert_eq!(place.names(), ["s"]);
+    for state in [".", "/"] {
+        place
+            .umbel_with(&format!("dedup --state {state}"), "a\n")
+            .fails(&format!("{state}: is a directory"));
+    }
+    place.umbel_with("dedup --state /dev/null", "a\n").fails("/dev/null: this is not a file");
     place
         .umbel_with("dedup --state no/where", "a\n")
         .fails("no/where: No such file or directory (os error 2)");
