@@ -109,6 +109,16 @@ impl Near {
         Some(start & exists | behind & !exists..behind)
     }
 
+    /// Whether there is nothing at the slot of the quotient: all runs that begin there or before it
+    /// have ended before it.
+    #[inline(always)]
+    fn is_free(&self) -> bool {
+        let begun = (self.runs << (63 - self.place)).count_ones();
+        let ends = self.ends & u64::MAX << (self.offset % 64);
+        let ended = (ends & !(u64::MAX << self.place)).count_ones();
+        (begun == ended) & (self.offset <= self.place)
+    }
+
     /// The runs that begin behind `counted`, at `to` or before.
     #[inline(always)]
     fn begun(&self, counted: u32, to: u32) -> u64 {
@@ -448,6 +458,14 @@ impl Table {
         let key = self.entry(digest);
         self.remainders.fetch(key.quotient);
         let near = self.near(key.quotient);
+        // More often than not, and so short that the next key's lines are asked for meanwhile.
+        if near.is_free() && key.quotient < self.last && self.len < self.capacity {
+            self.remainders.put(key.quotient, key.remainder);
+            let bit = 1 << near.place;
+            *self.marks_mut(near.first / SLOTS) = [near.runs | bit, near.ends | bit];
+            self.len += 1;
+            return Ok(true);
+        }
         let Some((run, free)) = self.room(select, &near) else {
             if UNIQUE {
                 return select.apart(One(FarInsertUnique(self), digest));
