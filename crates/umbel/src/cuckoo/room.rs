@@ -6,6 +6,7 @@
 //! have eight slots. Both are counted here for a chance of [`REFUSAL`]; the tests fill a thousand tables
 //! of many shapes, and `docs/measurements.md` has the worst of some million small ones.
 
+use super::table::{sum, sum_mask};
 use crate::parts::buckets::SLOTS;
 use crate::parts::math::{ceil, exp, ln, powi};
 
@@ -86,8 +87,8 @@ struct Crowd {
 impl Crowd {
     const fn new(buckets: u64, width: u32) -> Self {
         let (m, fingerprints) = (buckets as f64, ((1_u64 << width) - 1) as f64);
-        // A sum tells which two buckets belong together; half of all numbers are one if all are odd.
-        let sums = if buckets & 1 == 0 { m / 2.0 } else { m };
+        // A sum tells which two buckets belong together. All are odd.
+        let sums = (sum_mask(buckets) / 2 + 1) as f64;
         let same = if width <= COUNTED {
             same_sums(buckets, width)
         } else {
@@ -96,7 +97,7 @@ impl Crowd {
         // The eight others have to begin in one of the two buckets of the first.
         let nine = powi(2.0 / m, 8) * same;
         // Where it is the same bucket twice, five are too many.
-        let alone = powi(1.0 / m, 5) * powi(1.0 / m + 4.0 / fingerprints, 4);
+        let alone = powi(1.0 / m, 5) * powi(1.0 / sums + 4.0 / fingerprints, 4);
         Self { nine, five: if buckets & 1 == 0 { 0.0 } else { alone } }
     }
 
@@ -118,12 +119,12 @@ const fn subsets(items: u64, of: u32) -> f64 {
 
 /// The chance that nine fingerprints have the same sum.
 const fn same_sums(buckets: u64, width: u32) -> f64 {
-    let fingerprints = (1_u64 << width) - 1;
+    let (fingerprints, mask) = ((1_u64 << width) - 1, sum_mask(buckets));
     let (mut chance, mut one) = (0.0, 1);
     while one <= fingerprints {
         let (mut same, mut other) = (0, 1);
         while other <= fingerprints {
-            same += (super::table::sum(buckets, one) == super::table::sum(buckets, other)) as u32;
+            same += (sum(mask, one) == sum(mask, other)) as u32;
             other += 1;
         }
         chance += powi(same as f64 / fingerprints as f64, 8);

@@ -70,7 +70,9 @@ impl Shape {
             if buckets <= items || buckets <= 2 || width == MAX_FINGERPRINT_BITS {
                 let shape = Self::large_enough(items, rate, buckets, width);
                 match best {
-                    Some(best) if best.bits() <= shape.bits() => break,
+                    // Short ones may take so many slots that longer ones take less, not just the next.
+                    Some(best) if best.bits() <= items * width as u64 => break,
+                    Some(best) if best.bits() <= shape.bits() => {}
                     _ => best = Some(shape),
                 }
             }
