@@ -137,13 +137,13 @@ impl<V: AsRef<[u64]>> Table<V> {
         buckets.map(|bucket| self.row(slots, bucket))
     }
 
-    /// Whether the fingerprint of the digest is in one of its buckets.
+    /// Whether the fingerprint is in one of its buckets.
     #[inline(always)]
-    pub(super) fn contains(&self, digest: Digest) -> bool {
+    pub(super) fn holds(&self, place: Place) -> bool {
         if self.width <= NARROW {
-            return self.contains_in::<u64>(digest);
+            return self.holds_in::<u64>(place);
         }
-        self.by_ref().contains_wide(digest)
+        self.by_ref().holds_wide(place)
     }
 
     #[inline(always)]
@@ -153,8 +153,8 @@ impl<V: AsRef<[u64]>> Table<V> {
     }
 
     #[inline(always)]
-    fn contains_in<R: Row>(&self, digest: Digest) -> bool {
-        let (slots, place) = (self.slots::<R>(), self.place(digest));
+    fn holds_in<R: Row>(&self, place: Place) -> bool {
+        let slots = self.slots::<R>();
         let rows = self.rows(&slots, place.buckets);
         slots.either_has(rows, slots.everywhere(place.fingerprint))
     }
@@ -173,10 +173,10 @@ impl<V: AsRef<[u64]>> Table<V> {
         if first == second { there } else { there + slots.count(slots.empty(b ^ wanted)) }
     }
 
-    /// The words in which the buckets of a digest begin.
+    /// The words in which the buckets begin.
     #[inline(always)]
-    pub(super) fn words_of(&self, digest: Digest) -> [usize; 2] {
-        self.place(digest).buckets.map(|bucket| word_of_bucket(bucket, self.width))
+    pub(super) fn words_of(&self, place: Place) -> [usize; 2] {
+        place.buckets.map(|bucket| word_of_bucket(bucket, self.width))
     }
 
     /// The fingerprint in a slot of a bucket, or 0.
@@ -278,8 +278,8 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
 /// Wide rows, out of line, so that they take no registers from the others.
 impl Table<&[u64]> {
     #[inline(never)]
-    fn contains_wide(self, digest: Digest) -> bool {
-        self.contains_in::<u128>(digest)
+    fn holds_wide(self, place: Place) -> bool {
+        self.holds_in::<u128>(place)
     }
 }
 

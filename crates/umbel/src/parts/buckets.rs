@@ -339,13 +339,7 @@ impl<R: Row> Slots<R> {
     /// There must be such a bucket in the words, and a word after the last one.
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
-    pub(crate) unsafe fn flip_unchecked(
-        &self,
-        words: &mut [u64],
-        bit: u64,
-        flags: R,
-        number: u64,
-    ) {
+    pub(crate) unsafe fn flip_unchecked(&self, words: &mut [u64], bit: u64, flags: R, number: u64) {
         let row = R::of(number) << (flags.trailing_zeros() + 1 - self.width);
         #[cfg(target_endian = "little")]
         // SAFETY: as in `row_unchecked`.
@@ -392,7 +386,10 @@ mod tests {
                     (0..4).filter(|slot| model[*slot as usize] == wanted).collect();
                 assert_eq!(slots.count(flags), found.len() as u64);
                 assert_eq!(flags == slots.all(), found.len() == 4);
-                assert_eq!(found.first().copied(), (flags != R::of(0)).then(|| slots.first(flags)));
+                for flags in [flags, slots.first_empty(row ^ slots.everywhere(wanted))] {
+                    let first = (flags != R::of(0)).then(|| slots.first(flags));
+                    assert_eq!(found.first().copied(), first);
+                }
                 let (no, wanted) = (slots.everywhere(wanted ^ 1), slots.everywhere(wanted));
                 assert_eq!(slots.either_has([row, no], wanted), !found.is_empty());
                 assert_eq!(slots.either_has([no, row], wanted), !found.is_empty());
