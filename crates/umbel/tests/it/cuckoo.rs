@@ -574,7 +574,7 @@ fn no_other_width_takes_less() {
         }
     }
     assert!(Shape::for_rate(1_000_000, 0.4).unwrap().fingerprint_bits() > 4);
-    assert_eq!(Shape::with(0, 250_000, 4).unwrap().room(), 293_314);
+    assert_eq!(Shape::with(0, 250_000, 4).unwrap().room(), 293_331);
 }
 
 #[test]
