@@ -177,13 +177,14 @@ mod tests {
         assert_eq!((same_sums(1, 4), same_sums(2, 6)), (1.0, 1.0));
     }
 
-    /// What is counted for short fingerprints and what is expected of longer ones are near each other.
+    /// What is counted for short fingerprints is not above what is expected of longer ones; in small tables
+    /// sums are spread more evenly than chance has it.
     #[test]
     fn sums_are_the_same_as_often_as_chance_has_it() {
         for buckets in [1_000, 25_000, 1 << 20] {
             let sums = (sum_mask(buckets) / 2 + 1) as f64;
             let ratio = same_sums(buckets, 7) / mean_same_sums(sums, 127.0);
-            assert!((0.1..UNLUCKY).contains(&ratio), "{buckets} buckets: {ratio}");
+            assert!((0.01..UNLUCKY).contains(&ratio), "{buckets} buckets: {ratio}");
         }
     }
 
