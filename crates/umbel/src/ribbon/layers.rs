@@ -1,7 +1,7 @@
 //! All layers: what one bumps, the next one takes.
 
 use super::band::Total;
-use super::parity::GROUP;
+use super::parity::{GROUP, Way};
 use super::parts::{NoRoom, Parts, distinct, has_many_copies};
 use super::row::{Entry, remixed};
 use super::shape::{MAX_PLAIN, MAX_TIERS, Plain, Shape, Tier};
@@ -190,8 +190,8 @@ impl Layers {
         words[plain.grid.base..][..plain_words.len()].copy_from_slice(&plain_words);
         let words = at as u64;
         let usual = depth > 0 && rounds == 0 && bits as usize <= GROUP;
-        let items = self.items;
-        let shape = Shape { items, bits, rounds, seed, words, depth, usual, tiers, plain };
+        let (items, way) = (self.items, Way::now());
+        let shape = Shape { items, bits, rounds, seed, words, depth, usual, tiers, plain, way };
         Ok((shape, heap))
     }
 }

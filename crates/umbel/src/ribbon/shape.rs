@@ -1,6 +1,7 @@
 //! The plan of a ribbon filter: its layers, where they stand among the words, and how many rows they
 //! have for how many keys.
 
+use super::parity::Way;
 use super::row::{Equation, fraction_of, remixed};
 use crate::frozen::Drawing;
 
@@ -116,7 +117,7 @@ impl Place {
     #[inline(always)]
     pub(super) const fn is_bumped_by(self, threshold: u8) -> bool {
         const ALL: u32 = u32::from_le_bytes(THRESHOLDS);
-        self.number() as u32 >= (ALL >> (8 * threshold)) & 0xff
+        self.number() >= (ALL >> (8 * threshold)) as u8
     }
 }
 
@@ -190,6 +191,7 @@ pub struct Shape {
     pub(super) usual: bool,
     pub(super) tiers: [Tier; MAX_TIERS],
     pub(super) plain: Plain,
+    pub(super) way: Way,
 }
 
 impl Shape {
