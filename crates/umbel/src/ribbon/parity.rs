@@ -15,7 +15,6 @@
 //! An island of `unsafe`, for instructions that not every processor has; column by column is the safe twin.
 
 use super::shape::Shape;
-use crate::simd;
 
 /// The columns of a block of 64 rows that are taken at a time.
 pub(super) const GROUP: usize = 8;
@@ -108,9 +107,9 @@ impl Way {
     /// The way of a filter that is made now.
     pub(super) fn now() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        match simd::path() {
-            simd::Path::Avx512 if x86::counts::is_available() => return Self(Means::Counts),
-            simd::Path::Avx2 | simd::Path::Avx512 => return Self(Means::Avx2),
+        match crate::simd::path() {
+            crate::simd::Path::Avx512 if x86::counts::is_available() => return Self(Means::Counts),
+            crate::simd::Path::Avx2 | crate::simd::Path::Avx512 => return Self(Means::Avx2),
             _ => {}
         }
         Self(Means::Any)
@@ -354,8 +353,8 @@ mod tests {
         let mut ways = Vec::from([Way(Means::Any)]);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
-            ways.extend(simd::Path::Avx2.is_available().then_some(Way(Means::Avx2)));
-            let counts = simd::Path::Avx512.is_available() && x86::counts::is_available();
+            ways.extend(crate::simd::Path::Avx2.is_available().then_some(Way(Means::Avx2)));
+            let counts = crate::simd::Path::Avx512.is_available() && x86::counts::is_available();
             ways.extend(counts.then_some(Way(Means::Counts)));
         }
         ways
