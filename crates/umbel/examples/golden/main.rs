@@ -1,0 +1,52 @@
+//! Writes the golden files that are not there yet, and the table of them all. What was written once
+//! is never changed: a file that is there is read.
+//!
+//! `cargo run --release --example golden --all-features`
+
+mod files;
+#[allow(dead_code, reason = "tests use more of it")]
+mod filters;
+
+use files::{Line, directory, name, visit_all};
+use filters::{Hashed, Numbered, Sort, Visitor};
+use std::fmt::Write;
+use std::fs;
+use umbel::format::{Opening, Saved, Stored};
+use umbel::hash::Digester;
+
+#[derive(Default)]
+struct Writer {
+    table: String,
+    written: u32,
+}
+
+impl Visitor for Writer {
+    fn visit<S, T, H>(&mut self, secret: bool)
+    where
+        S: Sort<T, H>,
+        T: ?Sized + Numbered,
+        H: Hashed + Digester<T> + Stored<T>,
+    {
+        let name = name::<S, T, H>(secret);
+        let path = directory().join(&name);
+        if !path.exists() {
+            let filter = S::of(0..S::KEYS, H::hasher());
+            let saved = if secret { filter.save_with_secret(&path) } else { filter.save(&path) };
+            saved.unwrap_or_else(|error| panic!("{name}: {error}"));
+            self.written += 1;
+        }
+        let filter: S::Filter = Opening::new().hasher(H::hasher()).load(&path).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        let line = Line::of(name, &bytes, S::KEYS, |number| S::has(&filter, number));
+        writeln!(self.table, "{line}").unwrap();
+    }
+}
+
+fn main() {
+    assert!(cfg!(feature = "crc64"), "all of them take --all-features");
+    fs::create_dir_all(directory()).unwrap();
+    let mut writer = Writer::default();
+    visit_all(&mut writer);
+    fs::write(directory().join("table.txt"), &writer.table).unwrap();
+    println!("{} files written, {} in the table", writer.written, writer.table.lines().count());
+}
