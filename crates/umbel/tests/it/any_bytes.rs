@@ -2,15 +2,15 @@
 //! moved, and bytes that lie with checksums in order.
 
 use crate::filters::{self, Hashed, Numbered, Sort, Visitor};
-use crate::forge::{FLAGS, LENGTH, WORDS, field, seal, words_of};
-use umbel::any::{AnyFilter, AnyHasher};
+use crate::forge::{LENGTH, WORDS, field, seal, words_of};
+use crate::opened::{Opened, use_up};
+use umbel::InvalidBytes;
 use umbel::format::{Saved, Stored};
-use umbel::hash::{Digest, Digester, Kind, Portable};
-use umbel::{InvalidBytes, RibbonMap};
+use umbel::hash::{Digester, Portable};
 use umbel_laws::split_mix;
 
 /// The bytes of a filter of each family, of about as many bytes.
-pub(crate) struct Samples {
+struct Samples {
     bytes: u64,
     /// The number of the first key: other keys are another generation of the filter.
     first: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    pub(crate) fn of(bytes: u64, first: u64) -> Vec<(&'static str, Vec<u8>)> {
+    fn of(bytes: u64, first: u64) -> Vec<(&'static str, Vec<u8>)> {
         let mut samples = Self { bytes, first, all: Vec::new() };
         filters::visit_families::<u64, Portable>(&mut samples, false);
         samples.all
@@ -35,90 +35,6 @@ impl Visitor for Samples {
         let of = |keys| S::of(self.first..self.first + keys, H::hasher()).to_bytes();
         let keys = 1_000 * self.bytes / words_of(&of(1_000)) as u64;
         self.all.push((S::NAME, of(keys)));
-    }
-}
-
-/// A filter of any family, or a map.
-#[derive(Debug, PartialEq)]
-enum Opened {
-    Filter(Box<AnyFilter>),
-    Map(RibbonMap<[u8], u8, AnyHasher>),
-}
-
-impl Opened {
-    fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidBytes> {
-        match AnyFilter::from_bytes(bytes) {
-            Err(InvalidBytes::Unknown { field: "family", got: 14 }) => {
-                RibbonMap::from_bytes(bytes).map(Self::Map)
-            }
-            filter => filter.map(|filter| Self::Filter(filter.into())),
-        }
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        match self {
-            Self::Filter(filter) => filter.to_bytes(),
-            Self::Map(map) => map.to_bytes(),
-        }
-    }
-}
-
-/// Bytes that were accepted are those of a filter that does everything a filter does.
-fn use_up(bytes: &[u8], mut opened: Opened) {
-    // Whoever was writing is the one thing that is not remembered.
-    let mut closed = bytes.to_vec();
-    if closed[FLAGS] & 2 != 0 {
-        closed[FLAGS] &= !2;
-        seal(&mut closed);
-    }
-    assert!(opened.to_bytes() == closed, "what was accepted is not what is written: {opened:?}");
-    assert!(!format!("{opened:?}").is_empty() && opened == opened);
-    match &mut opened {
-        Opened::Filter(filter) => work(filter),
-        Opened::Map(map) => {
-            let values = (0..64_u64).map(|key| map.get(&key.to_le_bytes()[..]));
-            assert!(values.max().map(u32::from) < Some(1 << map.bits()));
-        }
-    }
-    let again = opened.to_bytes();
-    assert!(Opened::from_bytes(&again).unwrap() == opened, "it does not open again: {opened:?}");
-}
-
-fn work(filter: &mut AnyFilter) {
-    let rate = filter.expected_rate();
-    assert!((0.0..=1.0).contains(&rate), "{rate}: {filter:?}");
-    assert!(filter.bytes() % 8 == 0);
-    let width = match filter.hasher().keys() {
-        Kind::Wide => 16,
-        Kind::Plain4 => 4,
-        _ => 8,
-    };
-    // Another level may be as large as the shape says.
-    let room = match filter {
-        AnyFilter::Scalable(scalable) => {
-            scalable.levels().last().is_some_and(|level| level.fresh() + 8 < level.capacity())
-        }
-        _ => true,
-    };
-    for number in 0..8 {
-        let key = &split_mix(number).to_le_bytes().repeat(2)[..width];
-        let found = filter.contains(key).unwrap();
-        if room && let Ok(fresh) = filter.insert(key) {
-            assert_eq!(fresh, !found, "{filter:?}");
-            assert!(filter.contains(key).unwrap(), "{filter:?}");
-            if let Ok(removed) = filter.remove(key) {
-                assert!(removed, "{filter:?}");
-            }
-        }
-    }
-    let digests: Vec<Digest> = (0..20).map(Digest::mixed).collect();
-    let mut found = [false; 20];
-    filter.contains_digests(&digests, &mut found);
-    let other = filter.clone();
-    let _ = filter.merge_with(&other);
-    // Those that count may be of more keys than there is room for, and are as they were then.
-    for (digest, found) in digests.iter().zip(found) {
-        assert!(!found || umbel::Filter::contains_digest(filter, *digest));
     }
 }
 

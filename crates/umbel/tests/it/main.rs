@@ -33,6 +33,8 @@ mod mapped;
 mod model;
 /// Records of several attributes against sets of them.
 mod multi;
+/// Whatever bytes are: opened as what they say, and used in every way.
+mod opened;
 /// The same bits and answers by every path a processor has.
 mod paths;
 /// Xor and binary fuse filters: every size, every kind of repetition, every way to fail.
