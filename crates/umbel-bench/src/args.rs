@@ -35,6 +35,8 @@ pub(crate) enum Verb {
     Multi(MultiArgs),
     /// What only our quotient filter does: merging against inserting again, copies of one key.
     Quotient(QuotientArgs),
+    /// Filters in files: loading against reading, and mapping.
+    Files(FilesArgs),
     /// The names of all filters.
     List,
 }
@@ -192,6 +194,21 @@ pub(crate) struct QuotientArgs {
     /// How many threads merge
     #[arg(long, value_parser = at_least::<1>, default_value = "2")]
     pub(crate) threads: usize,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FilesArgs {
+    /// How many bytes of words
+    #[arg(long, value_parser = count, default_value = "1073741824")]
+    pub(crate) bytes: u64,
+    /// Rounds; the median counts
+    #[arg(long, value_parser = at_least::<1>, default_value = "5")]
+    pub(crate) rounds: usize,
+    /// Exit with 1 if a bar is missed
+    #[arg(long)]
+    pub(crate) strict: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

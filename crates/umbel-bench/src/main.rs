@@ -4,6 +4,7 @@ mod args;
 mod bars;
 mod clock;
 mod contender;
+mod files;
 mod floor;
 mod frontier;
 mod keys;
@@ -62,6 +63,12 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Verb::Multi(args) => {
             let strict = args.strict;
             if !multi::run(args)? && strict {
+                return Ok(ExitCode::from(1));
+            }
+        }
+        Verb::Files(args) => {
+            let strict = args.strict;
+            if !files::run(args)? && strict {
                 return Ok(ExitCode::from(1));
             }
         }

@@ -340,6 +340,20 @@ impl AnyFilter {
         dispatch(&header, FromReader(io::Read::chain(&first[..], reader), how))
     }
 
+    /// Writes the filter, a block at a time; with the secret of its hasher if that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says.
+    #[cfg(feature = "std")]
+    pub fn to_writer(&self, writer: impl io::Write, with_secret: bool) -> io::Result<()> {
+        if with_secret {
+            each!(self, filter => filter.to_writer_with_secret(writer))
+        } else {
+            each!(self, filter => filter.to_writer(writer))
+        }
+    }
+
     /// Saves the filter at `path`: afterwards the whole filter is there, or what was there before.
     ///
     /// # Errors
@@ -473,6 +487,39 @@ impl AnyFilter {
         Ok(self.as_insert()?.insert_digest(digest)?)
     }
 
+    /// As [`insert`](Self::insert), for keys that were digested, in their order: `fresh[i]` is the answer
+    /// for `digests[i]`.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`] if the family takes no keys, or there is no room. The keys before the one that
+    /// found none are in the filter then.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    pub fn insert_digests(
+        &mut self,
+        digests: &[Digest],
+        fresh: &mut [bool],
+    ) -> Result<(), ChangeError> {
+        assert_eq!(digests.len(), fresh.len(), "one answer for each key");
+        match self {
+            Self::Bloom(filter) => filter.insert_digests(digests, fresh),
+            Self::Blocked(filter) => filter.insert_digests(digests, fresh),
+            Self::Split(filter) => filter.insert_digests(digests, fresh),
+            Self::Scalable(filter) => filter.insert_digests(digests, fresh)?,
+            Self::Window(filter) => filter.insert_digests(digests, fresh),
+            other => {
+                let filter = other.as_insert()?;
+                for (digest, fresh) in digests.iter().zip(fresh) {
+                    *fresh = filter.insert_digest(*digest)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Takes back one insertion of a key. `false` if it cannot have been inserted, and then nothing is
     /// changed. Remove only what was inserted.
     ///
@@ -505,6 +552,25 @@ impl AnyFilter {
                 return Err(ChangeError::Family { expected, got });
             }
             (one, _) => one.unsupported("be merged")?,
+        }
+        Ok(())
+    }
+
+    /// Makes this a filter of the keys that are in both, and of no more others than are in either.
+    ///
+    /// # Errors
+    ///
+    /// As [`merge_with`](Self::merge_with).
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), ChangeError> {
+        match (self, other) {
+            (Self::Bloom(one), Self::Bloom(other)) => one.intersect_with(other)?,
+            (Self::Blocked(one), Self::Blocked(other)) => one.intersect_with(other)?,
+            (Self::Split(one), Self::Split(other)) => one.intersect_with(other)?,
+            (one, other) if one.family() != other.family() => {
+                let (expected, got) = (one.family(), other.family());
+                return Err(ChangeError::Family { expected, got });
+            }
+            (one, _) => one.unsupported("be intersected")?,
         }
         Ok(())
     }

@@ -43,14 +43,16 @@
 //!    [`fuse`] and [`ribbon`]. [`multi`] is made of several of any kind.
 //! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 5. [`filter`]: traits for code that is generic over families.
-//! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`format`]: filters as
-//!    bytes. [`error`]: every way to fail.
+//! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`error`]: every way to
+//!    fail.
+//! 7. [`format`]: filters as bytes and files, by the methods of [`Saved`]. [`any`]: a filter whose family
+//!    nobody told us.
 //!
 //! # Features
 //!
 //! `std` (default) brings `alloc` and randomness for [`Keyed`]; without it the crate is `no_std`,
 //! and without `alloc` it needs no allocator. `serde` and `crc64` add what their names say, `rayon` threads
-//! that build filters for sets that do not change. A
+//! that build filters for sets that do not change, `mmap` filters that are used in their files. A
 //! feature never changes an answer, a rate or a byte.
 
 #![no_std]

@@ -94,6 +94,20 @@ impl AnyHasher {
     }
 }
 
+/// For keys that are strings of bytes.
+impl From<Keyed> for AnyHasher {
+    fn from(keyed: Keyed) -> Self {
+        Self::keyed(Kind::Bytes, keyed)
+    }
+}
+
+/// For keys that are strings of bytes.
+impl From<Portable> for AnyHasher {
+    fn from(portable: Portable) -> Self {
+        Self { keys: Kind::Bytes, hash: Hash::Portable(portable) }
+    }
+}
+
 /// Bytes of another number than keys have get a digest that no key was inserted by.
 impl Digester<[u8]> for AnyHasher {
     fn digest(&self, key: &[u8]) -> Digest {

@@ -77,6 +77,16 @@ pub trait Saved: Family {
         file::write(self, Secret::Left, &mut writer)
     }
 
+    /// As [`to_writer`](Self::to_writer), with the secret of the hasher among the bytes.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says.
+    #[cfg(feature = "std")]
+    fn to_writer_with_secret(&self, mut writer: impl io::Write) -> io::Result<()> {
+        file::write(self, Secret::Kept, &mut writer)
+    }
+
     /// The filter that [`to_writer`](Self::to_writer) wrote. Reads as many bytes as the filter has,
     /// and no more.
     ///
