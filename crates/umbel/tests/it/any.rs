@@ -11,9 +11,8 @@ use umbel::split::Plain;
 use umbel::storage::Heap;
 use umbel::{
     BlockedBloomFilter, BlockedCountingBloomFilter, BloomFilter, CountingBloomFilter, CuckooFilter,
-    Full, Incompatible, Insert, InvalidBytes, Keyed, QuotientFilter, Remove,
-    RibbonFilter, ScalableBloomFilter, SplitBlockBloomFilter, StableBloomFilter, WindowBloomFilter,
-    XorFilter,
+    Full, Incompatible, Insert, InvalidBytes, Keyed, QuotientFilter, Remove, RibbonFilter,
+    ScalableBloomFilter, SplitBlockBloomFilter, StableBloomFilter, WindowBloomFilter, XorFilter,
 };
 
 /// The filter with these bytes, whatever it is.
@@ -83,13 +82,20 @@ where
     F: Saved<Storage = Heap> + Insert,
 {
     let mut any = any(&typed.to_bytes());
-    let family = any.family();
+    let (family, mut batches) = (any.family(), any.clone());
     for number in 0..400_u64 {
         let (key, digest) = (number.to_le_bytes(), Portable::default().digest(&number));
         let expected = typed.insert_digest(digest).map_err(|Full| ChangeError::Full);
         assert_eq!(any.insert(&key), expected, "{family}");
     }
     assert!(any.to_bytes() == typed.to_bytes(), "{family}");
+    let digests: Vec<Digest> = (0..400).map(Digest::mixed).collect();
+    let (mut fresh, mut found) = (vec![false; 400], vec![false; 400]);
+    batches.contains_digests(&digests, &mut found);
+    let inserted = batches.insert_digests(&digests, &mut fresh);
+    assert!(inserted.is_err() || batches == any, "{family}");
+    assert!(inserted.is_ok() || any.as_insert().unwrap().insert_digest(digests[0]).is_err());
+    assert!(fresh[0] && !found.contains(&true), "{family}");
     for number in 0..400_u64 {
         let (key, digest) = (number.to_le_bytes(), Portable::default().digest(&number));
         let cannot = ChangeError::Unsupported(Unsupported { family, what: "remove keys" });
@@ -176,6 +182,32 @@ fn those_that_can_are_merged_and_only_with_their_like() {
 }
 
 #[test]
+fn those_that_can_are_intersected() {
+    for bytes in [
+        BloomFilter::<u64>::new(300, 0.01).to_bytes(),
+        BlockedBloomFilter::<u64>::new(300, 0.01).to_bytes(),
+        SplitBlockBloomFilter::<u64>::new(300, 0.01).to_bytes(),
+    ] {
+        let (mut one, mut other) = (any(&bytes), any(&bytes));
+        for number in 0..100_u64 {
+            one.insert(&number.to_le_bytes()).unwrap();
+            other.insert(&(number + 50).to_le_bytes()).unwrap();
+        }
+        one.intersect_with(&other).unwrap();
+        assert!((50..100_u64).all(|number| one.contains(&number.to_le_bytes()).unwrap()));
+        assert!(
+            (0..40_u64).filter(|number| one.contains(&number.to_le_bytes()).unwrap()).count() < 10
+        );
+        let cuckoo = any(&CuckooFilter::<u64>::new(10, 0.01).to_bytes());
+        assert!(matches!(one.intersect_with(&cuckoo), Err(ChangeError::Family { .. })));
+    }
+    let mut cuckoo = any(&CuckooFilter::<u64>::new(10, 0.01).to_bytes());
+    let error = cuckoo.clone().intersect_with(&cuckoo).unwrap_err();
+    assert_eq!(error, Unsupported { family: "cuckoo", what: "be intersected" }.into());
+    assert!(cuckoo.insert(&[0; 8]).is_ok());
+}
+
+#[test]
 fn what_is_full_says_so() {
     let mut cuckoo = any(&CuckooFilter::<u64>::new(10, 0.01).to_bytes());
     let result = (0..10_000_u64).try_for_each(|key| cuckoo.insert(&key.to_le_bytes()).map(|_| ()));
@@ -236,7 +268,14 @@ fn secrets_are_brought_to_files_and_streams() {
     assert_eq!(error, Err(InvalidBytes::Hash { expected: 2, got: 1 }));
     let large = AnyFilter::load_as(&path, how.limit(200)).unwrap_err();
     assert!(matches!(large, OpenError::TooLarge { limit: 200, .. }), "{large}");
-    // What is kept in the file need not be brought.
+    // What is kept in the file, or in a stream, need not be brought.
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    loaded.to_writer(&mut with, true).unwrap();
+    loaded.to_writer(&mut without, false).unwrap();
+    assert!(without == bytes && AnyFilter::from_reader(&with[..]).unwrap() == loaded);
+    let mut typed = Vec::new();
+    filter.to_writer_with_secret(&mut typed).unwrap();
+    assert!(typed == with);
     loaded.save_with_secret(&path).unwrap();
     assert!(AnyFilter::load(&path).unwrap() == loaded);
 }

@@ -144,8 +144,28 @@ fn all_of_100_000_corruptions_are_refused() {
 fn values(now: u64, chance: &mut Chance) -> [u64; 22] {
     let (half, random) = (now / 2, chance.next());
     [
-        0, 1, 2, 3, 7, 8, 63, 64, 65, 100, 1 << 16, 1 << 24, 1 << 32, 1 << 47, 1 << 48, 1 << 63,
-        u64::MAX, half, now.wrapping_add(1), now.wrapping_sub(1), now.wrapping_mul(2), random,
+        0,
+        1,
+        2,
+        3,
+        7,
+        8,
+        63,
+        64,
+        65,
+        100,
+        1 << 16,
+        1 << 24,
+        1 << 32,
+        1 << 47,
+        1 << 48,
+        1 << 63,
+        u64::MAX,
+        half,
+        now.wrapping_add(1),
+        now.wrapping_sub(1),
+        now.wrapping_mul(2),
+        random,
     ]
 }
 

@@ -108,9 +108,11 @@ fn another_family_is_refused() {
 #[test]
 fn foreign_files_are_refused_by_their_first_bytes() {
     let directory = Directory::new("foreign");
-    let garbage: Vec<u8> = (0..1_u64 << 17).flat_map(|n| umbel_laws::split_mix(n).to_le_bytes()).collect();
+    let garbage: Vec<u8> =
+        (0..1_u64 << 17).flat_map(|n| umbel_laws::split_mix(n).to_le_bytes()).collect();
     let elf = fs::read(std::env::current_exe().unwrap()).unwrap();
-    let parquet = [&b"PAR1\x15\x40\x1c\x1c\0\0\x1c\x1c\0\0\x1c\x1c\0\0\0"[..], &[0; 4_096], b"PAR1"];
+    let parquet =
+        [&b"PAR1\x15\x40\x1c\x1c\0\0\x1c\x1c\0\0\x1c\x1c\0\0\0"[..], &[0; 4_096], b"PAR1"];
     let gzip = [&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..], &garbage[..4_096]];
     let text = "umbel\n".repeat(100).into_bytes();
     let newlines = [b"umbel\0\n\0", &good()[8..]].concat();
@@ -160,7 +162,8 @@ fn the_memory_of_a_process_is_no_filter() {
         let error = Filter::load(path).map(|_| ()).unwrap_err();
         let expected = matches!(
             error,
-            OpenError::Io(_) | OpenError::Invalid(InvalidBytes::Length { .. } | InvalidBytes::Magic)
+            OpenError::Io(_)
+                | OpenError::Invalid(InvalidBytes::Length { .. } | InvalidBytes::Magic)
         );
         assert!(expected, "{path}: {error}");
     }
@@ -196,7 +199,9 @@ fn a_file_of_holes_is_refused_by_its_length() {
     let expected = 192 + (1 << 37) + blocks * 8;
     let error = Filter::from_reader(&header[..]).map(|_| ()).unwrap_err();
     let limit = 64 << 30;
-    assert!(matches!(error, OpenError::TooLarge { bytes, limit: got } if bytes == expected && got == limit));
+    assert!(
+        matches!(error, OpenError::TooLarge { bytes, limit: got } if bytes == expected && got == limit)
+    );
     let generous = Opening::new().limit(u64::MAX);
     let error = generous.read::<Filter>(&header[..]).map(|_| ()).unwrap_err();
     let short = InvalidBytes::Length { expected, got: 192 };
