@@ -1,5 +1,7 @@
 //! All integration tests, in one binary.
 
+/// A stable filter the slow way: plain numbers that age.
+mod aging;
 /// Filters of any family, as their typed twins.
 mod any;
 /// Any bytes, whatever the family: cut off, flipped, zeroed, moved, and lies with checksums in order.
