@@ -3,9 +3,7 @@
 use crate::filters::{Hashed, Numbered, Sort, Visitor, visit_families};
 use crate::forge::{LENGTH, seal, words_of};
 use crate::opened::{Opened, use_up};
-use umbel::Portable;
-use umbel::format::{Saved, Stored};
-use umbel::hash::Digester;
+use umbel::{Portable, Saved};
 
 /// Bytes of good filters.
 struct Samples<'a> {
@@ -13,15 +11,10 @@ struct Samples<'a> {
     all: Vec<Vec<u8>>,
 }
 
-impl Visitor for Samples<'_> {
-    fn visit<S, T, H>(&mut self, _: bool)
-    where
-        S: Sort<T, H>,
-        T: ?Sized + Numbered,
-        H: Hashed + Digester<T> + Stored<T>,
-    {
+impl Visitor<u64, Portable> for Samples<'_> {
+    fn visit<S: Sort<u64, Portable>>(&mut self, (): &()) {
         if self.families.contains(&S::NAME) {
-            let of = |keys| S::of(0..keys, H::hasher()).to_bytes();
+            let of = |keys| S::of(0..keys, Portable::hasher(), u64::numbered).to_bytes();
             self.all.extend([1, 10, 60, 300].map(of));
         }
     }
@@ -29,7 +22,7 @@ impl Visitor for Samples<'_> {
 
 pub fn samples(families: &[&str]) -> Vec<Vec<u8>> {
     let mut samples = Samples { families, all: Vec::new() };
-    visit_families::<u64, Portable>(&mut samples, false);
+    visit_families::<u64, Portable, ()>(&mut samples, &());
     assert_eq!(samples.all.len(), 4 * families.len());
     samples.all
 }

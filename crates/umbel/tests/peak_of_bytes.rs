@@ -7,7 +7,7 @@ use cap::Cap;
 use std::alloc::System;
 use umbel::any::AnyFilter;
 use umbel::format::{Opening, Saved};
-use umbel::hash::{Digester, Portable};
+use umbel::hash::Portable;
 use umbel::{InvalidBytes, RibbonMap};
 use umbel_laws::split_mix;
 
@@ -26,14 +26,9 @@ static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
 struct Samples(Vec<Vec<u8>>);
 
-impl Visitor for Samples {
-    fn visit<S, T, H>(&mut self, _: bool)
-    where
-        S: Sort<T, H>,
-        T: ?Sized + Numbered,
-        H: Hashed + Digester<T> + umbel::format::Stored<T>,
-    {
-        self.0.push(S::of(0..2_000, H::hasher()).to_bytes());
+impl Visitor<u64, Portable> for Samples {
+    fn visit<S: Sort<u64, Portable>>(&mut self, (): &()) {
+        self.0.push(S::of(0..2_000, Portable::hasher(), u64::numbered).to_bytes());
     }
 }
 
@@ -55,7 +50,7 @@ fn peak(bytes: &[u8], path: &std::path::Path) -> usize {
 #[test]
 fn whatever_bytes_announce_they_take_little_memory() {
     let mut samples = Samples(Vec::new());
-    filters::visit_families::<u64, Portable>(&mut samples, false);
+    filters::visit_families::<u64, Portable, ()>(&mut samples, &());
     let path = std::env::temp_dir().join(format!("umbel-peak-{}", std::process::id()));
     let longest = samples.0.iter().map(Vec::len).max().unwrap();
     let values = [1 << 20, 1 << 26, 1 << 30, 1 << 35, 1 << 40, (1 << 47) - 1, 1 << 62, u64::MAX];

@@ -124,16 +124,16 @@ pub(crate) trait Sort<T: ?Sized + Numbered, H>: 'static {
     type Filter: Saved<Hasher = H, Storage = Heap> + Clone + PartialEq + Debug;
 
     /// A filter of the keys with these numbers, with room for no others.
-    fn of(numbers: Range<u64>, hasher: H) -> Self::Filter;
+    fn of(numbers: Range<u64>, hasher: H, key: fn(u64) -> T::Owned) -> Self::Filter;
 
     /// Whether the filter finds the key with this number.
-    fn has(filter: &Self::Filter, number: u64) -> bool;
+    fn has(filter: &Self::Filter, number: u64, key: fn(u64) -> T::Owned) -> bool;
 }
 
 /// Declares families: how a filter is made of a hasher and of numbers, how it is asked for a key.
 macro_rules! sorts {
     ($($(#[$doc:meta])* $sort:ident($($filter:tt)*) = $name:literal,
-        $(keys = $keys:literal,)? |$numbers:ident, $hasher:ident| $make:expr, |$one:ident, $number:ident, $key:ident| $has:expr;)*) => {$(
+        $(keys = $keys:literal,)? |$numbers:ident, $hasher:ident, $of:ident| $make:expr, |$one:ident, $number:ident, $key:ident| $has:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub(crate) enum $sort {}
@@ -147,12 +147,12 @@ macro_rules! sorts {
             $(const KEYS: u64 = $keys;)?
             type Filter = $($filter)*;
 
-            fn of($numbers: Range<u64>, $hasher: H) -> Self::Filter {
+            fn of($numbers: Range<u64>, $hasher: H, $of: fn(u64) -> T::Owned) -> Self::Filter {
                 $make
             }
 
-            fn has($one: &Self::Filter, $number: u64) -> bool {
-                let $key = T::numbered($number);
+            fn has($one: &Self::Filter, $number: u64, key: fn(u64) -> T::Owned) -> bool {
+                let $key = key($number);
                 $has
             }
         }
@@ -166,148 +166,144 @@ const fn count(numbers: &Range<u64>) -> u64 {
 
 /// A filter with the keys of these numbers inserted.
 macro_rules! filled {
-    ($filter:ident, $numbers:ident, $hasher:ident) => {{
+    ($filter:ident, $numbers:ident, $hasher:ident, $of:ident) => {{
         let mut filter = $filter::with_hasher(count(&$numbers), RATE, $hasher);
-        $numbers.for_each(|number| _ = filter.insert(T::numbered(number).borrow()));
+        $numbers.for_each(|number| _ = filter.insert($of(number).borrow()));
         filter
     }};
 }
 
 /// A filter that was built of the keys of these numbers.
 macro_rules! built {
-    ($filter:ident, $rate:expr, $numbers:ident, $hasher:ident) => {
-        $filter::build_with(Build::with_hasher($rate, $hasher), $numbers.map(T::numbered)).unwrap()
+    ($filter:ident, $rate:expr, $numbers:ident, $hasher:ident, $of:ident) => {
+        $filter::build_with(Build::with_hasher($rate, $hasher), $numbers.map($of)).unwrap()
     };
 }
 
 sorts! {
     /// Classic Bloom filters.
     Bloom(BloomFilter<T, H>) = "bloom",
-        |numbers, hasher| filled!(BloomFilter, numbers, hasher),
+        |numbers, hasher, of| filled!(BloomFilter, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Blocked Bloom filters.
     Blocked(BlockedBloomFilter<T, H>) = "blocked",
-        |numbers, hasher| filled!(BlockedBloomFilter, numbers, hasher),
+        |numbers, hasher, of| filled!(BlockedBloomFilter, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Split-block Bloom filters.
     Split(SplitBlockBloomFilter<T, H>) = "split",
-        |numbers, hasher| filled!(SplitBlockBloomFilter, numbers, hasher),
+        |numbers, hasher, of| filled!(SplitBlockBloomFilter, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Counting Bloom filters.
     Counting(CountingBloomFilter<T, H>) = "counting",
-        |numbers, hasher| filled!(CountingBloomFilter, numbers, hasher),
+        |numbers, hasher, of| filled!(CountingBloomFilter, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Blocked counting Bloom filters.
     BlockedCounting(BlockedCountingBloomFilter<T, H>) = "blocked-counting",
-        |numbers, hasher| filled!(BlockedCountingBloomFilter, numbers, hasher),
+        |numbers, hasher, of| filled!(BlockedCountingBloomFilter, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Scalable Bloom filters of several levels.
     Scalable(ScalableBloomFilter<T, H>) = "scalable",
         keys = 200,
-        |numbers, hasher| {
+        |numbers, hasher, of| {
             let mut filter = ScalableBloomFilter::with_hasher(count(&numbers) / 8, RATE, hasher);
             for number in numbers {
-                filter.insert(T::numbered(number).borrow()).unwrap();
+                filter.insert(of(number).borrow()).unwrap();
             }
             filter
         },
         |filter, _number, key| filter.contains(key.borrow());
     /// Stable Bloom filters, which forget.
     Stable(StableBloomFilter<T, H>) = "stable",
-        |numbers, hasher| filled!(StableBloomFilter, numbers, hasher),
+        |numbers, hasher, of| filled!(StableBloomFilter, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Filters for a window of insertions.
     Window(WindowBloomFilter<T, H>) = "window",
-        |numbers, hasher| filled!(WindowBloomFilter, numbers, hasher),
+        |numbers, hasher, of| filled!(WindowBloomFilter, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Filters for a window of time.
     WindowOfTime(WindowBloomFilter<T, H>) = "window-of-time",
-        |numbers, hasher| {
+        |numbers, hasher, of| {
             let (second, start) = (Duration::from_secs(1), numbers.start);
             let window = second * count(&numbers) as u32;
             let shape = umbel::window::Shape::for_time(window, count(&numbers), RATE).unwrap();
             let mut filter = WindowBloomFilter::with(shape, hasher).unwrap();
             for number in numbers {
                 let now = second * (number - start) as u32;
-                filter.insert_at(T::numbered(number).borrow(), now);
+                filter.insert_at(of(number).borrow(), now);
             }
             filter
         },
         |filter, _number, key| filter.contains(key.borrow());
     /// Cuckoo filters.
     Cuckoo(CuckooFilter<T, H>) = "cuckoo",
-        |numbers, hasher| filled!(CuckooFilter, numbers, hasher),
+        |numbers, hasher, of| filled!(CuckooFilter, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Quotient filters.
     Quotient(QuotientFilter<T, H>) = "quotient",
-        |numbers, hasher| filled!(QuotientFilter, numbers, hasher),
+        |numbers, hasher, of| filled!(QuotientFilter, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Xor filters.
     Xor(XorFilter<T, H>) = "xor",
-        |numbers, hasher| built!(XorFilter, RATE, numbers, hasher),
+        |numbers, hasher, of| built!(XorFilter, RATE, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Binary fuse filters of three entries a key, in thirds.
     Fuse(BinaryFuseFilter<T, H>) = "fuse",
-        |numbers, hasher| built!(BinaryFuseFilter, RATE, numbers, hasher),
+        |numbers, hasher, of| built!(BinaryFuseFilter, RATE, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Binary fuse filters of four entries a key, so small that it is three.
     Fuse4(BinaryFuse4Filter<T, H>) = "fuse4",
-        |numbers, hasher| built!(BinaryFuse4Filter, RATE, numbers, hasher),
+        |numbers, hasher, of| built!(BinaryFuse4Filter, RATE, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Binary fuse filters of so many keys, of one bit each, that there are segments.
     FuseSegments(BinaryFuseFilter<T, H>) = "fuse-segments",
         keys = 30_000,
-        |numbers, hasher| built!(BinaryFuseFilter, 0.5, numbers, hasher),
+        |numbers, hasher, of| built!(BinaryFuseFilter, 0.5, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// The same of four entries a key.
     Fuse4Segments(BinaryFuse4Filter<T, H>) = "fuse4-segments",
         keys = 10_000,
-        |numbers, hasher| built!(BinaryFuse4Filter, 0.5, numbers, hasher),
+        |numbers, hasher, of| built!(BinaryFuse4Filter, 0.5, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Ribbon filters.
     Ribbon(RibbonFilter<T, H>) = "ribbon",
-        |numbers, hasher| built!(RibbonFilter, RATE, numbers, hasher),
+        |numbers, hasher, of| built!(RibbonFilter, RATE, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
     /// Maps, which have a key if they know its value: the lowest three bits of its number.
     Map(RibbonMap<T, u8, H>) = "map",
-        |numbers, hasher| {
-            let pairs = numbers.map(|number| (T::numbered(number), number as u8 & 7));
+        |numbers, hasher, of| {
+            let pairs = numbers.map(|number| (of(number), number as u8 & 7));
             let how = Build::for_values_hashed_by(hasher);
             RibbonMap::build_with(how, Width::Bits(3), pairs).unwrap()
         },
         |map, number, key| map.get(key.borrow()) == number as u8 & 7;
 }
 
-/// Does something with every family.
-pub(crate) trait Visitor {
-    /// With this one. The files of some have their secret in them.
-    fn visit<S, T, H>(&mut self, secret: bool)
-    where
-        S: Sort<T, H>,
-        T: ?Sized + Numbered,
-        H: Hashed + Digester<T> + Stored<T>;
+/// Does something with every family, for keys of one type and one hasher.
+pub(crate) trait Visitor<T: ?Sized + Numbered, H, A = ()> {
+    /// With this one.
+    fn visit<S: Sort<T, H>>(&mut self, with: &A);
 }
 
 /// All families with keys of this type and this hasher.
-pub(crate) fn visit_families<T, H>(visitor: &mut impl Visitor, secret: bool)
+pub(crate) fn visit_families<T, H, A>(visitor: &mut impl Visitor<T, H, A>, with: &A)
 where
     T: ?Sized + Numbered,
-    H: Hashed + Digester<T> + Stored<T>,
+    H: Digester<T> + Stored<T> + Clone + Debug,
 {
-    visitor.visit::<Bloom, T, H>(secret);
-    visitor.visit::<Blocked, T, H>(secret);
-    visitor.visit::<Split, T, H>(secret);
-    visitor.visit::<Counting, T, H>(secret);
-    visitor.visit::<BlockedCounting, T, H>(secret);
-    visitor.visit::<Scalable, T, H>(secret);
-    visitor.visit::<Stable, T, H>(secret);
-    visitor.visit::<Window, T, H>(secret);
-    visitor.visit::<WindowOfTime, T, H>(secret);
-    visitor.visit::<Cuckoo, T, H>(secret);
-    visitor.visit::<Quotient, T, H>(secret);
-    visitor.visit::<Xor, T, H>(secret);
-    visitor.visit::<Fuse, T, H>(secret);
-    visitor.visit::<Fuse4, T, H>(secret);
-    visitor.visit::<Ribbon, T, H>(secret);
-    visitor.visit::<Map, T, H>(secret);
+    visitor.visit::<Bloom>(with);
+    visitor.visit::<Blocked>(with);
+    visitor.visit::<Split>(with);
+    visitor.visit::<Counting>(with);
+    visitor.visit::<BlockedCounting>(with);
+    visitor.visit::<Scalable>(with);
+    visitor.visit::<Stable>(with);
+    visitor.visit::<Window>(with);
+    visitor.visit::<WindowOfTime>(with);
+    visitor.visit::<Cuckoo>(with);
+    visitor.visit::<Quotient>(with);
+    visitor.visit::<Xor>(with);
+    visitor.visit::<Fuse>(with);
+    visitor.visit::<Fuse4>(with);
+    visitor.visit::<Ribbon>(with);
+    visitor.visit::<Map>(with);
 }

@@ -7,12 +7,12 @@ mod files;
 #[allow(dead_code, reason = "tests use more of it")]
 mod filters;
 
-use files::{Line, directory, name, visit_all};
-use filters::{Hashed, Numbered, Sort, Visitor};
+use files::{Hashing, Line, directory, visit_all};
+use filters::{Sort, Visitor};
 use std::fmt::Write;
 use std::fs;
-use umbel::format::{Opening, Saved, Stored};
-use umbel::hash::Digester;
+use umbel::any::AnyHasher;
+use umbel::format::{Opening, Saved};
 
 #[derive(Default)]
 struct Writer {
@@ -20,24 +20,20 @@ struct Writer {
     written: u32,
 }
 
-impl Visitor for Writer {
-    fn visit<S, T, H>(&mut self, secret: bool)
-    where
-        S: Sort<T, H>,
-        T: ?Sized + Numbered,
-        H: Hashed + Digester<T> + Stored<T>,
-    {
-        let name = name::<S, T, H>(secret);
+impl Visitor<[u8], AnyHasher, Hashing> for Writer {
+    fn visit<S: Sort<[u8], AnyHasher>>(&mut self, hashing: &Hashing) {
+        let Hashing { hasher, key, secret, .. } = *hashing;
+        let name = hashing.name(S::NAME);
         let path = directory().join(&name);
         if !path.exists() {
-            let filter = S::of(0..S::KEYS, H::hasher());
+            let filter = S::of(0..S::KEYS, hasher, key);
             let saved = if secret { filter.save_with_secret(&path) } else { filter.save(&path) };
             saved.unwrap_or_else(|error| panic!("{name}: {error}"));
             self.written += 1;
         }
-        let filter: S::Filter = Opening::new().hasher(H::hasher()).load(&path).unwrap();
+        let filter: S::Filter = Opening::new().hasher(hasher).load(&path).unwrap();
         let bytes = fs::read(&path).unwrap();
-        let line = Line::of(name, &bytes, S::KEYS, |number| S::has(&filter, number));
+        let line = Line::of(name, &bytes, S::KEYS, |number| S::has(&filter, number, key));
         writeln!(self.table, "{line}").unwrap();
     }
 }

@@ -23,17 +23,16 @@ fn any(bytes: &[u8]) -> AnyFilter {
 /// Asks a filter of any family what the typed one is asked.
 struct Twins(Vec<(&'static str, &'static str, Kind)>);
 
-impl Visitor for Twins {
-    fn visit<S, T, H>(&mut self, _: bool)
-    where
-        S: Sort<T, H>,
-        T: ?Sized + Numbered,
-        H: Hashed + Digester<T> + Stored<T>,
-    {
+impl<T, H> Visitor<T, H> for Twins
+where
+    T: ?Sized + Numbered,
+    H: Hashed + Digester<T> + Stored<T>,
+{
+    fn visit<S: Sort<T, H>>(&mut self, (): &()) {
         if S::NAME == "map" {
             return;
         }
-        let typed = S::of(0..300, H::hasher());
+        let typed = S::of(0..300, H::hasher(), T::numbered);
         let bytes = typed.to_bytes();
         let any = if H::HASH == "keyed" {
             let missing = AnyFilter::from_bytes(&bytes).map(|_| ());
@@ -44,7 +43,7 @@ impl Visitor for Twins {
         };
         let mut digests = Vec::new();
         for number in 0..2_000 {
-            let (key, found) = (T::numbered(number), S::has(&typed, number));
+            let (key, found) = (T::numbered(number), S::has(&typed, number, T::numbered));
             let key: &T = key.borrow();
             assert_eq!(any.contains(&key.to_bytes()), Ok(found), "{} {number}", S::NAME);
             assert_eq!(any.digest(&key.to_bytes()), Ok(H::hasher().digest(key)));
@@ -52,7 +51,9 @@ impl Visitor for Twins {
         }
         let mut found = vec![false; digests.len()];
         any.contains_digests(&digests, &mut found);
-        assert!((0..2_000).all(|number| found[number as usize] == S::has(&typed, number)));
+        assert!(
+            (0..2_000).all(|number| found[number as usize] == S::has(&typed, number, T::numbered))
+        );
         assert!(any.to_bytes() == bytes && any == any.clone());
         assert!(any.bytes() > 0 && (0.0..0.2).contains(&any.expected_rate()), "{any:?}");
         self.0.push((any.family(), any.hasher().name(), any.hasher().keys()));
@@ -62,11 +63,11 @@ impl Visitor for Twins {
 #[test]
 fn every_family_answers_as_its_typed_twin_for_every_kind_of_keys() {
     let mut twins = Twins(Vec::new());
-    filters::visit_families::<u64, Portable>(&mut twins, false);
-    filters::visit_families::<str, Keyed>(&mut twins, false);
-    filters::visit_families::<u128, Murmur3>(&mut twins, false);
-    twins.visit::<Split, i32, Plain>(false);
-    twins.visit::<Split, u64, Plain>(false);
+    filters::visit_families::<u64, Portable, ()>(&mut twins, &());
+    filters::visit_families::<str, Keyed, ()>(&mut twins, &());
+    filters::visit_families::<u128, Murmur3, ()>(&mut twins, &());
+    Visitor::<i32, Plain>::visit::<Split>(&mut twins, &());
+    Visitor::<u64, Plain>::visit::<Split>(&mut twins, &());
     let Twins(seen) = twins;
     assert_eq!(seen.len(), 3 * 15 + 2);
     assert!(seen.contains(&("window", "keyed", Kind::Bytes)));

@@ -4,9 +4,8 @@
 use crate::filters::{self, Hashed, Numbered, Sort, Visitor};
 use crate::forge::{LENGTH, WORDS, field, seal, words_of};
 use crate::opened::{Opened, use_up};
-use umbel::InvalidBytes;
-use umbel::format::{Saved, Stored};
-use umbel::hash::{Digester, Portable};
+use umbel::hash::Portable;
+use umbel::{InvalidBytes, Saved};
 use umbel_laws::split_mix;
 
 /// The bytes of a filter of each family, of about as many bytes.
@@ -20,19 +19,15 @@ struct Samples {
 impl Samples {
     fn of(bytes: u64, first: u64) -> Vec<(&'static str, Vec<u8>)> {
         let mut samples = Self { bytes, first, all: Vec::new() };
-        filters::visit_families::<u64, Portable>(&mut samples, false);
+        filters::visit_families::<u64, Portable, ()>(&mut samples, &());
         samples.all
     }
 }
 
-impl Visitor for Samples {
-    fn visit<S, T, H>(&mut self, _: bool)
-    where
-        S: Sort<T, H>,
-        T: ?Sized + Numbered,
-        H: Hashed + Digester<T> + Stored<T>,
-    {
-        let of = |keys| S::of(self.first..self.first + keys, H::hasher()).to_bytes();
+impl Visitor<u64, Portable> for Samples {
+    fn visit<S: Sort<u64, Portable>>(&mut self, (): &()) {
+        let numbers = |keys| self.first..self.first + keys;
+        let of = |keys| S::of(numbers(keys), Portable::hasher(), u64::numbered).to_bytes();
         let keys = 1_000 * self.bytes / words_of(&of(1_000)) as u64;
         self.all.push((S::NAME, of(keys)));
     }

@@ -1,14 +1,12 @@
 //! Files that were written once and must open for ever: see `examples/golden`.
 
 use crate::files::Directory;
-use crate::filters::{Hashed, Numbered, Sort, Visitor};
-use crate::golden_table::{ABSENT, Line, directory, name, visit_all};
-use std::borrow::Borrow;
+use crate::filters::{Hashed, Numbered, Sort, Visitor, visit_families};
+use crate::golden_table::{ABSENT, Hashing, Line, directory, name, visit_all};
 use std::fs;
-use std::path::Path;
-use umbel::any::AnyFilter;
+use umbel::any::{AnyFilter, AnyHasher};
 use umbel::format::{OpenError, Opening, Saved, Stored};
-use umbel::hash::Digester;
+use umbel::hash::{Digester, Portable};
 use umbel::{InvalidBytes, Keyed};
 
 /// What the table says, of those hashes that are there.
@@ -18,25 +16,21 @@ fn table() -> Vec<String> {
     table.lines().filter(there).map(str::to_owned).collect()
 }
 
-/// Reads every file in every way.
+/// Reads every file, with a hasher that was told when the program ran.
 struct Reader {
     scratch: Directory,
     lines: Vec<String>,
 }
 
-impl Visitor for Reader {
-    fn visit<S, T, H>(&mut self, secret: bool)
-    where
-        S: Sort<T, H>,
-        T: ?Sized + Numbered,
-        H: Hashed + Digester<T> + Stored<T>,
-    {
-        let name = name::<S, T, H>(secret);
+impl Visitor<[u8], AnyHasher, Hashing> for Reader {
+    fn visit<S: Sort<[u8], AnyHasher>>(&mut self, hashing: &Hashing) {
+        let Hashing { hasher, key, secret, .. } = *hashing;
+        let name = hashing.name(S::NAME);
         let path = directory().join(&name);
         let bytes = fs::read(&path).unwrap();
-        let filter: S::Filter = Opening::new().hasher(H::hasher()).load(&path).unwrap();
-        assert!(S::Filter::from_bytes_with_hasher(&bytes, H::hasher()).unwrap() == filter);
-        let line = Line::of(name.clone(), &bytes, S::KEYS, |number| S::has(&filter, number));
+        let filter: S::Filter = Opening::new().hasher(hasher).load(&path).unwrap();
+        assert!(S::Filter::from_bytes_with_hasher(&bytes, hasher).unwrap() == filter);
+        let line = Line::of(name.clone(), &bytes, S::KEYS, |number| S::has(&filter, number, key));
         self.lines.push(line.to_string());
         assert!(line.found as u64 == S::KEYS || S::NAME == "stable", "{line}");
         // It is written as it was.
@@ -48,48 +42,45 @@ impl Visitor for Reader {
         match S::Filter::load(&path) {
             Ok(alone) => assert!(alone == filter),
             Err(OpenError::Invalid(InvalidBytes::Secret)) => {
-                assert!(H::HASH == "keyed" && !secret, "{name}");
+                assert!(hashing.hash == "keyed" && !secret, "{name}");
             }
             Err(error) => panic!("{name}: {error}"),
         }
-        let brought = H::HASH == "keyed" && !secret;
-        check_any(&path, &bytes, brought, &self.scratch, secret, &S::KEYS, &|number| {
-            (T::numbered(number).borrow().to_bytes(), S::has(&filter, number))
-        });
+        let has = |number| S::has(&filter, number, key);
+        self.read_as_any(S::NAME, hashing, &bytes, S::KEYS, &has);
     }
 }
 
-/// The same file without knowing what is in it.
-fn check_any(
-    path: &Path,
-    bytes: &[u8],
-    brought: bool,
-    scratch: &Directory,
-    secret: bool,
-    keys: &u64,
-    ask: &dyn Fn(u64) -> (Vec<u8>, bool),
-) {
-    let name = path.file_name().unwrap().to_str().unwrap();
-    let how = if brought { Opening::new().hasher(Keyed::hasher()) } else { Opening::new() };
-    let any = AnyFilter::load_as(path, how);
-    if name.starts_with("map-") {
-        let error = any.unwrap_err();
-        let unknown = InvalidBytes::Unknown { field: "family", got: 14 };
-        assert!(matches!(error, OpenError::Invalid(got) if got == unknown), "{name}: {error}");
-        return;
+impl Reader {
+    /// The same file without knowing what is in it.
+    fn read_as_any(
+        &self,
+        family: &str,
+        hashing: &Hashing,
+        bytes: &[u8],
+        keys: u64,
+        has: &dyn Fn(u64) -> bool,
+    ) {
+        let name = hashing.name(family);
+        let brought = hashing.hash == "keyed" && !hashing.secret;
+        let how = if brought { Opening::new().hasher(Keyed::hasher()) } else { Opening::new() };
+        let any = AnyFilter::load_as(directory().join(&name), how);
+        if family == "map" {
+            let unknown = InvalidBytes::Unknown { field: "family", got: 14 };
+            assert!(matches!(any, Err(OpenError::Invalid(got)) if got == unknown), "{name}");
+            return;
+        }
+        let any = any.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(family.starts_with(any.family()) && any.hasher().name() == hashing.hash);
+        for number in 0..keys + ABSENT {
+            let found = any.contains(&(hashing.key)(number));
+            assert_eq!(found, Ok(has(number)), "{name}: {number}");
+        }
+        let again = self.scratch.path("any.umbel");
+        let saved = if hashing.secret { any.save_with_secret(&again) } else { any.save(&again) };
+        saved.unwrap();
+        assert!(fs::read(&again).unwrap() == bytes, "{name} is written in another way");
     }
-    let any = any.unwrap_or_else(|error| panic!("{name}: {error}"));
-    let title = format!("{}-{}-", any.family(), any.hasher().name());
-    let same = name.replace("-of-time", "").replace("-segments", "");
-    assert!(same.starts_with(&title), "{name}: {title}");
-    for number in 0..keys + ABSENT {
-        let (key, found) = ask(number);
-        assert_eq!(any.contains(&key), Ok(found), "{name}: {number}");
-    }
-    let again = scratch.path("any.umbel");
-    let saved = if secret { any.save_with_secret(&again) } else { any.save(&again) };
-    saved.unwrap();
-    assert!(fs::read(&again).unwrap() == bytes, "{name} is written in another way");
 }
 
 #[test]
@@ -98,6 +89,32 @@ fn golden_files_open_and_answer_as_they_did() {
     visit_all(&mut reader);
     assert_eq!(reader.lines, table());
     assert!(reader.lines.len() >= 140);
+}
+
+/// Reads the files of a hash by types.
+struct Typed;
+
+impl<T, H> Visitor<T, H, bool> for Typed
+where
+    T: ?Sized + Numbered,
+    H: Hashed + Digester<T> + Stored<T>,
+{
+    fn visit<S: Sort<T, H>>(&mut self, secret: &bool) {
+        let name = name(S::NAME, H::HASH, T::KEYS, *secret);
+        let bytes = fs::read(directory().join(&name)).unwrap();
+        let filter = S::Filter::from_bytes_with_hasher(&bytes, H::hasher()).unwrap();
+        let has = |number| S::has(&filter, number, T::numbered);
+        let line = Line::of(name.clone(), &bytes, S::KEYS, has).to_string();
+        assert!(table().contains(&line), "{line}");
+        assert!(*secret || filter.to_bytes() == bytes, "{name} is written in another way");
+    }
+}
+
+#[test]
+fn typed_filters_read_golden_files_too() {
+    visit_families::<u64, Portable, bool>(&mut Typed, &false);
+    visit_families::<str, Keyed, bool>(&mut Typed, &false);
+    visit_families::<str, Keyed, bool>(&mut Typed, &true);
 }
 
 #[test]
