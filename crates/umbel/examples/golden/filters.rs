@@ -108,7 +108,7 @@ hashers! {
     Xxh64 = "xxh64", Xxh64::seeded(5);
     Xxh3 = "xxh3", Xxh3::seeded(6);
     City64 = "city64", City64::default();
-    Farm64 = "farm64", Farm64::default();
+    Farm64 = "farm64", Farm64;
     Plain = "plain", Plain;
 }
 #[cfg(feature = "crc64")]

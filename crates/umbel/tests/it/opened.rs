@@ -10,14 +10,14 @@ use umbel::{InvalidBytes, RibbonMap};
 #[derive(Debug, PartialEq)]
 pub(crate) enum Opened {
     Filter(Box<AnyFilter>),
-    Map(RibbonMap<[u8], u8, AnyHasher>),
+    Map(Box<RibbonMap<[u8], u8, AnyHasher>>),
 }
 
 impl Opened {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidBytes> {
         match AnyFilter::from_bytes(bytes) {
             Err(InvalidBytes::Unknown { field: "family", got: 14 }) => {
-                RibbonMap::from_bytes(bytes).map(Self::Map)
+                RibbonMap::from_bytes(bytes).map(|map| Self::Map(map.into()))
             }
             filter => filter.map(|filter| Self::Filter(filter.into())),
         }
@@ -40,7 +40,7 @@ pub(crate) fn use_up(bytes: &[u8], mut opened: Opened) {
     closed[SECRET..SECRET + 16].fill(0);
     seal(&mut closed);
     assert!(opened.to_bytes() == closed, "what was accepted is not what is written: {opened:?}");
-    assert!(!format!("{opened:?}").is_empty() && opened == opened);
+    assert!(!format!("{opened:?}").is_empty());
     match &mut opened {
         Opened::Filter(filter) => work(filter),
         Opened::Map(map) => {
@@ -57,7 +57,7 @@ pub(crate) fn use_up(bytes: &[u8], mut opened: Opened) {
 fn work(filter: &mut AnyFilter) {
     let rate = filter.expected_rate();
     assert!((0.0..=1.0).contains(&rate), "{rate}: {filter:?}");
-    assert!(filter.bytes() % 8 == 0);
+    assert!(filter.bytes().is_multiple_of(8));
     let width = match filter.hasher().keys() {
         Kind::Wide => 16,
         Kind::Plain4 => 4,
