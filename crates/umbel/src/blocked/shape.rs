@@ -116,8 +116,11 @@ impl Shape {
             // Between a number of lines that fails and one that does not.
             let mut works = most;
             while works - fails > 1 {
-                shape.lines =
-                    if works - fails > 2 * step { fails + step } else { middle(fails, works) };
+                shape.lines = if works - fails > step.saturating_mul(2) {
+                    fails + step
+                } else {
+                    middle(fails, works)
+                };
                 if shape.expected_rate(items) <= rate {
                     works = shape.lines;
                 } else {
