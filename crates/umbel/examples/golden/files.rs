@@ -1,7 +1,7 @@
 //! The golden files: their names, and what the table beside them says.
 
 use super::filters::{
-    Fuse4Segments, FuseSegments, Hashed, Numbered, Split, Visitor, visit_families,
+    Fuse4Segments, FuseSegments, Hashed, Numbered, RibbonLayers, Split, Visitor, visit_families,
 };
 use std::borrow::Borrow;
 use std::path::PathBuf;
@@ -80,6 +80,7 @@ pub(crate) fn visit_all(visitor: &mut impl Visitor<[u8], AnyHasher, Hashing>) {
     let portable = Hashing::of::<u64, Portable>(false);
     visitor.visit::<FuseSegments>(&portable);
     visitor.visit::<Fuse4Segments>(&portable);
+    visitor.visit::<RibbonLayers>(&portable);
     visitor.visit::<Split>(&Hashing::of::<i32, Plain>(false));
     visitor.visit::<Split>(&Hashing::of::<u64, Plain>(false));
     visitor.visit::<Split>(&Hashing::of::<str, Plain>(false));

@@ -268,6 +268,11 @@ sorts! {
     Ribbon(RibbonFilter<T, H>) = "ribbon",
         |numbers, hasher, of| built!(RibbonFilter, RATE, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
+    /// Ribbon filters of so many keys, of two bits each, that there are layers which bump some.
+    RibbonLayers(RibbonFilter<T, H>) = "ribbon-layers",
+        keys = 8_000,
+        |numbers, hasher, of| built!(RibbonFilter, 0.25, numbers, hasher, of),
+        |filter, _number, key| filter.contains(key.borrow());
     /// Maps, which have a key if they know its value: the lowest three bits of its number.
     Map(RibbonMap<T, u8, H>) = "map",
         |numbers, hasher, of| {
