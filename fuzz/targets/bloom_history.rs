@@ -11,7 +11,7 @@ use umbel::bloom::{self, Bloom};
 use umbel::kernels::Digits;
 use umbel::layout::StoredLayout;
 use umbel::storage::{Array, Heap, LineArray, Own, SharedHeap};
-use umbel::{Digest, Portable, words_for};
+use umbel::{Digest, Portable, Saved, words_for};
 
 const CAPACITY: u64 = 200;
 const RATE: f64 = 0.01;

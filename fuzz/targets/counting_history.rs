@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use umbel::counting::{Anywhere, CellLayout, CellPlan, Counting, InLine, LineShape, Shape, Width};
 use umbel::layout::Plan;
 use umbel::storage::Heap;
-use umbel::{Portable, bloom};
+use umbel::{Portable, Saved, bloom};
 
 #[derive(Arbitrary, Debug)]
 enum Step {

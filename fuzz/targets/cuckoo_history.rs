@@ -7,7 +7,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
 use umbel::cuckoo::{ArrayCuckooFilter, Shape, words_for};
-use umbel::{CuckooFilter, Full, Portable, Unmergeable};
+use umbel::{CuckooFilter, Full, Portable, Saved, Unmergeable};
 
 const CAPACITY: u64 = 60;
 const RATE: f64 = 0.01;

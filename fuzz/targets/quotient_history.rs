@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use umbel::quotient::{MAX_COPIES, Shape};
-use umbel::{Digest, Full, Portable, QuotientFilter};
+use umbel::{Digest, Full, Portable, QuotientFilter, Saved};
 
 #[derive(Arbitrary, Debug)]
 struct History {

@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 use umbel::window::{Shape, Window};
-use umbel::{Portable, WindowBloomFilter};
+use umbel::{Portable, Saved, WindowBloomFilter};
 
 #[derive(Arbitrary, Debug)]
 enum Step {

@@ -33,6 +33,8 @@ pub(crate) enum Verb {
     Bars(BarsArgs),
     /// Records of several attributes in stable filters, and the bar for them.
     Multi(MultiArgs),
+    /// How often filters for sets that do not change are wrong, against what they say.
+    Rates(RatesArgs),
     /// What only our quotient filter does: merging against inserting again, copies of one key.
     Quotient(QuotientArgs),
     /// Filters in files: loading against reading, and mapping.
@@ -177,6 +179,24 @@ pub(crate) struct MultiArgs {
     #[arg(long, value_parser = at_least::<9>, default_value = "11")]
     pub(crate) rounds: usize,
     /// Exit with 1 when the bar is missed
+    #[arg(long)]
+    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RatesArgs {
+    /// How many keys, such as 1e6,1e7
+    #[arg(long, value_delimiter = ',', value_parser = count, default_value = "1,10,100,1e3,1e4,1e5,1e6,1e7")]
+    pub(crate) items: Vec<u64>,
+    /// The bits of a key
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=32), default_value = "8")]
+    pub(crate) bits: Vec<u32>,
+    /// How many absent keys are looked up
+    #[arg(long, value_parser = at_least::<1>, default_value = "2e7")]
+    pub(crate) queries: usize,
+    /// Exit with 1 when a rate is not as expected
     #[arg(long)]
     pub(crate) strict: bool,
     #[command(flatten)]

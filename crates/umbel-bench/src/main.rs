@@ -15,6 +15,7 @@ mod ours;
 mod path;
 mod peers;
 mod quotient;
+mod rates;
 mod registry;
 mod report;
 mod stats;
@@ -57,6 +58,12 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Verb::Bars(args) => {
             let strict = args.strict;
             if !bars::run(args)? && strict {
+                return Ok(ExitCode::from(1));
+            }
+        }
+        Verb::Rates(args) => {
+            let strict = args.strict;
+            if !rates::run(args)? && strict {
                 return Ok(ExitCode::from(1));
             }
         }

@@ -181,7 +181,8 @@ impl<T: ?Sized, H, B: AsRef<[u64]>> Cuckoo<T, H, Own<B>> {
     #[must_use]
     #[inline]
     pub fn contains_digest(&self, digest: Digest) -> bool {
-        self.table().contains(digest)
+        let table = self.table();
+        table.holds(table.place(digest))
     }
 
     /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.

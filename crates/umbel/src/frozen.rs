@@ -28,6 +28,7 @@
 //! 2<sup>−8</sup>, the filter included. [`Frozen::peak_bytes`] tells how many bytes it may be for any
 //! number of keys, and [`Build::memory_limit`] refuses more.
 
+mod batch;
 mod build;
 mod bytes;
 mod hashes;

@@ -123,7 +123,7 @@ impl Arrangement for Ribbon {
 
     #[inline]
     fn contains(shape: &Shape, words: &[u64], digest: Digest) -> bool {
-        look_up::sum(shape, words, digest).is_some_and(|sum| sum.is_fingerprint(mask(shape.bits)))
+        look_up::is_fingerprint(shape, words, digest)
     }
 
     #[inline]

@@ -12,6 +12,9 @@ use umbel::{Digest, Portable};
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
+/// What the runner of the tests may take meanwhile, in another thread.
+const RUNNER: u64 = 4096;
+
 /// Builds a filter, and returns the most memory that this process ever had beyond what it has now.
 fn peak<M: Map>(items: u64, repeated: u64) -> u64 {
     let before = HEAP.allocated();
@@ -32,7 +35,10 @@ fn building_takes_no_more_memory_than_it_says() {
     for items in [1_000, 70_000, 200_000, 700_000, 3_200_000] {
         for repeated in [0, items / 100] {
             let (peak, stated) = (peak::<Fused<3>>(items, repeated), stated::<Fused<3>>(items));
-            assert!(peak <= stated, "{items} keys: {peak} bytes, and {stated} were stated");
+            assert!(
+                peak <= stated + RUNNER,
+                "{items} keys: {peak} bytes, and {stated} were stated"
+            );
             // Nor does it state far too much.
             assert!(
                 repeated != 0 || stated < peak + peak / 4 + 100_000,
@@ -41,5 +47,5 @@ fn building_takes_no_more_memory_than_it_says() {
         }
     }
     let (peak, stated) = (peak::<Thirds>(5_000_000, 0), stated::<Thirds>(5_000_000));
-    assert!(peak <= stated, "{peak} bytes, and {stated} were stated");
+    assert!(peak <= stated + RUNNER, "{peak} bytes, and {stated} were stated");
 }

@@ -21,6 +21,12 @@ pub(super) fn register(registry: &mut Registry) {
         )
         .at_most(20_000_000);
     registry
+        .add::<OneByOne<u64>, OneByOne<[u8; 32]>>(
+            "cuckoo",
+            "autoscale_cuckoo_filter + foldhash, one by one",
+        )
+        .at_most(20_000_000);
+    registry
         .add::<FoldedScalable<u64>, FoldedScalable<[u8; 32]>>(
             "cuckoo",
             "scalable_cuckoo_filter + foldhash",
@@ -88,6 +94,32 @@ impl<K: Key> Contender<K> for FoldedAutoscale<K> {
     #[inline]
     fn remove(&mut self, key: &K) -> bool {
         Self::remove(self, key)
+    }
+}
+
+/// The same without its batches, so that ours meet a plain loop.
+struct OneByOne<K>(FoldedAutoscale<K>);
+
+impl<K: Key> Contender<K> for OneByOne<K> {
+    const REMOVES: bool = true;
+
+    fn empty(items: usize, rate: f64) -> Self {
+        Self(Contender::<K>::empty(items, rate))
+    }
+
+    #[inline]
+    fn insert(&mut self, key: &K) {
+        self.0.add(key);
+    }
+
+    #[inline]
+    fn contains(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    #[inline]
+    fn remove(&mut self, key: &K) -> bool {
+        self.0.remove(key)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Many keys: both buckets of one are asked for while another is worked on.
 
-use super::table::Table;
+use super::table::{Place, Table};
 use crate::hash::Digest;
-use crate::layout::ring::{self, Touch};
-use crate::simd::{Choice, Isa};
+use crate::layout::ring::{self, FAR, FAR_BYTES, NEAR};
+use crate::simd::{Choice, Isa, Job, dispatch};
 
 /// What is done in a table with one key. A closure would not be inlined into the loop.
 pub(super) trait Work<V> {
-    fn answer(&mut self, table: &mut Table<V>, digest: Digest) -> bool;
+    fn answer(&mut self, table: &mut Table<V>, place: Place) -> bool;
 }
 
 /// Looks keys up.
@@ -15,8 +15,8 @@ pub(super) struct LookUp;
 
 impl<V: AsRef<[u64]>> Work<V> for LookUp {
     #[inline(always)]
-    fn answer(&mut self, table: &mut Table<V>, digest: Digest) -> bool {
-        table.contains(digest)
+    fn answer(&mut self, table: &mut Table<V>, place: Place) -> bool {
+        table.holds(place)
     }
 }
 
@@ -29,11 +29,11 @@ pub(super) struct Insert {
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> Work<V> for &mut Insert {
     #[inline(always)]
-    fn answer(&mut self, table: &mut Table<V>, digest: Digest) -> bool {
+    fn answer(&mut self, table: &mut Table<V>, place: Place) -> bool {
         if self.full {
             return false;
         }
-        let fresh = table.insert(table.place(digest));
+        let fresh = table.insert(place);
         self.full = fresh.is_err();
         self.inserted += usize::from(fresh.is_ok());
         fresh.unwrap_or_default()
@@ -45,32 +45,64 @@ pub(super) struct Remove;
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> Work<V> for Remove {
     #[inline(always)]
-    fn answer(&mut self, table: &mut Table<V>, digest: Digest) -> bool {
-        table.remove(table.place(digest))
+    fn answer(&mut self, table: &mut Table<V>, place: Place) -> bool {
+        table.remove(place)
     }
 }
 
-struct Each<T, W> {
-    table: T,
+/// A batch whose places are worked out once: those of a key are kept while its buckets are on their way.
+struct Batch<'a, V, W, A, F> {
+    table: Table<V>,
     work: W,
+    keys: &'a [A],
+    digest: F,
+    answers: &'a mut [bool],
 }
 
-impl<V: AsRef<[u64]>, W: Work<V>> Touch for Each<Table<V>, W> {
+impl<V: AsRef<[u64]>, W: Work<V>, A, F: Fn(&A) -> Digest> Job for Batch<'_, V, W, A, F> {
     #[inline(always)]
-    fn bytes(&self) -> usize {
-        size_of_val(self.table.words.as_ref())
-    }
-
-    #[inline(always)]
-    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
-        for word in self.table.words_of(digest) {
-            ring::fetch::<_, AHEAD>(self.table.words.as_ref(), word);
+    fn run<I: Isa>(self, _: I) {
+        if size_of_val(self.table.words.as_ref()) > FAR_BYTES {
+            self.go::<FAR>()
+        } else {
+            self.go::<NEAR>()
         }
     }
+}
+
+impl<V: AsRef<[u64]>, W: Work<V>, A, F: Fn(&A) -> Digest> Batch<'_, V, W, A, F> {
+    /// The place of a key, whose buckets are asked for.
+    #[inline(always)]
+    fn stage<const AHEAD: usize>(&self, key: &A) -> Place {
+        let place = self.table.place((self.digest)(key));
+        for word in self.table.words_of(place) {
+            ring::fetch::<_, AHEAD>(self.table.words.as_ref(), word);
+        }
+        place
+    }
 
     #[inline(always)]
-    fn answer<I: Isa>(&mut self, _: I, digest: Digest) -> bool {
-        self.work.answer(&mut self.table, digest)
+    fn go<const AHEAD: usize>(mut self) {
+        let mut ring = [Place { fingerprint: 0, buckets: [0; 2] }; AHEAD];
+        for (slot, key) in ring.iter_mut().zip(self.keys) {
+            *slot = self.stage::<AHEAD>(key);
+        }
+        let (chunks, rest) = self.keys.get(AHEAD..).unwrap_or_default().as_chunks::<AHEAD>();
+        let mut answers = core::mem::take(&mut self.answers).iter_mut();
+        for keys in chunks {
+            for ((slot, key), answer) in ring.iter_mut().zip(keys).zip(&mut answers) {
+                *answer = self.work.answer(&mut self.table, *slot);
+                *slot = self.stage::<AHEAD>(key);
+            }
+        }
+        let mut rest = rest.iter();
+        for (number, answer) in answers.enumerate() {
+            let slot = &mut ring[number % AHEAD];
+            *answer = self.work.answer(&mut self.table, *slot);
+            if let Some(key) = rest.next() {
+                *slot = self.stage::<AHEAD>(key);
+            }
+        }
     }
 }
 
@@ -84,6 +116,7 @@ impl<V: AsRef<[u64]>> Table<V> {
         digest: impl Fn(&A) -> Digest,
         answers: &mut [bool],
     ) {
-        ring::batch(Choice::OPEN, Each { table: self, work }, keys, digest, answers);
+        assert_eq!(keys.len(), answers.len(), "one answer for each key");
+        dispatch(Choice::OPEN, Batch { table: self, work, keys, digest, answers });
     }
 }

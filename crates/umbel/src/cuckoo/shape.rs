@@ -70,7 +70,9 @@ impl Shape {
             if buckets <= items || buckets <= 2 || width == MAX_FINGERPRINT_BITS {
                 let shape = Self::large_enough(items, rate, buckets, width);
                 match best {
-                    Some(best) if best.bits() <= shape.bits() => break,
+                    // Short ones may take so many slots that longer ones take less, not just the next.
+                    Some(best) if best.bits() <= items * width as u64 => break,
+                    Some(best) if best.bits() <= shape.bits() => {}
                     _ => best = Some(shape),
                 }
             }
@@ -202,7 +204,11 @@ impl Shape {
     }
 
     /// How many different keys go in before the first is refused, at the least: all but one filter in
-    /// three million take as many. Most take more, to 0.96 of the slots from 100,000 slots up.
+    /// three million take as many. Most take more, 0.97 of the slots from 100,000 slots up.
+    ///
+    /// Of fingerprints of 4 or 5 bits it is far less in a large filter: so many keys share so few that
+    /// sooner or later nine look the same, for which there is no room anywhere. One filter of 4 bits in 13
+    /// comes to that in ten million slots before 0.96 of them are taken, and no cuckoo filter could avoid it.
     #[must_use]
     pub const fn room(&self) -> u64 {
         room(self.buckets, self.width)

@@ -14,19 +14,24 @@ const fn product(a: u64, b: u64) -> (u64, u64) {
 }
 
 /// 2<sup>64</sup> divided by the golden ratio, odd: Knuth, TAOCP 3, section 6.4.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(super) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What the two buckets of a fingerprint add up to, modulo the number of buckets. If that is even, the
-/// sum is odd, so that no fingerprint has the same bucket twice. It is below that number: so is the upper
-/// half of a product with it, and an odd one above an even one that is below an even number.
-///
-/// One multiplication would not do: fingerprints in a row have sums in a row then, chains of moves come
-/// back to where they began, and tables of short fingerprints are full at a load of 0.84 already.
+/// A mask of the bits of a sum: as many as give a number below that of the buckets, whatever they are.
 #[inline(always)]
-pub(super) const fn sum(buckets: u64, fingerprint: u64) -> u64 {
+pub(super) const fn sum_mask(buckets: u64) -> u64 {
+    u64::MAX >> buckets.leading_zeros() >> 1
+}
+
+/// What the two buckets of a fingerprint add up to, modulo the number of buckets. It is odd unless there
+/// is one bucket, so that of an even number no fingerprint has the same bucket twice.
+///
+/// The upper half of the product is folded into the lower one since a product alone would not do:
+/// fingerprints in a row have sums in a row then, chains of moves come back to where they began, and tables
+/// of short fingerprints are full at a load of 0.84 already.
+#[inline(always)]
+pub(super) const fn sum(mask: u64, fingerprint: u64) -> u64 {
     let mixed = fingerprint.wrapping_mul(GOLDEN);
-    let mixed = (mixed ^ mixed >> 32).wrapping_mul(GOLDEN);
-    product(mixed, buckets).0 | !buckets & 1
+    (mixed ^ mixed >> 32 | 1) & mask
 }
 
 /// Where a key may be.
@@ -36,12 +41,17 @@ pub(super) struct Place {
     pub(super) buckets: [u64; 2],
 }
 
+/// Where a bucket of the table begins: of no other, and of none that is not there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bit(u64);
+
 /// The words of a filter, and how many buckets of slots of which width they are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table<V> {
     pub(super) words: V,
     pub(super) buckets: u64,
     pub(super) width: u32,
+    mask: u64,
 }
 
 /// Does something in the rows that the width asks for.
@@ -63,7 +73,8 @@ impl<V: AsRef<[u64]>> Table<V> {
     pub(super) fn new(shape: &Shape, words: V) -> Self {
         // What the buckets take, and a word.
         assert!(words.as_ref().len() as u64 * 64 >= shape.bits() + 64);
-        Self { words, buckets: shape.buckets(), width: shape.fingerprint_bits() }
+        let (buckets, width) = (shape.buckets(), shape.fingerprint_bits());
+        Self { words, buckets, width, mask: sum_mask(buckets) }
     }
 }
 
@@ -89,7 +100,7 @@ impl<V> Table<V> {
     /// if this one is.
     #[inline(always)]
     pub(super) fn other(&self, bucket: u64, fingerprint: u64) -> u64 {
-        let (other, below) = sum(self.buckets, fingerprint).overflowing_sub(bucket);
+        let (other, below) = sum(self.mask, fingerprint).overflowing_sub(bucket);
         if below { other.wrapping_add(self.buckets) } else { other }
     }
 
@@ -100,13 +111,25 @@ impl<V> Table<V> {
 }
 
 impl<V: AsRef<[u64]>> Table<V> {
-    /// The slots of a bucket that `place` or [`other`](Self::other) gave.
+    /// The bit at which a bucket begins that `place` or [`other`](Self::other) gave.
+    #[inline(always)]
+    pub(super) fn bit<R: Row>(&self, slots: &Slots<R>, bucket: u64) -> Bit {
+        debug_assert!(bucket < self.buckets);
+        Bit(slots.bit(bucket))
+    }
+
+    /// The slots of the bucket that begins there.
     #[inline(always)]
     #[allow(unsafe_code, reason = "buckets that were computed need no check")]
+    pub(super) fn row_at<R: Row>(&self, bit: Bit) -> R {
+        // SAFETY: the number of the bucket is below that of all, for which there are words, and one more.
+        unsafe { Slots::row_unchecked(self.words.as_ref(), bit.0) }
+    }
+
+    /// The slots of a bucket that `place` or [`other`](Self::other) gave.
+    #[inline(always)]
     pub(super) fn row<R: Row>(&self, slots: &Slots<R>, bucket: u64) -> R {
-        debug_assert!(bucket < self.buckets);
-        // SAFETY: both give numbers below that of the buckets, for which there are words, and one more.
-        unsafe { slots.row_unchecked(self.words.as_ref(), bucket) }
+        self.row_at(self.bit(slots, bucket))
     }
 
     #[inline(always)]
@@ -114,24 +137,24 @@ impl<V: AsRef<[u64]>> Table<V> {
         buckets.map(|bucket| self.row(slots, bucket))
     }
 
-    /// Whether the fingerprint of the digest is in one of its buckets.
+    /// Whether the fingerprint is in one of its buckets.
     #[inline(always)]
-    pub(super) fn contains(&self, digest: Digest) -> bool {
+    pub(super) fn holds(&self, place: Place) -> bool {
         if self.width <= NARROW {
-            return self.contains_in::<u64>(digest);
+            return self.holds_in::<u64>(place);
         }
-        self.by_ref().contains_wide(digest)
+        self.by_ref().holds_wide(place)
     }
 
     #[inline(always)]
     fn by_ref(&self) -> Table<&[u64]> {
-        let Self { ref words, buckets, width } = *self;
-        Table { words: words.as_ref(), buckets, width }
+        let Self { ref words, buckets, width, mask } = *self;
+        Table { words: words.as_ref(), buckets, width, mask }
     }
 
     #[inline(always)]
-    fn contains_in<R: Row>(&self, digest: Digest) -> bool {
-        let (slots, place) = (self.slots::<R>(), self.place(digest));
+    fn holds_in<R: Row>(&self, place: Place) -> bool {
+        let slots = self.slots::<R>();
         let rows = self.rows(&slots, place.buckets);
         slots.either_has(rows, slots.everywhere(place.fingerprint))
     }
@@ -150,10 +173,10 @@ impl<V: AsRef<[u64]>> Table<V> {
         if first == second { there } else { there + slots.count(slots.empty(b ^ wanted)) }
     }
 
-    /// The words in which the buckets of a digest begin.
+    /// The words in which the buckets begin.
     #[inline(always)]
-    pub(super) fn words_of(&self, digest: Digest) -> [usize; 2] {
-        self.place(digest).buckets.map(|bucket| word_of_bucket(bucket, self.width))
+    pub(super) fn words_of(&self, place: Place) -> [usize; 2] {
+        place.buckets.map(|bucket| word_of_bucket(bucket, self.width))
     }
 
     /// The fingerprint in a slot of a bucket, or 0.
@@ -186,14 +209,13 @@ impl<V: AsRef<[u64]>> Table<V> {
 }
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
-    /// Puts a fingerprint into the empty slot of the lowest flag, or takes it out of there, in a bucket
-    /// that `place` or [`other`](Self::other) gave.
+    /// Puts a fingerprint into the empty slot of the lowest flag, or takes it out of there, in the bucket
+    /// that begins at this bit.
     #[inline(always)]
     #[allow(unsafe_code, reason = "buckets that were computed need no check")]
-    pub(super) fn flip<R: Row>(&mut self, slots: &Slots<R>, bucket: u64, flags: R, number: u64) {
-        debug_assert!(bucket < self.buckets);
-        // SAFETY: as in `row`.
-        unsafe { slots.flip_unchecked(self.words.as_mut(), bucket, flags, number) }
+    pub(super) fn flip<R: Row>(&mut self, slots: &Slots<R>, bit: Bit, flags: R, number: u64) {
+        // SAFETY: as in `row_at`.
+        unsafe { slots.flip_unchecked(self.words.as_mut(), bit.0, flags, number) }
     }
 
     /// Puts the fingerprint into a slot of one of its buckets; whether it was in neither before.
@@ -207,23 +229,24 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
 
     #[inline(always)]
     fn by_mut(&mut self) -> Table<&mut [u64]> {
-        let Self { ref mut words, buckets, width } = *self;
-        Table { words: words.as_mut(), buckets, width }
+        let Self { ref mut words, buckets, width, mask } = *self;
+        Table { words: words.as_mut(), buckets, width, mask }
     }
 
     #[inline(always)]
     fn insert_in<R: Row>(&mut self, place: Place) -> Result<bool, Full> {
         let slots = self.slots::<R>();
-        let rows = self.rows(&slots, place.buckets);
+        let bits = place.buckets.map(|bucket| self.bit(&slots, bucket));
+        let rows = bits.map(|bit| self.row_at::<R>(bit));
         let fresh = !slots.either_has(rows, slots.everywhere(place.fingerprint));
         // Slots are taken from the lowest up, so that of two buckets the emptier one has the larger
         // flags, except where keys have left. To take the emptier one leaves few full buckets.
-        let [a, b] = rows.map(|row| slots.empty(row));
-        let (bucket, free) = if a >= b { (place.buckets[0], a) } else { (place.buckets[1], b) };
+        let [a, b] = rows.map(|row| slots.first_empty(row));
+        let (bit, free) = if a >= b { (bits[0], a) } else { (bits[1], b) };
         if free == R::of(0) {
             return self.by_mut().make_room::<R>(place).map(|()| fresh);
         }
-        self.flip(&slots, bucket, free, place.fingerprint);
+        self.flip(&slots, bit, free, place.fingerprint);
         Ok(fresh)
     }
 
@@ -240,13 +263,14 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
     fn remove_in<R: Row>(&mut self, place: Place) -> bool {
         let slots = self.slots::<R>();
         let wanted = slots.everywhere(place.fingerprint);
-        let [a, b] = self.rows(&slots, place.buckets).map(|row| slots.empty(row ^ wanted));
+        let bits = place.buckets.map(|bucket| self.bit(&slots, bucket));
+        let [a, b] = bits.map(|bit| slots.first_empty(self.row_at::<R>(bit) ^ wanted));
         let none = R::of(0);
-        let (bucket, found) = if a != none { (place.buckets[0], a) } else { (place.buckets[1], b) };
+        let (bit, found) = if a != none { (bits[0], a) } else { (bits[1], b) };
         if found == none {
             return false;
         }
-        self.flip(&slots, bucket, found, place.fingerprint);
+        self.flip(&slots, bit, found, place.fingerprint);
         true
     }
 }
@@ -254,8 +278,8 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
 /// Wide rows, out of line, so that they take no registers from the others.
 impl Table<&[u64]> {
     #[inline(never)]
-    fn contains_wide(self, digest: Digest) -> bool {
-        self.contains_in::<u128>(digest)
+    fn holds_wide(self, place: Place) -> bool {
+        self.holds_in::<u128>(place)
     }
 }
 

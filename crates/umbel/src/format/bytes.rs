@@ -139,6 +139,24 @@ where
     if !words.is_empty() {
         return Err(InvalidBytes::Inconsistent);
     }
+    agree(&filter, &header)?;
     filter.audit()?;
     Ok(filter)
+}
+
+/// Whether the filter would write this header: what follows from other fields is right, and what its
+/// family does not use is as nobody has ever written anything else.
+pub(super) fn agree<F: Family>(filter: &F, header: &Header) -> Result<(), InvalidBytes> {
+    let own = filter.header();
+    let Header { payload, root, open, .. } = *header;
+    let same = match own.secret {
+        None => Header { payload, root, open, ..own } == *header,
+        // Whoever brings the secret may number it in another way, and need not keep it in the file.
+        Some(secret) => {
+            let Header { key_id, secret: kept, .. } = *header;
+            let said = Header { payload, root, open, key_id, secret: kept, ..own };
+            said == *header && kept.is_none_or(|kept| kept == secret)
+        }
+    };
+    if same { Ok(()) } else { Err(InvalidBytes::Inconsistent) }
 }

@@ -111,11 +111,17 @@ impl Disk for System {
     fn create(&self, path: &Path, private: bool) -> io::Result<File> {
         for _ in 0..TRIES {
             match create_new(path, private) {
-                Ok(file) => {
-                    if lock(&file)? && is_at(&file, path) {
-                        return Ok(file);
+                Ok(file) => match lock(&file) {
+                    Ok(true) if is_at(&file, path) => return Ok(file),
+                    Ok(_) => {}
+                    Err(error) => {
+                        // Nobody else can have it: where locks fail, they fail for all.
+                        if is_at(&file, path) {
+                            let _ = std::fs::remove_file(path);
+                        }
+                        return Err(error);
                     }
-                }
+                },
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     let left = OpenOptions::new().read(true).open(path);
                     match left {

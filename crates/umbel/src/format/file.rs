@@ -172,6 +172,7 @@ where
     if words.left > 0 || words.at < words.block.len() {
         return Err(InvalidBytes::Inconsistent.into());
     }
+    bytes::agree(&filter, &header)?;
     filter.audit()?;
     Ok(filter)
 }

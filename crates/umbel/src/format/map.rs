@@ -411,6 +411,7 @@ impl<H> Opening<H> {
         let filter = F::Mapped::assemble(&header, hasher, &mut |count| {
             words_of(&mapping, &header, count).map(Own)
         })?;
+        bytes::agree(&filter, &header)?;
         Ok(Mapped { filter, mapping, header, table: OnceLock::new() })
     }
 
@@ -436,6 +437,7 @@ impl<H> Opening<H> {
             let words = FileWordsMut(words_of(&mapping, &header, count)?);
             Ok::<_, InvalidBytes>(sealed::OfWords::of_words(words))
         })?;
+        bytes::agree(&filter, &header)?;
         let secret = if header.secret.is_some() { Secret::Kept } else { Secret::Left };
         // Before the first bit is changed, it is on the disk that one may be.
         mapping.write(0, &Header { open: true, ..header }.encode());

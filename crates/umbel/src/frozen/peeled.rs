@@ -12,6 +12,7 @@
 //! depend on how many threads there are. Nor do they depend on the order of keys: only sums of
 //! hashes are ever looked at.
 
+use super::batch::{Steps, batch};
 use super::hashes::Hashes;
 use super::peel::{COUNT, MAX_PLACES, Peeler, Places, fingerprint};
 use super::{
@@ -20,10 +21,8 @@ use super::{
 use crate::error::{InvalidBytes, InvalidShape};
 use crate::format::Header;
 use crate::hash::Digest;
-use crate::layout::ring::{self, Touch};
 use crate::parts::entries::{Byte, Packed, Width, words_for};
 use crate::parts::gather::{self, Gathered};
-use crate::simd::{Choice, Isa};
 use crate::storage::{Allocate, Heap, StorageMut};
 use core::fmt;
 use core::marker::PhantomData;
@@ -445,7 +444,7 @@ impl<M: Map, W: Width, K, F: Fn(&K) -> Digest> Job for Many<'_, M, W, K, F> {
     fn run<const ARITY: usize>(self, places: impl Places<ARITY>) {
         let Self { shape, words, keys, digest, found, width } = self;
         let look = Look { shape, words, places, width };
-        ring::batch(Choice::now(), look, keys, digest, found);
+        batch(look, keys, digest, found);
     }
 }
 
@@ -457,40 +456,57 @@ struct Look<'a, const ARITY: usize, M, P, W> {
     width: W,
 }
 
-impl<const ARITY: usize, M: Map, P: Places<ARITY>, W: Width> Look<'_, ARITY, M, P, W> {
-    #[inline(always)]
-    fn has(&self, digest: Digest) -> bool {
-        let (start, hash) = self.shape.locate(digest);
-        let mut left = fingerprint(hash);
-        for place in self.places.of(start, hash) {
-            left ^= self.width.get(self.words, place);
-        }
-        left & self.width.mask() == 0
+/// Where the entries of a key are, and its fingerprint.
+#[derive(Clone, Copy)]
+struct Seat<const ARITY: usize> {
+    places: [usize; ARITY],
+    fingerprint: u64,
+}
+
+impl<const ARITY: usize> Default for Seat<ARITY> {
+    fn default() -> Self {
+        Self { places: [0; ARITY], fingerprint: 0 }
     }
 }
 
-impl<const ARITY: usize, M, P, W> Touch for Look<'_, ARITY, M, P, W>
+impl<const ARITY: usize, M: Map, P: Places<ARITY>, W: Width> Look<'_, ARITY, M, P, W> {
+    #[inline(always)]
+    fn has(&self, digest: Digest) -> bool {
+        self.answer(self.seat(digest))
+    }
+}
+
+impl<const ARITY: usize, M, P, W> Steps<ARITY> for Look<'_, ARITY, M, P, W>
 where
     M: Map,
     P: Places<ARITY>,
     W: Width,
 {
+    type Seat = Seat<ARITY>;
+
     #[inline(always)]
-    fn bytes(&self) -> usize {
-        size_of_val(self.words)
+    fn words(&self) -> &[u64] {
+        self.words
     }
 
     #[inline(always)]
-    fn fetch<const AHEAD: usize>(&self, digest: Digest) {
+    fn seat(&self, digest: Digest) -> Seat<ARITY> {
         let (start, hash) = self.shape.locate(digest);
-        for place in self.places.of(start, hash) {
-            ring::fetch::<_, AHEAD>(self.words, self.width.word(place));
-        }
+        Seat { places: self.places.of(start, hash), fingerprint: fingerprint(hash) }
     }
 
     #[inline(always)]
-    fn answer<I: Isa>(&mut self, _: I, digest: Digest) -> bool {
-        self.has(digest)
+    fn words_of(&self, seat: &Seat<ARITY>) -> [usize; ARITY] {
+        seat.places.map(|place| self.width.word(place))
+    }
+
+    #[inline(always)]
+    fn answer(&self, seat: Seat<ARITY>) -> bool {
+        let mut left = seat.fingerprint;
+        for place in seat.places {
+            left ^= self.width.get(self.words, place);
+        }
+        left & self.width.mask() == 0
     }
 }
 

@@ -16,11 +16,11 @@ use crate::simd::{Choice, Isa, Job, Portable, dispatch};
 
 /// How many keys are under way, and where their lines go: more than a core can be waiting for in its
 /// first cache, or, from memory that is far away, in its second one, which takes more.
-const NEAR: usize = 32;
-const FAR: usize = 64;
+pub(crate) const NEAR: usize = 32;
+pub(crate) const FAR: usize = 64;
 
 /// Memory of more than this many bytes is far away.
-const FAR_BYTES: usize = 4 << 20;
+pub(crate) const FAR_BYTES: usize = 4 << 20;
 
 /// What is done with one key. The methods must be `#[inline(always)]`, so that they are compiled for
 /// the path of the loop.

@@ -215,6 +215,8 @@ impl Row for u128 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slots<R> {
     width: u32,
+    /// The bits of a bucket.
+    stride: u64,
     /// The lowest bit of every slot, and the highest one.
     lowest: R,
     highest: R,
@@ -227,13 +229,14 @@ impl<R: Row> Slots<R> {
         let one = R::of(1);
         let two = one | one << width;
         let lowest = two | two << (2 * width);
-        Self { width, lowest, highest: lowest << (width - 1) }
+        let stride = SLOTS * u64::from(width);
+        Self { width, stride, lowest, highest: lowest << (width - 1) }
     }
 
     /// The bit at which a bucket begins.
     #[inline(always)]
-    const fn bit(&self, bucket: u64) -> u64 {
-        bucket * SLOTS * self.width as u64
+    pub(crate) const fn bit(&self, bucket: u64) -> u64 {
+        bucket * self.stride
     }
 
     /// The slots of a bucket.
@@ -246,20 +249,20 @@ impl<R: Row> Slots<R> {
         R::read(words, self.bit(bucket))
     }
 
-    /// As [`row`](Self::row), without asking whether there is such a bucket.
+    /// The slots of the bucket that begins at this bit, without asking whether there is one.
     ///
     /// # Safety
     ///
     /// There must be such a bucket in the words, and a word after the last one.
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
-    pub(crate) unsafe fn row_unchecked(&self, words: &[u64], bucket: u64) -> R {
+    pub(crate) unsafe fn row_unchecked(words: &[u64], bit: u64) -> R {
         #[cfg(target_endian = "little")]
         // SAFETY: from its byte on, a row reaches past its bucket by less than a word: a `u64` has no
         // more bits than that, and the bucket of a `u128` has more than 64.
-        return unsafe { R::load(words, self.bit(bucket)) };
+        return unsafe { R::load(words, bit) };
         #[cfg(not(target_endian = "little"))]
-        self.row(words, bucket)
+        R::read(words, bit)
     }
 
     /// The number in a slot of a row.
@@ -277,12 +280,18 @@ impl<R: Row> Slots<R> {
     /// Whether a slot of either row has the number that is everywhere in `wanted`.
     #[inline(always)]
     pub(crate) fn either_has(&self, rows: [R; 2], wanted: R) -> bool {
-        // A flag may be wrong above a slot that is zero, and nowhere else.
         let flags = rows.map(|row| {
             let row = row ^ wanted;
             row.minus(self.lowest) & !row
         });
         (flags[0] | flags[1]) & self.highest != R::of(0)
+    }
+
+    /// A flag for the lowest slot that is zero: its highest bit. Those above it mean nothing, but if
+    /// no slot is zero, there is none.
+    #[inline(always)]
+    pub(crate) fn first_empty(&self, row: R) -> R {
+        row.minus(self.lowest) & !row & self.highest
     }
 
     /// A flag for every slot that is zero: its highest bit.
@@ -323,28 +332,22 @@ impl<R: Row> Slots<R> {
     }
 
     /// As [`replace`](Self::replace), in the slot of the lowest flag, where `old` or `new` is 0 and the
-    /// other one `number`; without asking whether there is such a bucket.
+    /// other one `number`, of the bucket that begins at this bit; without asking whether there is one.
     ///
     /// # Safety
     ///
     /// There must be such a bucket in the words, and a word after the last one.
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
-    pub(crate) unsafe fn flip_unchecked(
-        &self,
-        words: &mut [u64],
-        bucket: u64,
-        flags: R,
-        number: u64,
-    ) {
+    pub(crate) unsafe fn flip_unchecked(&self, words: &mut [u64], bit: u64, flags: R, number: u64) {
         let row = R::of(number) << (flags.trailing_zeros() + 1 - self.width);
         #[cfg(target_endian = "little")]
         // SAFETY: as in `row_unchecked`.
         unsafe {
-            row.toggle(words, self.bit(bucket));
+            row.toggle(words, bit);
         }
         #[cfg(not(target_endian = "little"))]
-        row.flip(words, self.bit(bucket));
+        row.flip(words, bit);
     }
 }
 
@@ -383,7 +386,10 @@ mod tests {
                     (0..4).filter(|slot| model[*slot as usize] == wanted).collect();
                 assert_eq!(slots.count(flags), found.len() as u64);
                 assert_eq!(flags == slots.all(), found.len() == 4);
-                assert_eq!(found.first().copied(), (flags != R::of(0)).then(|| slots.first(flags)));
+                for flags in [flags, slots.first_empty(row ^ slots.everywhere(wanted))] {
+                    let first = (flags != R::of(0)).then(|| slots.first(flags));
+                    assert_eq!(found.first().copied(), first);
+                }
                 let (no, wanted) = (slots.everywhere(wanted ^ 1), slots.everywhere(wanted));
                 assert_eq!(slots.either_has([row, no], wanted), !found.is_empty());
                 assert_eq!(slots.either_has([no, row], wanted), !found.is_empty());
@@ -425,10 +431,10 @@ mod tests {
                 let number = 1 + noise(step * 7) % ((1 << width) - 1);
                 slots.replace(&mut checked, bucket, slots.first(free), 0, number);
                 // SAFETY: there are as many buckets, and the words that were made for them.
-                unsafe { slots.flip_unchecked(&mut words, bucket, free, number) };
+                unsafe { slots.flip_unchecked(&mut words, slots.bit(bucket), free, number) };
                 assert_eq!(words, checked, "slots of {width} bits");
                 // SAFETY: as above.
-                let row = unsafe { slots.row_unchecked(&words, bucket) };
+                let row = unsafe { Slots::<R>::row_unchecked(&words, slots.bit(bucket)) };
                 let same =
                     |slot| slots.number(row, slot) == slots.number(slots.row(&words, bucket), slot);
                 assert!((0..4).all(same), "slots of {width} bits");

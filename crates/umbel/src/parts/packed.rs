@@ -208,6 +208,13 @@ impl Packed {
         count
     }
 
+    /// Puts a number where there is a zero.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, at: usize, number: u64) {
+        let width = self.width;
+        put(self.bytes_mut(), width, at, number);
+    }
+
     /// Moves the numbers of `from..to` one place up, over that of `to`, and puts `number` at `from`.
     #[inline(always)]
     pub(crate) fn open(&mut self, from: usize, to: usize, number: u64) {

@@ -109,6 +109,28 @@ impl Near {
         Some(start & exists | behind & !exists..behind)
     }
 
+    /// Whether there is nothing at the slot of the quotient.
+    #[inline(always)]
+    fn is_free(&self) -> bool {
+        self.is_reached_by(0)
+    }
+
+    /// Whether a quotient that has a run has one remainder, at its own slot.
+    #[inline(always)]
+    fn is_alone(&self) -> bool {
+        self.is_reached_by(1) & (self.ends >> self.place & 1 == 1)
+    }
+
+    /// Whether so many runs of this block, and none of an earlier one, begin at the quotient or before
+    /// it and end at its slot or behind it.
+    #[inline(always)]
+    fn is_reached_by(&self, runs: u32) -> bool {
+        let begun = (self.runs << (63 - self.place)).count_ones();
+        let ends = self.ends & u64::MAX << (self.offset % 64);
+        let ended = (ends & !(u64::MAX << self.place)).count_ones();
+        (begun == ended + runs) & (self.offset <= self.place)
+    }
+
     /// The runs that begin behind `counted`, at `to` or before.
     #[inline(always)]
     fn begun(&self, counted: u32, to: u32) -> u64 {
@@ -448,6 +470,10 @@ impl Table {
         let key = self.entry(digest);
         self.remainders.fetch(key.quotient);
         let near = self.near(key.quotient);
+        if near.is_free() && key.quotient < self.last && self.len < self.capacity {
+            self.insert_alone(&near, key);
+            return Ok(true);
+        }
         let Some((run, free)) = self.room(select, &near) else {
             if UNIQUE {
                 return select.apart(One(FarInsertUnique(self), digest));
@@ -469,6 +495,16 @@ impl Table {
         *self.marks_mut(near.first / SLOTS) = [near.runs | 1 << near.place, ends];
         self.len += 1;
         Ok(!found)
+    }
+
+    /// Puts a remainder at the slot of its quotient, which is free. This is what most inserts do, and it
+    /// is so short that the lines of the next keys are asked for meanwhile.
+    #[inline(always)]
+    fn insert_alone(&mut self, near: &Near, key: Entry) {
+        self.remainders.put(key.quotient, key.remainder);
+        let bit = 1 << near.place;
+        *self.marks_mut(near.first / SLOTS) = [near.runs | bit, near.ends | bit];
+        self.len += 1;
     }
 
     /// The run of a quotient, or where it would be, and the first free place behind it, if all of that
@@ -579,6 +615,9 @@ impl Table {
         if !near.exists() {
             return false;
         }
+        if near.is_alone() {
+            return self.remove_alone(&near, key);
+        }
         let Some((start, len, stop)) = self.gap(select, &near) else {
             return select.apart(One(FarRemove(self), digest));
         };
@@ -596,6 +635,20 @@ impl Table {
         // If there is a run still, it ends one slot earlier.
         let ends = ends | (1 - alone) << gap >> 1;
         *self.marks_mut(near.first / SLOTS) = [near.runs & !(alone << near.place), ends];
+        self.len -= 1;
+        true
+    }
+
+    /// Takes a remainder away if it is the one of a quotient that has but one, at its own slot; whether it
+    /// is. Nothing wants to move there: what is behind it is where it wants to be.
+    #[inline(always)]
+    fn remove_alone(&mut self, near: &Near, key: Entry) -> bool {
+        if self.remainders.get(key.quotient) != key.remainder {
+            return false;
+        }
+        self.remainders.set(key.quotient, 0);
+        let bit = 1 << near.place;
+        *self.marks_mut(near.first / SLOTS) = [near.runs & !bit, near.ends & !bit];
         self.len -= 1;
         true
     }

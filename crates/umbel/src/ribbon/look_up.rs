@@ -1,57 +1,144 @@
 //! Looking keys up: find the layer, add up the rows.
 //!
-//! One way is for the usual case, is short, and becomes part of its caller: a key of eight bits or fewer in
-//! the first layer. The other one is for everything.
+//! One way is for the usual case and is short: a key of eight bits or fewer in the first layer. The other
+//! one is for everything.
 
-use super::parity::{GROUP, Window};
+use super::parity::{Columns, GROUP, Parities, Question, Window};
 use super::row::{Equation, mask, next_hash};
 use super::shape::{BUCKETS_PER_WORD, Grid, Place, Plain, Shape, Tier, threshold};
 use crate::hash::Digest;
 use crate::parts::prefetch::{prefetch, prefetch_far};
-use crate::simd::{Choice, Isa, Job, dispatch};
 
-/// What the rows of a key add up to, and the equation that says which they are.
+/// What the rows of a key add up to, and what a filter wants them to add up to, in its lowest bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sum {
     pub(super) bits: u32,
-    equation: Equation,
+    wanted: u32,
 }
 
 impl Sum {
+    #[inline(always)]
+    const fn new(bits: u32, equation: Equation) -> Self {
+        Self { bits, wanted: equation.fingerprint(u32::MAX) }
+    }
+
     /// Whether it is what the keys of a filter have.
     #[inline(always)]
     pub(super) const fn is_fingerprint(self, mask: u32) -> bool {
-        self.bits == self.equation.fingerprint(mask)
+        self.bits == self.wanted & mask
     }
+}
+
+/// Whether the rows of a digest add up to its fingerprint.
+#[inline(always)]
+pub(super) fn is_fingerprint(shape: &Shape, words: &[u64], digest: Digest) -> bool {
+    shape.way.ask(First(digest.bits(), IsFingerprint), shape, words)
 }
 
 /// What the rows of a digest add up to, or `None` if nobody is in the layer where it would be.
 #[inline(always)]
 pub(super) fn sum(shape: &Shape, words: &[u64], digest: Digest) -> Option<Sum> {
-    if shape.is_usual() {
-        let ([first, ..], hash) = (&shape.tiers, digest.bits());
-        let place = first.place(hash);
-        if !first.bumps(words, place)
-            && let Some(sum) = first.spot(shape.bits, place, hash).sum_of_group(words, shape.bits)
-        {
-            return Some(sum);
-        }
-    }
-    sum_anyway(shape, words, digest)
+    shape.way.ask(First(digest.bits(), Itself), shape, words)
 }
 
-/// As [`sum`], for every case.
-#[inline(never)]
-fn sum_anyway(shape: &Shape, words: &[u64], digest: Digest) -> Option<Sum> {
-    let mut hash = shape.first_hash(digest.bits());
-    for tier in shape.tiers() {
+/// What is made of a sum.
+trait Use: Copy {
+    type Answer;
+
+    fn of(self, sum: Option<Sum>, shape: &Shape) -> Self::Answer;
+}
+
+#[derive(Clone, Copy)]
+struct IsFingerprint;
+
+impl Use for IsFingerprint {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn of(self, sum: Option<Sum>, shape: &Shape) -> bool {
+        sum.is_some_and(|sum| sum.is_fingerprint(mask(shape.bits)))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Itself;
+
+impl Use for Itself {
+    type Answer = Option<Sum>;
+
+    #[inline(always)]
+    fn of(self, sum: Option<Sum>, _: &Shape) -> Option<Sum> {
+        sum
+    }
+}
+
+/// The sum of a digest, most likely in the first layer. All that is less likely is a call at its end, so
+/// that nothing has to be kept for it.
+struct First<U>(u64, U);
+
+impl<U: Use> Question for First<U> {
+    type Answer = U::Answer;
+
+    #[inline(always)]
+    fn answer(self, parities: impl Parities, shape: &Shape, words: &[u64]) -> U::Answer {
+        let Self(digest, with) = self;
+        if shape.is_usual() {
+            let [first, ..] = &shape.tiers;
+            let place = first.place(digest);
+            if first.bumps(words, place) {
+                return shape.way.ask(Below(next_hash(digest), with), shape, words);
+            }
+            let spot = first.spot(shape.bits, place, digest);
+            if let Some(sum) = spot.sum_of_group(parities, words, shape.bits) {
+                return with.of(Some(sum), shape);
+            }
+        }
+        shape.way.ask(Anywhere(digest, with), shape, words)
+    }
+}
+
+/// The sum of a digest, in whatever layer.
+struct Anywhere<U>(u64, U);
+
+impl<U: Use> Question for Anywhere<U> {
+    type Answer = U::Answer;
+
+    #[inline(always)]
+    fn answer(self, parities: impl Parities, shape: &Shape, words: &[u64]) -> U::Answer {
+        let hash = shape.first_hash(self.0);
+        self.1.of(sum_from(0, parities, shape, words, hash), shape)
+    }
+}
+
+/// The sum of a key that was bumped from the first layer, with its hash in the second.
+struct Below<U>(u64, U);
+
+impl<U: Use> Question for Below<U> {
+    type Answer = U::Answer;
+
+    #[inline(always)]
+    fn answer(self, parities: impl Parities, shape: &Shape, words: &[u64]) -> U::Answer {
+        self.1.of(sum_from(1, parities, shape, words, self.0), shape)
+    }
+}
+
+/// The sum of a key in this layer or one below it, with its hash there.
+#[inline(always)]
+fn sum_from(
+    layer: usize,
+    parities: impl Parities,
+    shape: &Shape,
+    words: &[u64],
+    mut hash: u64,
+) -> Option<Sum> {
+    for tier in shape.tiers().iter().skip(layer) {
         let place = tier.place(hash);
         if !tier.bumps(words, place) {
-            return Some(tier.sum(words, shape.bits, place, hash));
+            return Some(tier.sum(parities, words, shape.bits, place, hash));
         }
         hash = next_hash(hash);
     }
-    shape.plain.sum(words, shape.bits, hash)
+    shape.plain.sum(parities, words, shape.bits, hash)
 }
 
 /// The rows of a key: the first word of the block in which they begin, where in it they do, and which they
@@ -64,13 +151,27 @@ struct Spot {
 }
 
 impl Spot {
-    /// What the rows add up to in up to eight columns, or `None` if the words end too soon after them.
+    /// What the rows add up to, or `None` if the words end too soon after them.
     #[inline(always)]
-    fn sum_of_group(&self, words: &[u64], bits: u32) -> Option<Sum> {
+    fn sum(&self, parities: impl Parities, words: &[u64], bits: u32) -> Option<Sum> {
+        let width = bits as usize;
+        let mut sum = 0;
+        for column in (0..width).step_by(GROUP) {
+            // A group may reach into the next block, the columns of which are masked.
+            let begin = self.word.checked_add(column)?;
+            let two = words.get(begin..begin.checked_add(width + GROUP)?)?;
+            let (lower, upper): (&Columns, &Columns) = (two.first_chunk()?, two.last_chunk()?);
+            sum |= parities.of(self.window, lower, upper) << column;
+        }
+        Some(Sum::new(sum & mask(bits), self.equation))
+    }
+
+    /// The same for up to eight columns.
+    #[inline(always)]
+    fn sum_of_group(&self, parities: impl Parities, words: &[u64], bits: u32) -> Option<Sum> {
         let near: &[u64; 2 * GROUP] = words.get(self.word..)?.first_chunk()?;
         let (lower, upper) = (near.first_chunk()?, near.get(bits as usize..)?.first_chunk()?);
-        let bits = self.window.parities(lower, upper) & mask(bits);
-        Some(Sum { bits, equation: self.equation })
+        Some(Sum::new(parities.of(self.window, lower, upper) & mask(bits), self.equation))
     }
 }
 
@@ -83,60 +184,62 @@ impl Tier {
         place.is_bumped_by(threshold(word, bucket))
     }
 
-    /// The first word of the block in which the rows of a key begin.
-    #[inline(always)]
-    fn word(&self, bits: u32, place: Place) -> usize {
-        self.grid.base + (place.row() / 64) as usize * bits as usize
-    }
-
     #[inline(always)]
     fn spot(&self, bits: u32, place: Place, hash: u64) -> Spot {
         let equation = Equation::of(hash);
-        let window = Window::new(equation.coefficients | 1, (place.row() % 64) as u32);
-        Spot { word: self.word(bits, place), window, equation }
+        self.grid.spot(bits, place.row(), equation.coefficients | 1, equation)
     }
 
-    fn sum(&self, words: &[u64], bits: u32, place: Place, hash: u64) -> Sum {
-        let Spot { window, equation, .. } = self.spot(bits, place, hash);
-        Sum { bits: self.grid.sum(words, bits, place.row(), window), equation }
+    #[inline(always)]
+    fn sum(
+        &self,
+        parities: impl Parities,
+        words: &[u64],
+        bits: u32,
+        place: Place,
+        hash: u64,
+    ) -> Sum {
+        self.grid.sum(parities, words, bits, place.row(), self.spot(bits, place, hash))
     }
 }
 
 impl Plain {
-    fn sum(&self, words: &[u64], bits: u32, hash: u64) -> Option<Sum> {
+    #[inline(always)]
+    fn sum(&self, parities: impl Parities, words: &[u64], bits: u32, hash: u64) -> Option<Sum> {
         if self.starts == 0 {
             return None;
         }
         let hash = self.hash(hash);
         let (row, equation) = (self.row(hash), Equation::of(hash));
-        let window = Window::new(self.coefficients(equation), (row % 64) as u32);
-        Some(Sum { bits: self.grid.sum(words, bits, row, window), equation })
+        let spot = self.grid.spot(bits, row, self.coefficients(equation), equation);
+        Some(self.grid.sum(parities, words, bits, row, spot))
     }
 }
 
 impl Grid {
-    /// What the rows in a window add up to that begins in the block of this row.
-    fn sum(&self, words: &[u64], bits: u32, row: u64, window: Window) -> u32 {
+    /// The first word of the block of a row.
+    #[inline(always)]
+    const fn word(&self, bits: u32, row: u64) -> usize {
+        self.base + (row / 64) as usize * bits as usize
+    }
+
+    /// Where rows are that begin with this one.
+    #[inline(always)]
+    fn spot(&self, bits: u32, row: u64, coefficients: u64, equation: Equation) -> Spot {
+        let word = self.word(bits, row);
+        Spot { word, window: Window::new(coefficients, (row % 64) as u32), equation }
+    }
+
+    /// What the rows of a spot add up to that begins with this row.
+    #[inline(always)]
+    fn sum(&self, parities: impl Parities, words: &[u64], bits: u32, row: u64, spot: Spot) -> Sum {
         let block = (row / 64) as usize;
         if block + 1 < self.blocks
-            && let Some(sum) = self.sum_in_blocks(words, bits, block, window)
+            && let Some(sum) = spot.sum(parities, words, bits)
         {
             return sum;
         }
-        self.sum_at_the_end(words, bits, block, window)
-    }
-
-    /// As [`sum`](Self::sum), in groups of columns, if none of them ends after all words.
-    fn sum_in_blocks(&self, words: &[u64], bits: u32, block: usize, window: Window) -> Option<u32> {
-        let width = bits as usize;
-        let first = self.base + block * width;
-        let mut sum = 0;
-        for column in (0..width).step_by(GROUP) {
-            // A group may reach into the next block, the columns of which are masked.
-            let two = words.get(first + column..first + column + width + GROUP)?;
-            sum |= window.parities(two.first_chunk()?, two.last_chunk()?) << column;
-        }
-        Some(sum & mask(bits))
+        Sum::new(self.sum_at_the_end(words, bits, block, spot.window), spot.equation)
     }
 
     /// As [`sum`](Self::sum), column by column.
@@ -169,6 +272,9 @@ impl Grid {
 /// How many keys of a batch are under way at a time.
 const AHEAD: usize = 32;
 
+/// Words of a cache line.
+const LINE: usize = 8;
+
 /// Filters of more words than this are fetched into the second cache of the core: 4 MiB.
 const FAR_WORDS: usize = 1 << 19;
 
@@ -186,32 +292,32 @@ pub(super) fn batch<K, A>(
     answer: impl Fn(Option<Sum>) -> A,
 ) {
     assert_eq!(keys.len(), answers.len(), "one answer for each key");
-    dispatch(Choice::now(), Batch { shape, words, keys, digest, answers, answer });
+    shape.way.ask(Batch { keys, digest, answers, answer }, shape, words);
 }
 
 struct Batch<'a, K, D, A, F> {
-    shape: &'a Shape,
-    words: &'a [u64],
     keys: &'a [K],
     digest: D,
     answers: &'a mut [A],
     answer: F,
 }
 
-impl<K, D, A, F> Job for Batch<'_, K, D, A, F>
+impl<K, D, A, F> Question for Batch<'_, K, D, A, F>
 where
     D: Fn(&K) -> Digest,
     F: Fn(Option<Sum>) -> A,
 {
+    type Answer = ();
+
     #[inline(always)]
-    fn run<I: Isa>(self, _: I) {
-        let far = self.words.len() > FAR_WORDS;
-        match (self.shape.depth > 0, self.shape.bits as usize <= GROUP) {
-            (true, true) if far => self.go::<true, true>(),
-            (true, true) => self.go::<false, true>(),
-            (true, false) if far => self.go::<true, false>(),
-            (true, false) => self.go::<false, false>(),
-            (false, _) => self.one_by_one(),
+    fn answer(self, parities: impl Parities, shape: &Shape, words: &[u64]) {
+        let far = words.len() > FAR_WORDS;
+        match (shape.depth > 0, shape.bits as usize <= GROUP) {
+            (true, true) if far => self.go::<true, true>(parities, shape, words),
+            (true, true) => self.go::<false, true>(parities, shape, words),
+            (true, false) if far => self.go::<true, false>(parities, shape, words),
+            (true, false) => self.go::<false, false>(parities, shape, words),
+            (false, _) => self.one_by_one(shape, words),
         }
     }
 }
@@ -221,71 +327,113 @@ where
     D: Fn(&K) -> Digest,
     F: Fn(Option<Sum>) -> A,
 {
-    fn one_by_one(self) {
+    fn one_by_one(self, shape: &Shape, words: &[u64]) {
         for (slot, key) in self.answers.iter_mut().zip(self.keys) {
-            *slot = (self.answer)(sum_anyway(self.shape, self.words, (self.digest)(key)));
+            *slot = (self.answer)(sum(shape, words, (self.digest)(key)));
         }
     }
 
     /// Group by group: find out where the rows of all keys are, and ask for them; then add them up.
     #[inline(always)]
-    fn go<const FAR: bool, const NARROW: bool>(self) {
-        let Self { shape, words, keys, digest, answers, answer } = self;
-        let mut located = [(0, 0_usize); AHEAD];
+    fn go<const FAR: bool, const NARROW: bool>(
+        self,
+        parities: impl Parities,
+        shape: &Shape,
+        words: &[u64],
+    ) {
+        let Self { keys, digest, answers, answer } = self;
+        let [first, ..] = &shape.tiers;
+        let mut seats = [Seat::default(); AHEAD];
+        let mut bumped = [0_u8; AHEAD];
         for (keys, answers) in keys.chunks(AHEAD).zip(answers.chunks_mut(AHEAD)) {
-            for (located, key) in located.iter_mut().zip(keys) {
-                *located = locate::<FAR>(shape, words, shape.first_hash(digest(key).bits()));
+            let mut count = 0;
+            for (number, (seat, key)) in seats.iter_mut().zip(keys).enumerate() {
+                let hash = shape.first_hash(digest(key).bits());
+                let place = first.place(hash);
+                *seat = first.seat(shape.bits, place, hash);
+                seat.fetch::<FAR>(words, shape.bits as usize);
+                // One in 13 is: too many to guess, and too few to take another way for.
+                bumped[count % AHEAD] = number as u8;
+                count += usize::from(first.bumps(words, place));
             }
-            for (slot, &(hash, layer)) in answers.iter_mut().zip(&located) {
-                *slot = answer(sum_in_layer::<NARROW>(shape, words, hash, layer));
+            for &number in &bumped[..count] {
+                let seat = &mut seats[usize::from(number)];
+                *seat = Seat::below(shape, words, next_hash(seat.hash));
+                seat.fetch::<FAR>(words, shape.bits as usize);
+            }
+            for ((slot, key), seat) in answers.iter_mut().zip(keys).zip(&seats) {
+                let spot = seat.spot();
+                let near = if NARROW {
+                    spot.sum_of_group(parities, words, shape.bits)
+                } else {
+                    spot.sum(parities, words, shape.bits)
+                };
+                // In the last layer, or nearly.
+                let Some(sum) = near else {
+                    *slot = answer(sum_alone(shape, words, digest(key)));
+                    continue;
+                };
+                *slot = answer(Some(sum));
             }
         }
     }
 }
 
-/// The layer where the rows of a key are, which start to be loaded, and its hash there.
-#[inline(always)]
-fn locate<const FAR: bool>(shape: &Shape, words: &[u64], mut hash: u64) -> (u64, usize) {
-    let mut layer = 0;
-    for tier in shape.tiers() {
-        let place = tier.place(hash);
-        if !tier.bumps(words, place) {
-            fetch::<FAR>(words, tier.word(shape.bits, place), shape.bits as usize);
-            break;
-        }
-        hash = next_hash(hash);
-        layer += 1;
-    }
-    (hash, layer)
+/// As [`sum`], in the middle of a batch.
+#[cold]
+fn sum_alone(shape: &Shape, words: &[u64], digest: Digest) -> Option<Sum> {
+    sum(shape, words, digest)
 }
 
-/// As [`sum_anyway`], for a key whose layer is known.
-#[inline(always)]
-fn sum_in_layer<const NARROW: bool>(
-    shape: &Shape,
-    words: &[u64],
+/// Where the rows of a key are in a layer that bumps, and its hash there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seat {
     hash: u64,
-    layer: usize,
-) -> Option<Sum> {
-    let Some(tier) = shape.tiers().get(layer) else {
-        return shape.plain.sum(words, shape.bits, hash);
-    };
-    let place = tier.place(hash);
-    if NARROW && let Some(sum) = tier.spot(shape.bits, place, hash).sum_of_group(words, shape.bits)
-    {
-        return Some(sum);
-    }
-    Some(tier.sum(words, shape.bits, place, hash))
+    /// The first word of a block, and the row in it where they begin.
+    word: usize,
+    row: u32,
 }
 
-/// Starts to load two blocks of `width` columns.
-#[inline(always)]
-fn fetch<const FAR: bool>(words: &[u64], first: usize, width: usize) {
-    let fetch = if FAR { prefetch_far::<u64> } else { prefetch::<u64> };
-    for word in (0..2 * width).step_by(8) {
-        fetch(words, first + word);
+impl Tier {
+    #[inline(always)]
+    fn seat(&self, bits: u32, place: Place, hash: u64) -> Seat {
+        Seat { hash, word: self.grid.word(bits, place.row()), row: (place.row() % 64) as u32 }
     }
-    if !width.is_multiple_of(4) {
-        fetch(words, first + 2 * width - 1);
+}
+
+impl Seat {
+    /// That of a key in the second layer or one below. There are no words for keys in the last layer.
+    #[inline(always)]
+    fn below(shape: &Shape, words: &[u64], mut hash: u64) -> Self {
+        for tier in shape.tiers().iter().skip(1) {
+            let place = tier.place(hash);
+            if !tier.bumps(words, place) {
+                return tier.seat(shape.bits, place, hash);
+            }
+            hash = next_hash(hash);
+        }
+        Self { hash, word: usize::MAX, row: 0 }
+    }
+
+    #[inline(always)]
+    const fn spot(&self) -> Spot {
+        let equation = Equation::of(self.hash);
+        let window = Window::new(equation.coefficients | 1, self.row);
+        Spot { word: self.word, window, equation }
+    }
+
+    /// Starts to load two blocks of `width` columns.
+    #[inline(always)]
+    fn fetch<const FAR: bool>(&self, words: &[u64], width: usize) {
+        let fetch = if FAR { prefetch_far::<u64> } else { prefetch::<u64> };
+        fetch(words, self.word);
+        fetch(words, self.word.wrapping_add(2 * width - 1));
+        // Those between the first line and the last, if there may be any.
+        if width == 8 {
+            return;
+        }
+        for word in (LINE..2 * width - 1).step_by(LINE) {
+            fetch(words, self.word.wrapping_add(word));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The plan of a ribbon filter: its layers, where they stand among the words, and how many rows they
 //! have for how many keys.
 
-use super::parity::GROUP;
+use super::parity::{GROUP, Way};
 use super::row::{Equation, fraction_of, remixed};
 use crate::error::InvalidShape;
 use crate::frozen::{Drawing, bits_for_rate};
@@ -136,7 +136,7 @@ impl Place {
     #[inline(always)]
     pub(super) const fn is_bumped_by(self, threshold: u8) -> bool {
         const ALL: u32 = u32::from_le_bytes(THRESHOLDS);
-        self.number() as u32 >= (ALL >> (8 * threshold)) & 0xff
+        self.number() >= (ALL >> (8 * threshold)) as u8
     }
 }
 
@@ -210,12 +210,13 @@ pub struct Shape {
     pub(super) usual: bool,
     pub(super) tiers: [Tier; MAX_TIERS],
     pub(super) plain: Plain,
+    pub(super) way: Way,
 }
 
 impl Shape {
     /// With these layers, whose words are side by side: the columns of all, then the thresholds of all.
     /// The keys are mixed in so many rounds, with a seed.
-    pub(super) const fn of_layers(
+    pub(super) fn of_layers(
         items: u64,
         bits: u32,
         (rounds, seed): (u32, u64),
@@ -240,7 +241,8 @@ impl Shape {
         }
         let depth = layers.len() as u32;
         let usual = depth > 0 && rounds == 0 && bits as usize <= GROUP;
-        Self { items, bits, rounds, seed, words: at as u64, depth, usual, tiers, plain }
+        let way = Way::now();
+        Self { items, bits, rounds, seed, words: at as u64, depth, usual, tiers, plain, way }
     }
 
     /// The layers that bump keys to the next; there is one more below them.

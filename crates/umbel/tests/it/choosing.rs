@@ -1,6 +1,6 @@
 //! What `docs/choosing.md` says of space.
 
-use umbel::{blocked, bloom, fuse, split, xor};
+use umbel::{RibbonFilter, blocked, bloom, fuse, split, xor};
 
 #[test]
 fn choosing_md_tells_the_bits_that_filters_take() {
@@ -43,6 +43,9 @@ fn choosing_md_tells_the_bits_of_sets_that_do_not_change() {
             xor::Shape::for_bits(items, 8).unwrap().bits_per_key(),
             fuse::Shape::for_bits(items, 8).unwrap().bits_per_key(),
             fuse::Shape4::for_bits(items, 8).unwrap().bits_per_key(),
+            // How many rows it takes is known when all keys have found one.
+            RibbonFilter::<u64>::build(0..items, 1.0 / 256.0).unwrap().bytes() as f64 * 8.0
+                / items as f64,
         ];
         assert_eq!(cells[1..], expected.map(|bits| format!("{bits:.2}")), "{items} keys");
         checked += 1;

@@ -139,10 +139,10 @@ fn after_power_cut(old: &[u8], calls: &[Call], loss: Loss) -> BTreeMap<PathBuf, 
                 file.extend_from_slice(bytes);
                 if synced.is_none_or(|synced| at > synced) {
                     // Units that were lost are zeros, as a file that grew without its data has.
-                    for byte in start..file.len() {
-                        let unit = byte / loss.unit();
+                    for (at, byte) in file.iter_mut().enumerate().skip(start) {
+                        let unit = at / loss.unit();
                         if !loss.keeps(*number as u64 ^ (unit as u64) << 20) {
-                            file[byte] = 0;
+                            *byte = 0;
                         }
                     }
                 }

@@ -5,6 +5,7 @@ use twox_hash::XxHash3_64;
 
 pub(crate) const KERNELS: usize = 14;
 pub(crate) const FLAGS: usize = 18;
+pub(crate) const SECRET: usize = 40;
 pub(crate) const INSERTIONS: usize = 56;
 pub(crate) const LENGTH: usize = 64;
 pub(crate) const WORDS: usize = 192;

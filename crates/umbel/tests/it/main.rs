@@ -1,5 +1,11 @@
 //! All integration tests, in one binary.
 
+/// A stable filter the slow way: plain numbers that age.
+mod aging;
+/// Filters of any family, as their typed twins.
+mod any;
+/// Any bytes, whatever the family: cut off, flipped, zeroed, moved, and lies with checksums in order.
+mod any_bytes;
 /// The blocked filter against its definition, and what is meant to break it.
 mod blocked;
 /// What the guide to choosing says of space.
@@ -16,14 +22,21 @@ mod files;
 mod forge;
 /// Bytes that must never change: digests, positions, whole filters.
 mod golden;
+/// Files that were written once and must open for ever.
+mod golden_files;
 /// Parameters and keys meant to break a filter.
 mod hostile;
 /// The claims of each family, put to the law.
 mod laws;
+/// Filters that are used where they are, in a file.
+#[cfg(feature = "mmap")]
+mod mapped;
 /// Filters against bits computed the slow way, and against each other.
 mod model;
 /// Records of several attributes against sets of them.
 mod multi;
+/// Whatever bytes are: opened as what they say, and used in every way.
+mod opened;
 /// The same bits and answers by every path a processor has.
 mod paths;
 /// Xor and binary fuse filters: every size, every kind of repetition, every way to fail.
@@ -40,6 +53,9 @@ mod scalable;
 mod split;
 /// The stable filter against plain numbers that age, and what is meant to break it.
 mod stable;
+/// Saving with real system calls, killed and failing at each of them.
+#[cfg(target_os = "linux")]
+mod strace;
 /// Many threads, one filter.
 mod threads;
 /// Filters through serde.
@@ -49,8 +65,19 @@ mod through_serde;
 /// The window filter against its definition, and clocks, sizes and bytes meant to break it.
 mod window;
 
+/// What is no filter, or not the wanted one: an error that names the field, at once.
+mod wrong_use;
+
 /// Filters as subjects of the law.
 mod subjects;
+
+/// One filter of each family, hash and kind of keys.
+#[path = "../../examples/golden/filters.rs"]
+mod filters;
+
+/// The names of golden files, and what the table says of them.
+#[path = "../../examples/golden/files.rs"]
+mod golden_table;
 
 /// Kernels of one's own, from the example.
 #[path = "../../examples/own_kernels/independent.rs"]

@@ -560,6 +560,9 @@ fn records_come_back_from_bytes_with_all_their_filters() {
     let mut points = MultiBloomFilter::of([bloom(), bloom(), bloom()]);
     (0..50).for_each(|i| _ = points.insert([&i, &(i * 7), &(i * 11)]).unwrap());
     let bytes = points.to_bytes();
+    // These bytes must never change.
+    let digest = Portable::default().digest(&bytes);
+    assert_eq!((bytes.len(), digest), (1_184, Digest::new(0xe3b5_a6bc_a4c7_2f5b)));
     let again = MultiBloomFilter::<BloomFilter<u64>, 3>::from_bytes(&bytes).unwrap();
     assert!(again == points && again.contains([&3, &21, &33]));
     let others = MultiBloomFilter::<BloomFilter<u64>, 2>::from_bytes(&bytes);

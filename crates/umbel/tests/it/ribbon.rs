@@ -1,5 +1,6 @@
 //! The ribbon filter: nothing is ever lost, whatever the keys; the bits depend on the keys alone.
 
+use crate::paths::on_every_path;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use umbel::frozen::{Build, BuildError, Progress, Stage};
@@ -57,6 +58,26 @@ fn every_width_finds_its_keys_in_every_layer() {
             assert!(bits_per_key < f64::from(bits) * slack + 1.0, "{bits_per_key} for {bits}");
         }
     }
+}
+
+#[test]
+fn every_path_gives_the_same_answers_one_by_one_and_in_batches() {
+    let keys: Vec<u64> = (0..30_000).collect();
+    let mut expected: Vec<Vec<bool>> = Vec::new();
+    on_every_path(|path| {
+        for (number, bits) in [1, 5, 7, 8, 9, 16, 23, 32].into_iter().enumerate() {
+            let filter = of_keys(0..20_000, bits);
+            let one_by_one: Vec<bool> = keys.iter().map(|key| filter.contains(key)).collect();
+            let mut batch = vec![false; keys.len()];
+            filter.contains_batch(&keys, &mut batch);
+            assert_eq!(one_by_one, batch, "{path:?}, {bits} bits");
+            assert!(batch[..20_000].iter().all(|found| *found), "{path:?}, {bits} bits");
+            match expected.get(number) {
+                Some(expected) => assert_eq!(batch, *expected, "{path:?}, {bits} bits"),
+                None => expected.push(batch),
+            }
+        }
+    });
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The scalable filter: its levels against blocked filters, its rate at every size, its limits.
 
 use crate::blocked::positions_in_level;
-use crate::forge::{self, KERNELS, LENGTH, WORDS, field};
+use crate::forge::{self, INSERTIONS, KERNELS, LENGTH, WORDS, field};
 use crate::subjects::{Grown, GrownFromOne};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -348,9 +348,15 @@ fn forged_bytes_are_refused_before_memory_is_touched() {
             other.is_ok_and(|other| other.expected_rate(plan.items()) <= rate)
         };
         for number in wild() {
-            // The newest of the levels may have any number of keys that it has room for.
+            // The newest of the levels may have any number of keys that it has room for, if the header
+            // counts them too.
             let newest = level == 2 && (1..=400).contains(&number);
-            assert_eq!(forged(at, number).is_ok(), same(at, number) || newest);
+            assert_eq!(forged(at, number).is_ok(), same(at, number));
+            let all = (filter.fresh() - filter.levels()[level].fresh()).wrapping_add(number);
+            let counted = forge::with(&good, INSERTIONS, &all.to_le_bytes());
+            let counted = forge::with(&counted, at, &number.to_le_bytes());
+            let counted = ScalableBloomFilter::<u64>::from_bytes(&counted);
+            assert_eq!(counted.is_ok(), same(at, number) || newest);
             assert_eq!(forged(at + 8, number).is_ok(), same(at + 8, number));
             // Other lines a key and probes are another plan, which may keep the rate too.
             let small = number < 9;
@@ -378,4 +384,24 @@ fn a_secret_opens_the_filter_that_was_made_with_it() {
     let load = |secret| ScalableBloomFilter::from_bytes_with_hasher(&bytes, keyed(secret));
     assert!(load(1).unwrap() == filter);
     assert_eq!(load(2).unwrap_err(), InvalidBytes::Hasher);
+}
+
+#[test]
+fn filters_of_any_number_of_keys_are_planned_or_refused() {
+    for (shift, top) in (0..57).flat_map(|shift| [0x80, 0x93, 0xf2, 0xff].map(|top| (shift, top))) {
+        for rate in [0.5, 0.05, 1e-6] {
+            let capacity: u64 = top << shift;
+            match Shape::for_rate(capacity, rate) {
+                Ok(shape) => assert!(shape.level(0).unwrap().items() >= capacity),
+                Err(error) => assert!(
+                    shift > 30
+                        && matches!(
+                            error,
+                            InvalidShape::TooLarge { .. } | InvalidShape::RateTooSmall { .. }
+                        ),
+                    "{capacity}: {error}"
+                ),
+            }
+        }
+    }
 }

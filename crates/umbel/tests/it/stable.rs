@@ -1,78 +1,17 @@
 //! The stable filter against plain numbers that age, cell by cell, and what is meant to break it.
 
+use crate::aging::Model;
 use crate::forge::field;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use umbel::Saved;
-use umbel::hash::{Digest, Digester};
-use umbel::kernels::{Digits, Kernels};
+use umbel::hash::Digest;
 use umbel::stable::{ArrayStableBloomFilter, MAX_WIDTH, Shape, words_for};
 use umbel::{Edge, Filter, Insert, InvalidBytes, InvalidShape, Keyed, Portable, StableBloomFilter};
 use umbel_laws::split_mix;
 
 fn made(shape: Shape) -> StableBloomFilter<u64> {
     StableBloomFilter::with(shape, Portable::default()).unwrap()
-}
-
-/// A filter as its paper has it: one number a cell, and a generator.
-#[derive(Clone, Debug)]
-struct Model {
-    shape: Shape,
-    cells: Vec<u8>,
-    insertions: u64,
-}
-
-impl Model {
-    fn new(shape: Shape) -> Self {
-        Self { shape, cells: vec![0; shape.cells() as usize], insertions: 0 }
-    }
-
-    fn positions(&self, key: u64) -> Vec<usize> {
-        let mut walk = Digits.start(Portable::default().digest(&key));
-        let step = |_| Digits.step(&mut walk, self.shape.cells()) as usize;
-        (0..self.shape.probes()).map(step).collect()
-    }
-
-    fn contains(&self, key: u64) -> bool {
-        self.positions(key).into_iter().all(|cell| self.cells[cell] != 0)
-    }
-
-    /// `docs/hashing.md`.
-    fn first_aged(&self) -> usize {
-        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-        let state = self.insertions.wrapping_mul(GOLDEN).wrapping_add(0x7374_6162_6c65_2121);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        ((u128::from(z) * self.cells.len() as u128) >> 64) as usize
-    }
-
-    fn insert(&mut self, key: u64) -> bool {
-        let fresh = !self.contains(key);
-        let (first, len) = (self.first_aged(), self.cells.len());
-        for place in 0..self.shape.decrements() as usize {
-            let cell = &mut self.cells[(first + place) % len];
-            *cell = cell.saturating_sub(1);
-        }
-        for cell in self.positions(key) {
-            self.cells[cell] = self.shape.max() as u8;
-        }
-        self.insertions += 1;
-        fresh
-    }
-
-    /// All bits of all cells, packed one by one.
-    fn words(&self) -> Vec<u64> {
-        let (width, mut words) =
-            (self.shape.width() as usize, vec![0; self.shape.words() as usize]);
-        for (cell, number) in self.cells.iter().enumerate() {
-            for bit in (0..width).filter(|bit| number >> bit & 1 == 1) {
-                words[(cell * width + bit) / 64] |= 1 << ((cell * width + bit) % 64);
-            }
-        }
-        words
-    }
 }
 
 /// What happens to a filter.

@@ -1,0 +1,88 @@
+//! Look-ups of many keys: find out where the entries of some are and ask for them, then add them up.
+//!
+//! Where entries are takes most of the work, so it is kept until they are there. One key after the other
+//! through a ring, as [`layout`](crate::layout) has it, would find it twice, which is the longer way for
+//! three or four places.
+
+use crate::hash::Digest;
+use crate::parts::prefetch::{prefetch, prefetch_far};
+use crate::simd::{Choice, Isa, Job, dispatch};
+
+/// How many keys are under way at a time.
+const AHEAD: usize = 64;
+
+/// Filters of more words than this are fetched into the second cache of the core: 4 MiB.
+const FAR_WORDS: usize = 1 << 19;
+
+/// What is done with one key. The methods must be `#[inline(always)]`, so that they are compiled for the
+/// path of the loop.
+pub(super) trait Steps<const ARITY: usize> {
+    /// Where the entries of a key are, and what else is needed once they are there.
+    type Seat: Copy + Default;
+
+    /// All words.
+    fn words(&self) -> &[u64];
+
+    /// The first step, without a look at any word.
+    fn seat(&self, digest: Digest) -> Self::Seat;
+
+    /// The words in which the entries begin.
+    fn words_of(&self, seat: &Self::Seat) -> [usize; ARITY];
+
+    /// The second step.
+    fn answer(&self, seat: Self::Seat) -> bool;
+}
+
+/// Answers for every key: `found[i]` is for `keys[i]`.
+///
+/// # Panics
+///
+/// If there are not as many answers as keys.
+#[inline(always)]
+pub(super) fn batch<const ARITY: usize, K>(
+    steps: impl Steps<ARITY>,
+    keys: &[K],
+    digest: impl Fn(&K) -> Digest,
+    found: &mut [bool],
+) {
+    assert_eq!(keys.len(), found.len(), "one answer for each key");
+    dispatch(Choice::now(), Batch { steps, keys, digest, found });
+}
+
+struct Batch<'a, const ARITY: usize, S, K, D> {
+    steps: S,
+    keys: &'a [K],
+    digest: D,
+    found: &'a mut [bool],
+}
+
+impl<const ARITY: usize, S, K, D> Job for Batch<'_, ARITY, S, K, D>
+where
+    S: Steps<ARITY>,
+    D: Fn(&K) -> Digest,
+{
+    #[inline(always)]
+    fn run<I: Isa>(self, _: I) {
+        if self.steps.words().len() > FAR_WORDS { self.go::<true>() } else { self.go::<false>() }
+    }
+}
+
+impl<const ARITY: usize, S: Steps<ARITY>, K, D: Fn(&K) -> Digest> Batch<'_, ARITY, S, K, D> {
+    #[inline(always)]
+    fn go<const FAR: bool>(self) {
+        let Self { steps, keys, digest, found } = self;
+        let fetch = if FAR { prefetch_far::<u64> } else { prefetch::<u64> };
+        let mut seats = [S::Seat::default(); AHEAD];
+        for (keys, found) in keys.chunks(AHEAD).zip(found.chunks_mut(AHEAD)) {
+            for (seat, key) in seats.iter_mut().zip(keys) {
+                *seat = steps.seat(digest(key));
+                for word in steps.words_of(seat) {
+                    fetch(steps.words(), word);
+                }
+            }
+            for (found, seat) in found.iter_mut().zip(&seats) {
+                *found = steps.answer(*seat);
+            }
+        }
+    }
+}

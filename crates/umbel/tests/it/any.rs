@@ -1,0 +1,326 @@
+//! Filters of any family answer and change as their typed twins do, and say what they cannot.
+
+use crate::filters::{self, Hashed, Numbered, Sort, Split, Visitor};
+use crate::forge::{self, with};
+use std::borrow::Borrow;
+use umbel::any::{AnyFilter, ChangeError, Unsupported};
+use umbel::error::InvalidKey;
+use umbel::format::{OpenError, Opening, Saved, Stored};
+use umbel::hash::{Digest, Digester, Kind, Murmur3, Portable};
+use umbel::split::Plain;
+use umbel::storage::Heap;
+use umbel::{
+    BlockedBloomFilter, BlockedCountingBloomFilter, BloomFilter, CountingBloomFilter, CuckooFilter,
+    Full, Incompatible, Insert, InvalidBytes, Keyed, QuotientFilter, Remove, RibbonFilter,
+    ScalableBloomFilter, SplitBlockBloomFilter, StableBloomFilter, WindowBloomFilter, XorFilter,
+};
+
+/// The filter with these bytes, whatever it is.
+fn any(bytes: &[u8]) -> AnyFilter {
+    AnyFilter::from_bytes(bytes).unwrap()
+}
+
+/// Asks a filter of any family what the typed one is asked.
+struct Twins(Vec<(&'static str, &'static str, Kind)>);
+
+impl<T, H> Visitor<T, H> for Twins
+where
+    T: ?Sized + Numbered,
+    H: Hashed + Digester<T> + Stored<T>,
+{
+    fn visit<S: Sort<T, H>>(&mut self, (): &()) {
+        if S::NAME == "map" {
+            return;
+        }
+        let typed = S::of(0..300, H::hasher(), T::numbered);
+        let bytes = typed.to_bytes();
+        let any = if H::HASH == "keyed" {
+            let missing = AnyFilter::from_bytes(&bytes).map(|_| ());
+            assert_eq!(missing, Err(InvalidBytes::Secret));
+            AnyFilter::from_bytes_with_secret(&bytes, Keyed::hasher()).unwrap()
+        } else {
+            any(&bytes)
+        };
+        let mut digests = Vec::new();
+        for number in 0..2_000 {
+            let (key, found) = (T::numbered(number), S::has(&typed, number, T::numbered));
+            let key: &T = key.borrow();
+            assert_eq!(any.contains(&key.to_bytes()), Ok(found), "{} {number}", S::NAME);
+            assert_eq!(any.digest(&key.to_bytes()), Ok(H::hasher().digest(key)));
+            digests.push(H::hasher().digest(key));
+        }
+        let mut found = vec![false; digests.len()];
+        any.contains_digests(&digests, &mut found);
+        assert!(
+            (0..2_000).all(|number| found[number as usize] == S::has(&typed, number, T::numbered))
+        );
+        assert!(any.to_bytes() == bytes && any == any.clone());
+        assert!(any.bytes() > 0 && (0.0..0.2).contains(&any.expected_rate()), "{any:?}");
+        self.0.push((any.family(), any.hasher().name(), any.hasher().keys()));
+    }
+}
+
+#[test]
+fn every_family_answers_as_its_typed_twin_for_every_kind_of_keys() {
+    let mut twins = Twins(Vec::new());
+    filters::visit_families::<u64, Portable, ()>(&mut twins, &());
+    filters::visit_families::<str, Keyed, ()>(&mut twins, &());
+    filters::visit_families::<u128, Murmur3, ()>(&mut twins, &());
+    Visitor::<i32, Plain>::visit::<Split>(&mut twins, &());
+    Visitor::<u64, Plain>::visit::<Split>(&mut twins, &());
+    let Twins(seen) = twins;
+    assert_eq!(seen.len(), 3 * 15 + 2);
+    assert!(seen.contains(&("window", "keyed", Kind::Bytes)));
+    assert!(seen.contains(&("blocked-counting", "murmur3", Kind::Wide)));
+    assert!(seen.contains(&("ribbon", "portable", Kind::Words)));
+    assert!(seen.contains(&("split", "plain", Kind::Plain4)));
+    assert!(seen.contains(&("split", "plain", Kind::Plain8)));
+}
+
+/// Does the same to a filter and to its twin of any family.
+fn change<F>(mut typed: F, remove: Option<fn(&mut F, Digest) -> bool>)
+where
+    F: Saved<Storage = Heap> + Insert,
+{
+    let mut any = any(&typed.to_bytes());
+    let (family, mut batches) = (any.family(), any.clone());
+    for number in 0..400_u64 {
+        let (key, digest) = (number.to_le_bytes(), Portable::default().digest(&number));
+        let expected = typed.insert_digest(digest).map_err(|Full| ChangeError::Full);
+        assert_eq!(any.insert(&key), expected, "{family}");
+    }
+    assert!(any.to_bytes() == typed.to_bytes(), "{family}");
+    let digests: Vec<Digest> = (0..400).map(Digest::mixed).collect();
+    let (mut fresh, mut found) = (vec![false; 400], vec![false; 400]);
+    batches.contains_digests(&digests, &mut found);
+    let inserted = batches.insert_digests(&digests, &mut fresh);
+    assert!(inserted.is_err() || batches == any, "{family}");
+    assert!(inserted.is_ok() || any.as_insert().unwrap().insert_digest(digests[0]).is_err());
+    assert!(fresh[0] && !found.contains(&true), "{family}");
+    for number in 0..400_u64 {
+        let (key, digest) = (number.to_le_bytes(), Portable::default().digest(&number));
+        let cannot = ChangeError::Unsupported(Unsupported { family, what: "remove keys" });
+        let expected = remove.map(|remove| remove(&mut typed, digest)).ok_or(cannot);
+        assert_eq!(any.remove(&key), expected, "{family}");
+    }
+    assert!(any.to_bytes() == typed.to_bytes(), "{family}");
+}
+
+#[test]
+fn every_family_changes_as_its_typed_twin() {
+    fn removes<F: Remove>() -> Option<fn(&mut F, Digest) -> bool> {
+        Some(F::remove_digest)
+    }
+    change(BloomFilter::<u64>::new(300, 0.01), None);
+    change(BlockedBloomFilter::<u64>::new(300, 0.01), None);
+    let split = SplitBlockBloomFilter::<u64, Portable>::with_hasher(300, 0.01, Portable::default());
+    change(split, None);
+    change(CountingBloomFilter::<u64>::new(300, 0.01), removes());
+    change(BlockedCountingBloomFilter::<u64>::new(300, 0.01), removes());
+    change(ScalableBloomFilter::<u64>::new(30, 0.01), None);
+    change(StableBloomFilter::<u64>::new(300, 0.01), None);
+    change(WindowBloomFilter::<u64>::new(300, 0.01), None);
+    change(CuckooFilter::<u64>::new(300, 0.01), removes());
+    change(QuotientFilter::<u64>::new(300, 0.01), removes());
+}
+
+#[test]
+fn sets_that_do_not_change_say_so() {
+    let mut xor = any(&XorFilter::<u64>::build(0..100_u64, 0.01).unwrap().to_bytes());
+    let before = xor.clone();
+    let what = "take keys once it is built";
+    let cannot = Unsupported { family: "xor", what };
+    assert_eq!(xor.insert(&[0; 8]), Err(cannot.into()));
+    assert_eq!(xor.as_insert().map(|_| ()), Err(cannot));
+    assert!(xor.as_remove().is_err() && xor.remove(&[0; 8]).is_err());
+    assert_eq!(cannot.to_string(), "a xor filter cannot take keys once it is built");
+    let merged = xor.merge_with(&before);
+    assert_eq!(merged, Err(Unsupported { family: "xor", what: "be merged" }.into()));
+    assert!(xor == before);
+    let ribbon = any(&RibbonFilter::<u64>::build(0..100_u64, 0.01).unwrap().to_bytes());
+    let error = xor.merge_with(&ribbon).unwrap_err();
+    assert_eq!(error, ChangeError::Family { expected: "xor", got: "ribbon" });
+    assert!(error.to_string().contains("xor") && error.to_string().contains("ribbon"));
+}
+
+/// Two filters of the first and the second hundred keys, merged: all keys are found.
+fn merge(empty: impl Saved<Storage = Heap>) {
+    let bytes = empty.to_bytes();
+    let (mut one, mut other) = (any(&bytes), any(&bytes));
+    for number in 0..100_u64 {
+        one.insert(&number.to_le_bytes()).unwrap();
+        other.insert(&(number + 100).to_le_bytes()).unwrap();
+    }
+    one.merge_with(&other).unwrap();
+    assert!((0..200_u64).all(|number| one.contains(&number.to_le_bytes()).unwrap()), "{one:?}");
+    // The same family with another seed, and another family.
+    let seeded = any(&with(&bytes, 24, &[9]));
+    let before = one.clone();
+    let error = one.merge_with(&seeded).unwrap_err();
+    assert_eq!(error, ChangeError::Incompatible(Incompatible::Hasher), "{one:?}");
+    let stable = any(&StableBloomFilter::<u64>::new(100, 0.01).to_bytes());
+    assert!(matches!(one.merge_with(&stable), Err(ChangeError::Family { got: "stable", .. })));
+    assert!(one == before);
+}
+
+#[test]
+fn those_that_can_are_merged_and_only_with_their_like() {
+    merge(BloomFilter::<u64>::new(300, 0.01));
+    merge(BlockedBloomFilter::<u64>::new(300, 0.01));
+    merge(SplitBlockBloomFilter::<u64, _>::with_hasher(300, 0.01, Portable::default()));
+    merge(CountingBloomFilter::<u64>::new(300, 0.01));
+    merge(BlockedCountingBloomFilter::<u64>::new(300, 0.01));
+    merge(CuckooFilter::<u64>::new(300, 0.01));
+    merge(QuotientFilter::<u64>::new(300, 0.01));
+    for bytes in [
+        ScalableBloomFilter::<u64>::new(100, 0.01).to_bytes(),
+        StableBloomFilter::<u64>::new(100, 0.01).to_bytes(),
+        WindowBloomFilter::<u64>::new(100, 0.01).to_bytes(),
+    ] {
+        let error = any(&bytes).merge_with(&any(&bytes)).unwrap_err();
+        assert!(matches!(error, ChangeError::Unsupported(Unsupported { what: "be merged", .. })));
+    }
+}
+
+#[test]
+fn those_that_can_are_intersected() {
+    for bytes in [
+        BloomFilter::<u64>::new(300, 0.01).to_bytes(),
+        BlockedBloomFilter::<u64>::new(300, 0.01).to_bytes(),
+        SplitBlockBloomFilter::<u64>::new(300, 0.01).to_bytes(),
+    ] {
+        let (mut one, mut other) = (any(&bytes), any(&bytes));
+        for number in 0..100_u64 {
+            one.insert(&number.to_le_bytes()).unwrap();
+            other.insert(&(number + 50).to_le_bytes()).unwrap();
+        }
+        one.intersect_with(&other).unwrap();
+        assert!((50..100_u64).all(|number| one.contains(&number.to_le_bytes()).unwrap()));
+        assert!(
+            (0..40_u64).filter(|number| one.contains(&number.to_le_bytes()).unwrap()).count() < 10
+        );
+        let cuckoo = any(&CuckooFilter::<u64>::new(10, 0.01).to_bytes());
+        assert!(matches!(one.intersect_with(&cuckoo), Err(ChangeError::Family { .. })));
+    }
+    let mut cuckoo = any(&CuckooFilter::<u64>::new(10, 0.01).to_bytes());
+    let error = cuckoo.clone().intersect_with(&cuckoo).unwrap_err();
+    assert_eq!(error, Unsupported { family: "cuckoo", what: "be intersected" }.into());
+    assert!(cuckoo.insert(&[0; 8]).is_ok());
+}
+
+#[test]
+fn what_is_full_says_so() {
+    let mut cuckoo = any(&CuckooFilter::<u64>::new(10, 0.01).to_bytes());
+    let result = (0..10_000_u64).try_for_each(|key| cuckoo.insert(&key.to_le_bytes()).map(|_| ()));
+    assert_eq!(result, Err(ChangeError::Full));
+    let other = cuckoo.clone();
+    assert_eq!(cuckoo.merge_with(&other), Err(ChangeError::Full));
+    assert!(cuckoo == other);
+}
+
+#[test]
+fn keys_of_another_length_are_no_keys() {
+    let wide = BloomFilter::<u128>::new(10, 0.01).to_bytes();
+    let four = SplitBlockBloomFilter::<i32>::new(10, 0.01).to_bytes();
+    for (bytes, expected) in
+        [(CuckooFilter::<u64>::new(10, 0.01).to_bytes(), 8), (wide, 16), (four, 4)]
+    {
+        let mut filter = any(&bytes);
+        assert!(filter.insert(&[7; 16][..expected]).is_ok());
+        let before = filter.clone();
+        for got in (0..20).filter(|got| *got != expected) {
+            let wrong = InvalidKey { expected, got };
+            let key = &[7; 20][..got];
+            assert_eq!(filter.contains(key), Err(wrong));
+            assert_eq!(filter.insert(key), Err(wrong.into()));
+            assert_eq!(filter.remove(key), Err(wrong.into()));
+        }
+        assert!(filter == before);
+    }
+    let mut strings = any(&BloomFilter::<str>::new(100, 0.01).to_bytes());
+    assert!((0..20).all(|len| strings.insert(&[7; 20][..len]).is_ok()));
+}
+
+#[test]
+fn secrets_are_brought_to_files_and_streams() {
+    let directory = crate::files::Directory::new("any-secret");
+    let path = directory.path("seen.umbel");
+    let keyed = Keyed::new([3; 16]);
+    let mut filter = BlockedBloomFilter::<str, Keyed>::with_hasher(100, 0.01, keyed);
+    filter.insert("a");
+    filter.save(&path).unwrap();
+    let bytes = filter.to_bytes();
+    let is = |result: Result<AnyFilter, OpenError>, expected| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, OpenError::Invalid(got) if got == expected), "{error}");
+    };
+    is(AnyFilter::load(&path), InvalidBytes::Secret);
+    is(AnyFilter::from_reader(&bytes[..]), InvalidBytes::Secret);
+    let other = Opening::new().hasher(Keyed::new([4; 16]));
+    is(AnyFilter::load_as(&path, other), InvalidBytes::Hasher);
+    is(AnyFilter::from_reader_as(&bytes[..], other), InvalidBytes::Hasher);
+    let how = Opening::new().hasher(keyed);
+    let loaded = AnyFilter::load_as(&path, how).unwrap();
+    assert!(loaded == AnyFilter::from_reader_as(&bytes[..], how).unwrap());
+    assert!(loaded.contains(b"a").unwrap() && !loaded.contains(b"b").unwrap());
+    // A secret for a filter that has none.
+    let public = BloomFilter::<str>::new(100, 0.01).to_bytes();
+    let error = AnyFilter::from_bytes_with_secret(&public, keyed).map(|_| ());
+    assert_eq!(error, Err(InvalidBytes::Hash { expected: 2, got: 1 }));
+    let large = AnyFilter::load_as(&path, how.limit(200)).unwrap_err();
+    assert!(matches!(large, OpenError::TooLarge { limit: 200, .. }), "{large}");
+    // What is kept in the file, or in a stream, need not be brought.
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    loaded.to_writer(&mut with, true).unwrap();
+    loaded.to_writer(&mut without, false).unwrap();
+    assert!(without == bytes && AnyFilter::from_reader(&with[..]).unwrap() == loaded);
+    let mut typed = Vec::new();
+    filter.to_writer_with_secret(&mut typed).unwrap();
+    assert!(typed == with);
+    loaded.save_with_secret(&path).unwrap();
+    assert!(AnyFilter::load(&path).unwrap() == loaded);
+}
+
+#[test]
+fn numbers_that_nobody_knows_are_named() {
+    let good = BloomFilter::<u64>::new(10, 0.01).to_bytes();
+    let open = |at, value: u16| {
+        let bytes = with(&good, at, &value.to_le_bytes());
+        AnyFilter::from_bytes(&bytes).map(|_| ()).unwrap_err()
+    };
+    for got in [0, 14, 15, 99, u16::MAX] {
+        assert_eq!(open(10, got), InvalidBytes::Unknown { field: "family", got });
+    }
+    for got in [0, 10, 32_768, u16::MAX] {
+        assert_eq!(open(12, got), InvalidBytes::Unknown { field: "hash", got });
+    }
+    for got in [0, 6, u16::MAX] {
+        assert_eq!(open(16, got), InvalidBytes::Unknown { field: "keys", got });
+    }
+    assert_eq!(open(forge::KERNELS, 77), InvalidBytes::Kernels { got: 77 });
+    // Kinds of keys that the hash does not have.
+    assert_eq!(open(16, 4), InvalidBytes::Inconsistent);
+    // Another family with these fields.
+    assert!((2..14).all(|family| matches!(
+        open(10, family),
+        InvalidBytes::Shape(_) | InvalidBytes::Kernels { .. } | InvalidBytes::Inconsistent
+    )));
+}
+
+#[test]
+fn what_follows_a_filter_in_a_stream_is_not_read() {
+    let mut streamed = Vec::new();
+    for items in [10, 20_000] {
+        BloomFilter::<u64>::new(items, 0.01).to_writer(&mut streamed).unwrap();
+    }
+    streamed.extend_from_slice(b"what follows");
+    let mut reader = &streamed[..];
+    let first = AnyFilter::from_reader(&mut reader).unwrap();
+    let second = AnyFilter::from_reader(&mut reader).unwrap();
+    assert!(first.bytes() < 100 && second.bytes() > 20_000);
+    assert_eq!(reader, b"what follows");
+    for len in [0, 1, 191, 192, 200] {
+        let error = AnyFilter::from_reader(&streamed[..len]).unwrap_err();
+        assert!(matches!(error, OpenError::Invalid(InvalidBytes::Length { .. })), "{len}: {error}");
+    }
+}
