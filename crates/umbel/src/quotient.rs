@@ -62,6 +62,7 @@
 
 mod batch;
 mod bytes;
+mod near;
 mod rebuild;
 mod runs;
 mod shape;
