@@ -25,9 +25,9 @@ mod saved;
 mod through_serde;
 
 #[cfg(feature = "alloc")]
-pub(crate) use bytes::length;
+pub(crate) use bytes::planned;
 pub use family::{Family, Mark, Stored};
-pub(crate) use family::{NOT_COUNTED, hasher_of_family, hashes};
+pub(crate) use family::{NOT_COUNTED, hashes};
 pub use header::Header;
 #[cfg(feature = "alloc")]
 pub(crate) use header::LEN as HEADER;

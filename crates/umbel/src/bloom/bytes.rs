@@ -2,23 +2,15 @@
 
 use super::Bloom;
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, NOT_COUNTED, Stored, hasher_of_family};
+use crate::format::{Family, Header, NOT_COUNTED, Stored};
 use crate::layout::{Plan, StoredLayout};
 use crate::storage::{Storage, for_runs};
 
-/// The shape that a header tells.
-fn shape_of<L: StoredLayout>(header: &Header) -> Result<L::Shape, InvalidBytes> {
-    let [items, bits, probes] = header.fields()?;
-    let probes = u32::try_from(probes).map_err(|_| InvalidBytes::Inconsistent)?;
-    match L::restore(header.kernels, items, bits, probes) {
-        Some(shape) => Ok(shape?),
-        None => Err(InvalidBytes::Kernels { got: header.kernels }),
-    }
-}
-
 impl<T: ?Sized, H: Stored<T>, S: Storage, L: StoredLayout> Family for Bloom<T, H, S, L> {
+    type Keys = T;
     type Hasher = H;
     type Storage = S;
+    type Plan = L::Shape;
 
     const FAMILY: u16 = L::FAMILY;
     const STILL: bool = S::STILL;
@@ -33,18 +25,25 @@ impl<T: ?Sized, H: Stored<T>, S: Storage, L: StoredLayout> Family for Bloom<T, H
         for_runs(self.storage.words(), each)
     }
 
-    fn words(header: &Header) -> Result<u64, InvalidBytes> {
-        Ok(shape_of::<L>(header)?.words())
+    fn plan(header: &Header) -> Result<L::Shape, InvalidBytes> {
+        let [items, bits, probes] = header.fields()?;
+        let probes = u32::try_from(probes).map_err(|_| InvalidBytes::Inconsistent)?;
+        match L::restore(header.kernels, items, bits, probes) {
+            Some(shape) => Ok(shape?),
+            None => Err(InvalidBytes::Kernels { got: header.kernels }),
+        }
     }
 
-    hasher_of_family!(H);
+    fn words(shape: &L::Shape) -> u64 {
+        shape.words()
+    }
 
     fn assemble<E: From<InvalidBytes>>(
-        header: &Header,
+        shape: L::Shape,
+        _: &Header,
         hasher: H,
         take: &mut impl FnMut(u64) -> Result<S, E>,
     ) -> Result<Self, E> {
-        let shape = shape_of::<L>(header)?;
         let storage = take(shape.words())?;
         Ok(Self::of_parts(shape, hasher, storage).map_err(InvalidBytes::from)?)
     }

@@ -2,7 +2,7 @@
 
 use super::{CellLayout, CellPlan, Counting, Width};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, NOT_COUNTED, Stored, hasher_of_family};
+use crate::format::{Family, Header, NOT_COUNTED, Stored};
 use crate::layout::Plan;
 use crate::storage::Own;
 use core::marker::PhantomData;
@@ -10,25 +10,11 @@ use core::marker::PhantomData;
 /// The number of the family in a header.
 pub(crate) const FAMILY: u16 = 4;
 
-/// The shape that a header tells.
-fn shape_of<L: CellLayout>(header: &Header) -> Result<L::Shape, InvalidBytes> {
-    let [items, cells, probes, width] = header.fields()?;
-    if header.kernels != L::KERNELS.into() {
-        return Err(InvalidBytes::Kernels { got: header.kernels });
-    }
-    let all = [Width::Two, Width::Four, Width::Eight];
-    let width = all.into_iter().find(|known| u64::from(known.bits()) == width);
-    let (Some(width), Ok(probes)) = (width, u32::try_from(probes)) else {
-        return Err(InvalidBytes::Inconsistent);
-    };
-    let shape = L::restore(width, items, cells, probes)?;
-    L::admit(&shape)?;
-    Ok(shape)
-}
-
 impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>, L: CellLayout> Family for Counting<T, H, Own<B>, L> {
+    type Keys = T;
     type Hasher = H;
     type Storage = Own<B>;
+    type Plan = L::Shape;
 
     const FAMILY: u16 = FAMILY;
 
@@ -42,18 +28,31 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>, L: CellLayout> Family for Countin
         each(self.words())
     }
 
-    fn words(header: &Header) -> Result<u64, InvalidBytes> {
-        Ok(shape_of::<L>(header)?.words())
+    fn plan(header: &Header) -> Result<L::Shape, InvalidBytes> {
+        let [items, cells, probes, width] = header.fields()?;
+        if header.kernels != L::KERNELS.into() {
+            return Err(InvalidBytes::Kernels { got: header.kernels });
+        }
+        let all = [Width::Two, Width::Four, Width::Eight];
+        let width = all.into_iter().find(|known| u64::from(known.bits()) == width);
+        let (Some(width), Ok(probes)) = (width, u32::try_from(probes)) else {
+            return Err(InvalidBytes::Inconsistent);
+        };
+        let shape = L::restore(width, items, cells, probes)?;
+        L::admit(&shape)?;
+        Ok(shape)
     }
 
-    hasher_of_family!(H);
+    fn words(shape: &L::Shape) -> u64 {
+        shape.words()
+    }
 
     fn assemble<E: From<InvalidBytes>>(
-        header: &Header,
+        shape: L::Shape,
+        _: &Header,
         hasher: H,
         take: &mut impl FnMut(u64) -> Result<Own<B>, E>,
     ) -> Result<Self, E> {
-        let shape = shape_of::<L>(header)?;
         let storage = take(shape.words())?;
         Ok(Self { shape, hasher, layout: L::default(), storage, keys: PhantomData })
     }

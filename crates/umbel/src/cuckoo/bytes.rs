@@ -2,7 +2,7 @@
 
 use super::{Cuckoo, Shape};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::format::{Family, Header, Stored};
 use crate::storage::Own;
 use core::marker::PhantomData;
 
@@ -12,19 +12,11 @@ pub(crate) const FAMILY: u16 = 8;
 /// The number of the kernels in a header: one of two buckets.
 const KERNELS: u16 = 9;
 
-/// The shape that a header tells.
-fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
-    let [items, buckets, width] = header.fields()?;
-    if header.kernels != KERNELS {
-        return Err(InvalidBytes::Kernels { got: header.kernels });
-    }
-    let width = u32::try_from(width).map_err(|_| InvalidBytes::Inconsistent)?;
-    Ok(Shape::with(items, buckets, width)?)
-}
-
 impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Cuckoo<T, H, Own<B>> {
+    type Keys = T;
     type Hasher = H;
     type Storage = Own<B>;
+    type Plan = Shape;
 
     const FAMILY: u16 = FAMILY;
 
@@ -38,18 +30,25 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Cuckoo<T, H, Own<B>> {
         each(self.words())
     }
 
-    fn words(header: &Header) -> Result<u64, InvalidBytes> {
-        Ok(shape_of(header)?.words())
+    fn plan(header: &Header) -> Result<Shape, InvalidBytes> {
+        let [items, buckets, width] = header.fields()?;
+        if header.kernels != KERNELS {
+            return Err(InvalidBytes::Kernels { got: header.kernels });
+        }
+        let width = u32::try_from(width).map_err(|_| InvalidBytes::Inconsistent)?;
+        Ok(Shape::with(items, buckets, width)?)
     }
 
-    hasher_of_family!(H);
+    fn words(shape: &Shape) -> u64 {
+        shape.words()
+    }
 
     fn assemble<E: From<InvalidBytes>>(
+        shape: Shape,
         header: &Header,
         hasher: H,
         take: &mut impl FnMut(u64) -> Result<Own<B>, E>,
     ) -> Result<Self, E> {
-        let shape = shape_of(header)?;
         let storage = take(shape.words())?;
         Ok(Self { shape, hasher, storage, len: header.insertions, keys: PhantomData })
     }

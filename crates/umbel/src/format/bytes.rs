@@ -1,7 +1,7 @@
 //! Filters as bytes in memory.
 
 use super::blocks::{self, BLOCK, Sums};
-use super::family::Family;
+use super::family::{Family, Stored};
 use super::header::{self, Header};
 use crate::error::InvalidBytes;
 use crate::parts::bits::Word;
@@ -66,18 +66,19 @@ pub(super) fn to_bytes<F: Family>(filter: &F, secret: Secret) -> Vec<u8> {
     bytes
 }
 
-/// How long the whole filter is, if this header is one of such a filter: everything that can be
-/// checked before there is memory for it.
-pub(crate) fn length<F: Family>(header: &Header) -> Result<u64, InvalidBytes> {
+/// What this header says, and how long the whole filter is, if it is one of such a filter: everything that
+/// can be checked before there is memory for it.
+pub(crate) fn planned<F: Family>(header: &Header) -> Result<(F::Plan, u64), InvalidBytes> {
     if header.family != F::FAMILY {
         return Err(InvalidBytes::Family { expected: F::FAMILY, got: header.family });
     }
-    if F::words(header)?.checked_mul(8) != Some(header.payload) {
+    let plan = F::plan(header)?;
+    if F::words(&plan).checked_mul(8) != Some(header.payload) {
         return Err(InvalidBytes::Inconsistent);
     }
     let table = blocks::count(header.payload) * 8;
-    let parts = header.payload.checked_add(table + header::LEN as u64);
-    parts.ok_or(InvalidBytes::Inconsistent)
+    let length = header.payload.checked_add(table + header::LEN as u64);
+    Ok((plan, length.ok_or(InvalidBytes::Inconsistent)?))
 }
 
 /// The hasher to use: the one that was brought, if the filter was made with it, or the one that the
@@ -88,9 +89,9 @@ pub(super) fn hasher<F: Family>(
 ) -> Result<F::Hasher, InvalidBytes> {
     let mark = header.mark();
     let Some(hasher) = brought else {
-        return F::hasher_of(&mark);
+        return F::Hasher::restore(&mark);
     };
-    let expected = F::mark_of(&hasher);
+    let expected = hasher.mark();
     if mark.hash != expected.hash {
         return Err(InvalidBytes::Hash { expected: expected.hash, got: mark.hash });
     }
@@ -111,7 +112,7 @@ where
 {
     let header = Header::of(bytes)?;
     let (rest, got) = (&bytes[header::LEN..], bytes.len() as u64);
-    let expected = length::<F>(&header)?;
+    let (plan, expected) = planned::<F>(&header)?;
     if expected != got {
         return Err(InvalidBytes::Length { expected, got });
     }
@@ -124,7 +125,7 @@ where
         sums.verify(number as u64, block)?;
     }
     let mut words = payload.as_chunks().0;
-    let filter = F::assemble(&header, hasher, &mut |count| {
+    let filter = F::assemble(plan, &header, hasher, &mut |count| {
         let (now, later) = usize::try_from(count)
             .ok()
             .and_then(|count| words.split_at_checked(count))

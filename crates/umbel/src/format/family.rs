@@ -8,10 +8,16 @@ use crate::hash::{City64, Digester, Farm64, Key, Keyed, Kind, Murmur3, Portable,
 ///
 /// Its hidden methods are for this library only: families have numbers, and numbers are for ever.
 pub trait Family: Sized {
-    /// What turns its keys into digests.
-    type Hasher;
+    /// Its keys.
+    type Keys: ?Sized;
+    /// What turns them into digests.
+    type Hasher: Stored<Self::Keys>;
     /// Where its words are.
     type Storage;
+
+    /// What a header says of it, understood.
+    #[doc(hidden)]
+    type Plan;
 
     /// Its number in a header.
     #[doc(hidden)]
@@ -29,22 +35,19 @@ pub trait Family: Sized {
     #[doc(hidden)]
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E>;
 
-    /// How many words a filter with this header has, if there can be one.
+    /// What a header says, if there can be such a filter.
     #[doc(hidden)]
-    fn words(header: &Header) -> Result<u64, InvalidBytes>;
+    fn plan(header: &Header) -> Result<Self::Plan, InvalidBytes>;
 
-    /// The hasher with this mark, if that says enough.
+    /// How many words such a filter has.
     #[doc(hidden)]
-    fn hasher_of(mark: &Mark) -> Result<Self::Hasher, InvalidBytes>;
-
-    /// What a hasher writes into a header.
-    #[doc(hidden)]
-    fn mark_of(hasher: &Self::Hasher) -> Mark;
+    fn words(plan: &Self::Plan) -> u64;
 
     /// The filter with this header, this hasher and these words, of which it takes as many as
-    /// [`words`](Self::words) says, run by run. It has been asked whether there can be one.
+    /// [`words`](Self::words) says, run by run.
     #[doc(hidden)]
     fn assemble<E: From<InvalidBytes>>(
+        plan: Self::Plan,
         header: &Header,
         hasher: Self::Hasher,
         take: &mut impl FnMut(u64) -> Result<Self::Storage, E>,
@@ -56,20 +59,6 @@ pub trait Family: Sized {
         Ok(())
     }
 }
-
-/// The two methods of a family that only its hasher decides.
-macro_rules! hasher_of_family {
-    ($hasher:ty) => {
-        fn hasher_of(mark: &$crate::format::Mark) -> Result<$hasher, $crate::InvalidBytes> {
-            <$hasher>::restore(mark)
-        }
-
-        fn mark_of(hasher: &$hasher) -> $crate::format::Mark {
-            hasher.mark()
-        }
-    };
-}
-pub(crate) use hasher_of_family;
 
 /// What a header says of insertions that nobody counts.
 pub(crate) const NOT_COUNTED: u64 = u64::MAX;
@@ -177,6 +166,17 @@ pub(crate) mod hashes {
     #[cfg(feature = "crc64")]
     pub(crate) const CRC64: u16 = 8;
     pub(crate) const PLAIN: u16 = 9;
+}
+
+/// Filters that are made of others have no hasher of their own.
+impl Stored<()> for () {
+    fn mark(&self) -> Mark {
+        Mark { hash: 0, keys: 0, check: 0, key_id: 0, secret: None }
+    }
+
+    fn restore(mark: &Mark) -> Result<Self, InvalidBytes> {
+        if *mark == ().mark() { Ok(()) } else { Err(InvalidBytes::Inconsistent) }
+    }
 }
 
 /// Whoever opens the filter brings the secret, unless the file was asked to keep it.

@@ -76,7 +76,7 @@ where
 {
     let (header, first) = Header::of_reader(reader)?;
     let mut bytes = Vec::from(first);
-    let expected = bytes::length::<F>(&header)?;
+    let (_, expected) = bytes::planned::<F>(&header)?;
     within(expected, how.limit)?;
     while (bytes.len() as u64) < expected {
         let step = (expected - bytes.len() as u64).min(STEP.max(bytes.len() as u64));
@@ -122,19 +122,20 @@ pub(super) fn open_as(path: &Path, options: &OpenOptions) -> Result<(File, u64),
     Ok((file, metadata.len()))
 }
 
-/// The header of a file of this length, if it is one of such a filter and as long as it should be.
+/// The header of a file of this length and what it says, if it is one of such a filter and as long as it
+/// should be.
 pub(super) fn header_of<F: Family>(
     file: &mut impl Read,
     got: u64,
     limit: u64,
-) -> Result<Header, OpenError> {
+) -> Result<(Header, F::Plan), OpenError> {
     let (header, _) = Header::of_reader(file)?;
-    let expected = bytes::length::<F>(&header)?;
+    let (plan, expected) = bytes::planned::<F>(&header)?;
     if expected != got {
         return Err(InvalidBytes::Length { expected, got }.into());
     }
     within(expected, limit)?;
-    Ok(header)
+    Ok((header, plan))
 }
 
 /// The checksums of all blocks, which stand behind the words.
@@ -161,14 +162,14 @@ where
     F::Storage: Allocate,
 {
     let (mut file, length) = open(path)?;
-    let header = header_of::<F>(&mut file, length, how.limit)?;
+    let (header, plan) = header_of::<F>(&mut file, length, how.limit)?;
     let hasher = bytes::hasher::<F>(&header, how.hasher)?;
     let table = table_of(&mut file, &header)?;
     let sums = Sums { header: &header, table: &table, unfinished: how.unfinished };
     sums.verify_table()?;
     file.seek(SeekFrom::Start(header::LEN as u64))?;
     let mut words = Words { file, sums, left: header.payload, number: 0, block: Vec::new(), at: 0 };
-    let filter = F::assemble(&header, hasher, &mut |count| words.take::<F::Storage>(count))?;
+    let filter = F::assemble(plan, &header, hasher, &mut |count| words.take::<F::Storage>(count))?;
     if words.left > 0 || words.at < words.block.len() {
         return Err(InvalidBytes::Inconsistent.into());
     }

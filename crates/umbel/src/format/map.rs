@@ -207,13 +207,13 @@ enum Access {
     Write,
 }
 
-/// The header of a file and its mapping.
+/// The header of a file, what it says, and its mapping.
 fn open<F: Family>(
     path: &Path,
     access: Access,
     limit: u64,
     unfinished: bool,
-) -> Result<(Header, Mapping), OpenError> {
+) -> Result<(Header, F::Plan, Mapping), OpenError> {
     if cfg!(target_endian = "big") {
         return Err(io::Error::from(io::ErrorKind::Unsupported).into());
     }
@@ -225,7 +225,7 @@ fn open<F: Family>(
         Access::Write => file.try_lock(),
     };
     locked.map_err(io::Error::from)?;
-    let header = file::header_of::<F>(&mut file, length, limit)?;
+    let (header, plan) = file::header_of::<F>(&mut file, length, limit)?;
     if header.open && !unfinished {
         return Err(InvalidBytes::Open.into());
     }
@@ -236,7 +236,7 @@ fn open<F: Family>(
     if memory.len() as u64 != length {
         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
     }
-    Ok((header, Mapping { memory, _file: file }))
+    Ok((header, plan, Mapping { memory, _file: file }))
 }
 
 /// The words of a mapping, if they are as many.
@@ -404,11 +404,11 @@ impl<H> Opening<H> {
     where
         F: Mappable<Hasher = H>,
     {
-        let (header, mapping) =
+        let (header, plan, mapping) =
             open::<F::Mapped>(path.as_ref(), Access::Read, self.limit, self.unfinished)?;
         let hasher = bytes::hasher::<F::Mapped>(&header, self.hasher)?;
         let mapping = Arc::new(mapping);
-        let filter = F::Mapped::assemble(&header, hasher, &mut |count| {
+        let filter = F::Mapped::assemble(plan, &header, hasher, &mut |count| {
             words_of(&mapping, &header, count).map(Own)
         })?;
         bytes::agree(&filter, &header)?;
@@ -429,11 +429,11 @@ impl<H> Opening<H> {
     where
         F: MappableMut<Hasher = H>,
     {
-        let (header, mapping) =
+        let (header, plan, mapping) =
             open::<F::MappedMut>(path.as_ref(), Access::Write, self.limit, self.unfinished)?;
         let hasher = bytes::hasher::<F::MappedMut>(&header, self.hasher)?;
         let mapping = Arc::new(mapping);
-        let filter = F::MappedMut::assemble(&header, hasher, &mut |count| {
+        let filter = F::MappedMut::assemble(plan, &header, hasher, &mut |count| {
             let words = FileWordsMut(words_of(&mapping, &header, count)?);
             Ok::<_, InvalidBytes>(sealed::OfWords::of_words(words))
         })?;

@@ -2,7 +2,7 @@
 
 use super::{Arrangement, Drawing, Frozen};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::format::{Family, Header, Stored};
 use crate::storage::Storage;
 use core::marker::PhantomData;
 
@@ -23,14 +23,6 @@ pub trait StoredArrangement: Arrangement {
     fn restore(header: &Header) -> Result<Self::Shape, InvalidBytes>;
 }
 
-fn shape_of<A: StoredArrangement>(header: &Header) -> Result<A::Shape, InvalidBytes> {
-    if header.kernels != A::KERNELS {
-        return Err(InvalidBytes::Kernels { got: header.kernels });
-    }
-    let shape = A::restore(header)?;
-    if header.insertions == shape.items() { Ok(shape) } else { Err(InvalidBytes::Inconsistent) }
-}
-
 impl<T, H, A, S> Family for Frozen<T, H, A, S>
 where
     T: ?Sized,
@@ -38,8 +30,10 @@ where
     A: StoredArrangement,
     S: Storage<Word = u64>,
 {
+    type Keys = T;
     type Hasher = H;
     type Storage = S;
+    type Plan = A::Shape;
 
     const FAMILY: u16 = A::FAMILY;
 
@@ -52,18 +46,23 @@ where
         each(self.storage.words())
     }
 
-    fn words(header: &Header) -> Result<u64, InvalidBytes> {
-        Ok(shape_of::<A>(header)?.words())
+    fn plan(header: &Header) -> Result<A::Shape, InvalidBytes> {
+        if header.kernels != A::KERNELS {
+            return Err(InvalidBytes::Kernels { got: header.kernels });
+        }
+        A::restore(header)
     }
 
-    hasher_of_family!(H);
+    fn words(shape: &A::Shape) -> u64 {
+        shape.words()
+    }
 
     fn assemble<E: From<InvalidBytes>>(
-        header: &Header,
+        shape: A::Shape,
+        _: &Header,
         hasher: H,
         take: &mut impl FnMut(u64) -> Result<S, E>,
     ) -> Result<Self, E> {
-        let shape = shape_of::<A>(header)?;
         let storage = take(shape.words())?;
         Ok(Self { shape, hasher, storage, keys: PhantomData })
     }

@@ -4,7 +4,7 @@
 use super::dimensions::Dimensions;
 use super::{Everything, Multi};
 use crate::error::InvalidBytes;
-use crate::format::{self, Family, Header, Mark, NOT_COUNTED, Saved};
+use crate::format::{self, Family, Header, NOT_COUNTED, Saved, Stored};
 use crate::storage::{Allocate, Heap, Storage};
 use alloc::vec::Vec;
 
@@ -76,7 +76,7 @@ impl<F: Family<Storage: Allocate>> SavedJoint for F {
             Ok::<(), E>(())
         };
         more(HEADER, &mut bytes)?;
-        let length = format::length::<Self>(&Header::of(&bytes)?)?;
+        let (_, length) = format::planned::<Self>(&Header::of(&bytes)?)?;
         more(length / 8 - HEADER, &mut bytes)?;
         Ok(Self::from_bytes(&bytes)?)
     }
@@ -121,8 +121,11 @@ tuples! {
 
 /// Filters with secrets cannot be opened as part of this one, which keeps none: save them one by one.
 impl<D: SavedEach, J: SavedJoint> Family for Multi<D, J> {
+    type Keys = ();
     type Hasher = ();
     type Storage = Heap;
+    /// How many words there are.
+    type Plan = u64;
 
     const FAMILY: u16 = FAMILY;
 
@@ -133,7 +136,7 @@ impl<D: SavedEach, J: SavedJoint> Family for Multi<D, J> {
             Ok::<(), core::convert::Infallible>(())
         });
         let fields = [D::LEN as u64, J::IS_THERE.into(), words];
-        Header::new(FAMILY, 0, Self::mark_of(&()), NOT_COUNTED, &fields)
+        Header::new(FAMILY, 0, ().mark(), NOT_COUNTED, &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -141,21 +144,18 @@ impl<D: SavedEach, J: SavedJoint> Family for Multi<D, J> {
         self.joint.give(each)
     }
 
-    fn words(header: &Header) -> Result<u64, InvalidBytes> {
+    fn plan(header: &Header) -> Result<u64, InvalidBytes> {
         let [dimensions, joint, words] = header.fields()?;
         let right = dimensions == D::LEN as u64 && joint == u64::from(J::IS_THERE);
         if right && header.kernels == 0 { Ok(words) } else { Err(InvalidBytes::Inconsistent) }
     }
 
-    fn hasher_of(mark: &Mark) -> Result<(), InvalidBytes> {
-        if *mark == Self::mark_of(&()) { Ok(()) } else { Err(InvalidBytes::Inconsistent) }
-    }
-
-    fn mark_of((): &()) -> Mark {
-        Mark { hash: 0, keys: 0, check: 0, key_id: 0, secret: None }
+    fn words(words: &u64) -> u64 {
+        *words
     }
 
     fn assemble<E: From<InvalidBytes>>(
+        _: u64,
         _: &Header,
         (): (),
         take: &mut impl FnMut(u64) -> Result<Heap, E>,

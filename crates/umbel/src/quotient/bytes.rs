@@ -2,7 +2,7 @@
 
 use super::{QuotientFilter, Shape};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::format::{Family, Header, Stored};
 use crate::storage::{Heap, Storage};
 
 /// The number of the family in a header.
@@ -14,20 +14,12 @@ const KERNELS: u16 = 10;
 /// The words that bytes are handed over in at a time.
 const RUN: usize = 1024;
 
-/// The shape that a header tells.
-fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
-    let [items, quotients, remainder] = header.fields()?;
-    if header.kernels != KERNELS {
-        return Err(InvalidBytes::Kernels { got: header.kernels });
-    }
-    let remainder = u32::try_from(remainder).map_err(|_| InvalidBytes::Inconsistent)?;
-    Ok(Shape::with(items, quotients, remainder)?)
-}
-
 /// Equal filters of one size have equal bytes.
 impl<T: ?Sized, H: Stored<T>> Family for QuotientFilter<T, H> {
+    type Keys = T;
     type Hasher = H;
     type Storage = Heap;
+    type Plan = Shape;
 
     const FAMILY: u16 = FAMILY;
 
@@ -53,18 +45,25 @@ impl<T: ?Sized, H: Stored<T>> Family for QuotientFilter<T, H> {
         Ok(())
     }
 
-    fn words(header: &Header) -> Result<u64, InvalidBytes> {
-        Ok(shape_of(header)?.words())
+    fn plan(header: &Header) -> Result<Shape, InvalidBytes> {
+        let [items, quotients, remainder] = header.fields()?;
+        if header.kernels != KERNELS {
+            return Err(InvalidBytes::Kernels { got: header.kernels });
+        }
+        let remainder = u32::try_from(remainder).map_err(|_| InvalidBytes::Inconsistent)?;
+        Ok(Shape::with(items, quotients, remainder)?)
     }
 
-    hasher_of_family!(H);
+    fn words(shape: &Shape) -> u64 {
+        shape.words()
+    }
 
     fn assemble<E: From<InvalidBytes>>(
+        shape: Shape,
         header: &Header,
         hasher: H,
         take: &mut impl FnMut(u64) -> Result<Heap, E>,
     ) -> Result<Self, E> {
-        let shape = shape_of(header)?;
         let mut filter = Self::with(shape, hasher).map_err(InvalidBytes::from)?;
         let (marks, offsets, remainders) = filter.table.parts_mut();
         for marks in marks.chunks_mut(RUN) {

@@ -4,7 +4,7 @@ use super::Ribbon;
 use super::map::{RibbonMap, Value};
 use super::shape::{MAX_TIERS, Plain, Shape, Tier};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::format::{Family, Header, Stored};
 use crate::frozen::{Drawing, MAX_ATTEMPTS, MAX_BITS, StoredArrangement};
 use crate::sizing;
 use crate::storage::Storage;
@@ -52,7 +52,7 @@ fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
     }
     let plain = Plain::with_rows(rows, plain_seed);
     let shape = Shape::of_layers(items, bits, (rounds, seed), &placed[..depth], plain);
-    if shape.words > sizing::MAX_BITS / 64 || header.insertions != items {
+    if shape.words > sizing::MAX_BITS / 64 {
         return Err(InvalidBytes::Inconsistent);
     }
     Ok(shape)
@@ -71,12 +71,6 @@ impl StoredArrangement for Ribbon {
     }
 }
 
-/// The shape that a header tells, of a map to such values.
-fn shape_of_map<V: Value>(header: &Header) -> Result<Shape, InvalidBytes> {
-    let shape = shape_of(header)?;
-    if shape.bits <= V::BITS { Ok(shape) } else { Err(InvalidBytes::Inconsistent) }
-}
-
 impl<T, V, H, S> Family for RibbonMap<T, V, H, S>
 where
     T: ?Sized,
@@ -84,8 +78,10 @@ where
     H: Stored<T>,
     S: Storage<Word = u64>,
 {
+    type Keys = T;
     type Hasher = H;
     type Storage = S;
+    type Plan = Shape;
 
     const FAMILY: u16 = MAP;
 
@@ -98,18 +94,21 @@ where
         each(self.storage.words())
     }
 
-    fn words(header: &Header) -> Result<u64, InvalidBytes> {
-        Ok(shape_of_map::<V>(header)?.words())
+    fn plan(header: &Header) -> Result<Shape, InvalidBytes> {
+        let shape = shape_of(header)?;
+        if shape.bits <= V::BITS { Ok(shape) } else { Err(InvalidBytes::Inconsistent) }
     }
 
-    hasher_of_family!(H);
+    fn words(shape: &Shape) -> u64 {
+        shape.words()
+    }
 
     fn assemble<E: From<InvalidBytes>>(
-        header: &Header,
+        shape: Shape,
+        _: &Header,
         hasher: H,
         take: &mut impl FnMut(u64) -> Result<S, E>,
     ) -> Result<Self, E> {
-        let shape = shape_of_map::<V>(header)?;
         let storage = take(shape.words())?;
         Ok(Self { shape, hasher, storage, keys: PhantomData })
     }

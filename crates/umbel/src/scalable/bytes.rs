@@ -8,7 +8,7 @@
 use super::{Level, MAX_LEVELS, ScalableBloomFilter, Shape};
 use crate::blocked;
 use crate::error::{InvalidBytes, InvalidShape};
-use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::format::{Family, Header, Stored};
 use crate::storage::{Heap, Storage};
 
 /// The number of the family in a header, and of its kernels: lines of several levels.
@@ -18,16 +18,12 @@ const KERNELS: u16 = 6;
 /// The words of what is said of a level, before the words of them all.
 const LEVEL: usize = 4;
 
-/// What a header tells: the shape, how many levels there are, and the words of them all.
-fn parse(header: &Header) -> Result<(Shape, u32, u64), InvalidBytes> {
-    let [capacity, rate, growth, tightening, levels, words] = header.fields()?;
-    if header.kernels != KERNELS {
-        return Err(InvalidBytes::Kernels { got: header.kernels });
-    }
-    let levels = u32::try_from(levels).ok().filter(|count| (1..=MAX_LEVELS).contains(count));
-    let levels = levels.ok_or(InvalidShape::TooManyLevels { max: MAX_LEVELS })?;
-    let [rate, growth, tightening] = [rate, growth, tightening].map(f64::from_bits);
-    Ok((Shape::with(capacity, rate, growth, tightening)?, levels, words))
+/// What a header tells: the shape, how many levels there are, and how many words with what is said of them.
+#[derive(Debug)]
+pub struct Said {
+    shape: Shape,
+    levels: u32,
+    words: u64,
 }
 
 /// The plan of level `number`, and its fresh keys.
@@ -52,8 +48,10 @@ fn plan_of(
 }
 
 impl<T: ?Sized, H: Stored<T>> Family for ScalableBloomFilter<T, H> {
+    type Keys = T;
     type Hasher = H;
     type Storage = Heap;
+    type Plan = Said;
 
     const FAMILY: u16 = FAMILY;
 
@@ -75,20 +73,29 @@ impl<T: ?Sized, H: Stored<T>> Family for ScalableBloomFilter<T, H> {
         self.levels.iter().try_for_each(|level| each(level.words()))
     }
 
-    fn words(header: &Header) -> Result<u64, InvalidBytes> {
-        let (_, levels, words) = parse(header)?;
-        let said = u64::from(levels) * LEVEL as u64;
-        words.checked_add(said).ok_or(InvalidBytes::Inconsistent)
+    fn plan(header: &Header) -> Result<Said, InvalidBytes> {
+        let [capacity, rate, growth, tightening, levels, words] = header.fields()?;
+        if header.kernels != KERNELS {
+            return Err(InvalidBytes::Kernels { got: header.kernels });
+        }
+        let levels = u32::try_from(levels).ok().filter(|count| (1..=MAX_LEVELS).contains(count));
+        let levels = levels.ok_or(InvalidShape::TooManyLevels { max: MAX_LEVELS })?;
+        let [rate, growth, tightening] = [rate, growth, tightening].map(f64::from_bits);
+        let shape = Shape::with(capacity, rate, growth, tightening)?;
+        let words = words.checked_add(u64::from(levels) * LEVEL as u64);
+        Ok(Said { shape, levels, words: words.ok_or(InvalidBytes::Inconsistent)? })
     }
 
-    hasher_of_family!(H);
+    fn words(said: &Said) -> u64 {
+        said.words
+    }
 
     fn assemble<E: From<InvalidBytes>>(
-        header: &Header,
+        Said { shape, levels, .. }: Said,
+        _: &Header,
         hasher: H,
         take: &mut impl FnMut(u64) -> Result<Heap, E>,
     ) -> Result<Self, E> {
-        let (shape, levels, _) = parse(header)?;
         let mut filter = Self::without_levels(shape, hasher);
         let said = take(u64::from(levels) * LEVEL as u64)?;
         for (number, said) in (0..).zip(said.words().as_chunks().0) {
@@ -97,10 +104,6 @@ impl<T: ?Sized, H: Stored<T>> Family for ScalableBloomFilter<T, H> {
             filter.levels.push(level.map_err(InvalidBytes::from)?);
         }
         Ok(filter)
-    }
-
-    fn audit(&self) -> Result<(), InvalidBytes> {
-        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Shape, Stable};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::format::{Family, Header, Stored};
 use crate::storage::Own;
 use core::marker::PhantomData;
 
@@ -12,21 +12,11 @@ pub(crate) const FAMILY: u16 = 6;
 /// The number of the kernels in a header: digits.
 const KERNELS: u16 = 1;
 
-/// The shape that a header tells.
-fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
-    let [cells, width, probes, decrements] = header.fields()?;
-    if header.kernels != KERNELS {
-        return Err(InvalidBytes::Kernels { got: header.kernels });
-    }
-    let (Ok(width), Ok(probes)) = (width.try_into(), probes.try_into()) else {
-        return Err(InvalidBytes::Inconsistent);
-    };
-    Ok(Shape::with(cells, width, probes, decrements)?)
-}
-
 impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Stable<T, H, Own<B>> {
+    type Keys = T;
     type Hasher = H;
     type Storage = Own<B>;
+    type Plan = Shape;
 
     const FAMILY: u16 = FAMILY;
 
@@ -41,18 +31,27 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Stable<T, H, Own<B>> {
         each(self.words())
     }
 
-    fn words(header: &Header) -> Result<u64, InvalidBytes> {
-        Ok(shape_of(header)?.words())
+    fn plan(header: &Header) -> Result<Shape, InvalidBytes> {
+        let [cells, width, probes, decrements] = header.fields()?;
+        if header.kernels != KERNELS {
+            return Err(InvalidBytes::Kernels { got: header.kernels });
+        }
+        let (Ok(width), Ok(probes)) = (width.try_into(), probes.try_into()) else {
+            return Err(InvalidBytes::Inconsistent);
+        };
+        Ok(Shape::with(cells, width, probes, decrements)?)
     }
 
-    hasher_of_family!(H);
+    fn words(shape: &Shape) -> u64 {
+        shape.words()
+    }
 
     fn assemble<E: From<InvalidBytes>>(
+        shape: Shape,
         header: &Header,
         hasher: H,
         take: &mut impl FnMut(u64) -> Result<Own<B>, E>,
     ) -> Result<Self, E> {
-        let shape = shape_of(header)?;
         let storage = take(shape.words())?;
         Ok(Self { shape, insertions: header.insertions, hasher, storage, keys: PhantomData })
     }

@@ -4,7 +4,7 @@ use super::shape::turn;
 use super::{Shape, Window, WindowBloomFilter};
 use crate::blocked;
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored, hasher_of_family};
+use crate::format::{Family, Header, Stored};
 use crate::storage::{Heap, Storage};
 use core::time::Duration;
 
@@ -17,7 +17,8 @@ const INSERTIONS: u16 = 7;
 const TIME: u16 = 8;
 
 /// What a header tells besides the shape: where the hand is, and the time.
-struct State {
+#[derive(Debug)]
+pub struct State {
     group: u64,
     epoch: u64,
     way: u64,
@@ -25,26 +26,11 @@ struct State {
     told: [u64; 2],
 }
 
-/// The shape that a header tells, and the state.
-fn parse(header: &Header) -> Result<(Shape, State), InvalidBytes> {
-    let [items, lines, probes, epochs, nanos, group, epoch, way, told, now] = header.fields()?;
-    let window = match (header.kernels, nanos) {
-        (INSERTIONS, 0) => Window::Insertions(items),
-        (INSERTIONS, _) => return Err(InvalidBytes::Inconsistent),
-        (TIME, _) => Window::Time(Duration::from_nanos(nanos)),
-        (got, _) => return Err(InvalidBytes::Kernels { got }),
-    };
-    let (Ok(probes), Ok(epochs @ 2..)) = (u32::try_from(probes), u32::try_from(epochs)) else {
-        return Err(InvalidBytes::Inconsistent);
-    };
-    let plan = blocked::Shape::with(turn(items, epochs), lines, 1, probes)?;
-    let shape = Shape::of(window, items, epochs, plan)?;
-    Ok((shape, State { group, epoch, way, told: [told, now] }))
-}
-
 impl<T: ?Sized, H: Stored<T>> Family for WindowBloomFilter<T, H> {
+    type Keys = T;
     type Hasher = H;
     type Storage = Heap;
+    type Plan = (Shape, State);
 
     const FAMILY: u16 = FAMILY;
 
@@ -73,18 +59,33 @@ impl<T: ?Sized, H: Stored<T>> Family for WindowBloomFilter<T, H> {
         each(self.storage.words())
     }
 
-    fn words(header: &Header) -> Result<u64, InvalidBytes> {
-        Ok(parse(header)?.0.words())
+    fn plan(header: &Header) -> Result<(Shape, State), InvalidBytes> {
+        let [items, lines, probes, epochs, nanos, group, epoch, way, told, now] =
+            header.fields()?;
+        let window = match (header.kernels, nanos) {
+            (INSERTIONS, 0) => Window::Insertions(items),
+            (INSERTIONS, _) => return Err(InvalidBytes::Inconsistent),
+            (TIME, _) => Window::Time(Duration::from_nanos(nanos)),
+            (got, _) => return Err(InvalidBytes::Kernels { got }),
+        };
+        let (Ok(probes), Ok(epochs @ 2..)) = (u32::try_from(probes), u32::try_from(epochs)) else {
+            return Err(InvalidBytes::Inconsistent);
+        };
+        let plan = blocked::Shape::with(turn(items, epochs), lines, 1, probes)?;
+        let shape = Shape::of(window, items, epochs, plan)?;
+        Ok((shape, State { group, epoch, way, told: [told, now] }))
     }
 
-    hasher_of_family!(H);
+    fn words((shape, _): &(Shape, State)) -> u64 {
+        shape.words()
+    }
 
     fn assemble<E: From<InvalidBytes>>(
+        (shape, State { group, epoch, way, told }): (Shape, State),
         header: &Header,
         hasher: H,
         take: &mut impl FnMut(u64) -> Result<Heap, E>,
     ) -> Result<Self, E> {
-        let (shape, State { group, epoch, way, told }) = parse(header)?;
         let mut filter = Self::of_parts(shape, hasher, take(shape.words())?);
         let hand = filter.hand.at(group, epoch, way);
         filter.hand = hand.ok_or(InvalidBytes::Inconsistent)?;
