@@ -129,9 +129,9 @@ impl From<Unmergeable> for ChangeError {
     }
 }
 
-/// Declares the families: each with its name, its number and, where several share that, its kernels.
+/// Declares the families: each with its name and, where two share a number, the kernels of the first.
 macro_rules! families {
-    ($($(#[$doc:meta])* $variant:ident($filter:ident) = $name:literal, $number:literal $(if $kernels:literal)?;)*) => {
+    ($($(#[$doc:meta])* $variant:ident($filter:ident) = $name:literal $(if $kernels:literal)?;)*) => {
         /// A filter of any family. See the [module](self).
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
@@ -151,7 +151,9 @@ macro_rules! families {
 
         /// Opens what the header says in the way of each family.
         fn dispatch<O: Open>(header: &Header, open: O) -> Result<AnyFilter, O::Error> {
-            $(if header.family() == $number $(&& header.kernels() == $kernels)? {
+            $(if header.family() == <$filter<[u8], AnyHasher> as Family>::FAMILY
+                $(&& header.kernels() == $kernels)?
+            {
                 return open.open().map(AnyFilter::$variant);
             })*
             Err(InvalidBytes::Unknown { field: "family", got: header.family() }.into())
@@ -170,33 +172,33 @@ macro_rules! families {
 
 families! {
     /// A classic Bloom filter.
-    Bloom(BloomFilter) = "bloom", 1;
+    Bloom(BloomFilter) = "bloom";
     /// A blocked Bloom filter.
-    Blocked(BlockedBloomFilter) = "blocked", 2;
+    Blocked(BlockedBloomFilter) = "blocked";
     /// A split-block Bloom filter.
-    Split(SplitBlockBloomFilter) = "split", 3;
+    Split(SplitBlockBloomFilter) = "split";
     /// A counting Bloom filter.
-    Counting(CountingBloomFilter) = "counting", 4 if 1;
+    Counting(CountingBloomFilter) = "counting" if 1;
     /// A blocked counting Bloom filter.
-    BlockedCounting(BlockedCountingBloomFilter) = "blocked-counting", 4;
+    BlockedCounting(BlockedCountingBloomFilter) = "blocked-counting";
     /// A scalable Bloom filter.
-    Scalable(ScalableBloomFilter) = "scalable", 5;
+    Scalable(ScalableBloomFilter) = "scalable";
     /// A stable Bloom filter.
-    Stable(StableBloomFilter) = "stable", 6;
+    Stable(StableBloomFilter) = "stable";
     /// A window Bloom filter.
-    Window(WindowBloomFilter) = "window", 7;
+    Window(WindowBloomFilter) = "window";
     /// A cuckoo filter.
-    Cuckoo(CuckooFilter) = "cuckoo", 8;
+    Cuckoo(CuckooFilter) = "cuckoo";
     /// A quotient filter.
-    Quotient(QuotientFilter) = "quotient", 9;
+    Quotient(QuotientFilter) = "quotient";
     /// A xor filter.
-    Xor(XorFilter) = "xor", 10;
+    Xor(XorFilter) = "xor";
     /// A binary fuse filter with three entries a key.
-    Fuse(BinaryFuseFilter) = "fuse", 11;
+    Fuse(BinaryFuseFilter) = "fuse";
     /// A binary fuse filter with four entries a key.
-    Fuse4(BinaryFuse4Filter) = "fuse4", 12;
+    Fuse4(BinaryFuse4Filter) = "fuse4";
     /// A ribbon filter.
-    Ribbon(RibbonFilter) = "ribbon", 13;
+    Ribbon(RibbonFilter) = "ribbon";
 }
 
 /// A way to open a filter, whose family is known by now.

@@ -45,8 +45,8 @@
 //! 5. [`filter`]: traits for code that is generic over families.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`error`]: every way to
 //!    fail.
-//! 7. [`plan`]: all families side by side. [`format`]: filters as bytes and files, by the methods of [`Saved`]. [`any`]: a filter whose family
-//!    nobody told us.
+//! 7. [`plan`]: all families side by side. [`format`]: filters as bytes and files, by the methods of
+//!    [`Saved`]. [`any`]: a filter whose family nobody told us.
 //!
 //! # Features
 //!

@@ -8,7 +8,7 @@ use crate::storage::Own;
 use core::marker::PhantomData;
 
 /// The number of the family in a header.
-pub(crate) const FAMILY: u16 = 4;
+const FAMILY: u16 = 4;
 
 impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>, L: CellLayout> Family for Counting<T, H, Own<B>, L> {
     type Keys = T;
@@ -30,9 +30,7 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>, L: CellLayout> Family for Countin
 
     fn plan(header: &Header) -> Result<L::Shape, InvalidBytes> {
         let [items, cells, probes, width] = header.fields()?;
-        if header.kernels != L::KERNELS.into() {
-            return Err(InvalidBytes::Kernels { got: header.kernels });
-        }
+        header.expect_kernels(L::KERNELS.into())?;
         let all = [Width::Two, Width::Four, Width::Eight];
         let width = all.into_iter().find(|known| u64::from(known.bits()) == width);
         let (Some(width), Ok(probes)) = (width, u32::try_from(probes)) else {

@@ -7,7 +7,7 @@ use crate::storage::Own;
 use core::marker::PhantomData;
 
 /// The number of the family in a header.
-pub(crate) const FAMILY: u16 = 8;
+const FAMILY: u16 = 8;
 
 /// The number of the kernels in a header: one of two buckets.
 const KERNELS: u16 = 9;
@@ -32,9 +32,7 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Cuckoo<T, H, Own<B>> {
 
     fn plan(header: &Header) -> Result<Shape, InvalidBytes> {
         let [items, buckets, width] = header.fields()?;
-        if header.kernels != KERNELS {
-            return Err(InvalidBytes::Kernels { got: header.kernels });
-        }
+        header.expect_kernels(KERNELS)?;
         let width = u32::try_from(width).map_err(|_| InvalidBytes::Inconsistent)?;
         Ok(Shape::with(items, buckets, width)?)
     }

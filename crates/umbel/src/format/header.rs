@@ -82,6 +82,12 @@ impl Header {
         }
     }
 
+    /// Whether these are the kernels.
+    pub(crate) const fn expect_kernels(&self, kernels: u16) -> Result<(), InvalidBytes> {
+        let got = self.kernels;
+        if got == kernels { Ok(()) } else { Err(InvalidBytes::Kernels { got }) }
+    }
+
     /// The header at the start of these bytes.
     pub(crate) fn of(bytes: &[u8]) -> Result<Self, InvalidBytes> {
         let Some(first) = bytes.first_chunk() else {

@@ -47,9 +47,7 @@ where
     }
 
     fn plan(header: &Header) -> Result<A::Shape, InvalidBytes> {
-        if header.kernels != A::KERNELS {
-            return Err(InvalidBytes::Kernels { got: header.kernels });
-        }
+        header.expect_kernels(A::KERNELS)?;
         A::restore(header)
     }
 

@@ -6,7 +6,7 @@ use crate::format::{Family, Header, Stored};
 use crate::storage::{Heap, Storage};
 
 /// The number of the family in a header.
-pub(crate) const FAMILY: u16 = 9;
+const FAMILY: u16 = 9;
 
 /// The number of the kernels in a header: the digest as a fraction of the quotients.
 const KERNELS: u16 = 10;
@@ -47,9 +47,7 @@ impl<T: ?Sized, H: Stored<T>> Family for QuotientFilter<T, H> {
 
     fn plan(header: &Header) -> Result<Shape, InvalidBytes> {
         let [items, quotients, remainder] = header.fields()?;
-        if header.kernels != KERNELS {
-            return Err(InvalidBytes::Kernels { got: header.kernels });
-        }
+        header.expect_kernels(KERNELS)?;
         let remainder = u32::try_from(remainder).map_err(|_| InvalidBytes::Inconsistent)?;
         Ok(Shape::with(items, quotients, remainder)?)
     }

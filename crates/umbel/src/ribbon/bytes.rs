@@ -28,9 +28,7 @@ fn fields_of(shape: &Shape) -> [u64; FIELDS] {
 }
 
 fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
-    if header.kernels != KERNELS {
-        return Err(InvalidBytes::Kernels { got: header.kernels });
-    }
+    header.expect_kernels(KERNELS)?;
     let fields: [u64; FIELDS] = header.fields()?;
     let [items, bits, rounds, seed, rows, plain_seed, depth, ref starts @ ..] = fields;
     let (Ok(bits), Ok(rounds)) = (u32::try_from(bits), u32::try_from(rounds)) else {

@@ -12,7 +12,7 @@ use crate::format::{Family, Header, Stored};
 use crate::storage::{Heap, Storage};
 
 /// The number of the family in a header, and of its kernels: lines of several levels.
-pub(crate) const FAMILY: u16 = 5;
+const FAMILY: u16 = 5;
 const KERNELS: u16 = 6;
 
 /// The words of what is said of a level, before the words of them all.
@@ -75,9 +75,7 @@ impl<T: ?Sized, H: Stored<T>> Family for ScalableBloomFilter<T, H> {
 
     fn plan(header: &Header) -> Result<Said, InvalidBytes> {
         let [capacity, rate, growth, tightening, levels, words] = header.fields()?;
-        if header.kernels != KERNELS {
-            return Err(InvalidBytes::Kernels { got: header.kernels });
-        }
+        header.expect_kernels(KERNELS)?;
         let levels = u32::try_from(levels).ok().filter(|count| (1..=MAX_LEVELS).contains(count));
         let levels = levels.ok_or(InvalidShape::TooManyLevels { max: MAX_LEVELS })?;
         let [rate, growth, tightening] = [rate, growth, tightening].map(f64::from_bits);

@@ -7,7 +7,7 @@ use crate::storage::Own;
 use core::marker::PhantomData;
 
 /// The number of the family in a header.
-pub(crate) const FAMILY: u16 = 6;
+const FAMILY: u16 = 6;
 
 /// The number of the kernels in a header: digits.
 const KERNELS: u16 = 1;
@@ -33,9 +33,7 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Stable<T, H, Own<B>> {
 
     fn plan(header: &Header) -> Result<Shape, InvalidBytes> {
         let [cells, width, probes, decrements] = header.fields()?;
-        if header.kernels != KERNELS {
-            return Err(InvalidBytes::Kernels { got: header.kernels });
-        }
+        header.expect_kernels(KERNELS)?;
         let (Ok(width), Ok(probes)) = (width.try_into(), probes.try_into()) else {
             return Err(InvalidBytes::Inconsistent);
         };

@@ -9,7 +9,7 @@ use crate::storage::{Heap, Storage};
 use core::time::Duration;
 
 /// The number of the family in a header.
-pub(crate) const FAMILY: u16 = 7;
+const FAMILY: u16 = 7;
 
 /// The numbers of the kernels in a header, for a window of insertions and for one of time: bits of one
 /// line in each epoch.
