@@ -149,9 +149,8 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // What it says is what those say.
-            Self::Io(error) => error.source(),
-            Self::Invalid(error) => error.source(),
+            Self::Io(error) => Some(error),
+            Self::Invalid(error) => Some(error),
             _ => None,
         }
     }
