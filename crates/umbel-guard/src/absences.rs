@@ -1,0 +1,188 @@
+//! Keys that the filter takes for present and the data set does not have, remembered for a while: who found one
+//! cannot ask for it again and again.
+//!
+//! A remembered absence must never outlive a write. So a key is remembered only if no write in its shard
+//! was under way while the data set was asked, and every write forgets its key before it begins:
+//!
+//! ```text
+//!     reader   --- notes the shard's version ---- asks the set: none ---- same version, no writer: remembers
+//!     writer   ------ one writer more, another version, forgets ---- puts ---- one writer less
+//! ```
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+const SHARDS: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Absences {
+    hasher: RandomState,
+    /// The most keys in a shard.
+    room: usize,
+    age: Duration,
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    known: HashMap<Box<[u8]>, Instant>,
+    writers: u64,
+    version: u64,
+}
+
+/// A shard as it was before the data set was asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noted {
+    shard: usize,
+    version: u64,
+}
+
+/// A write under way.
+#[derive(Debug)]
+pub(crate) struct Writing<'a> {
+    absences: &'a Absences,
+    shard: usize,
+}
+
+impl Absences {
+    /// Room for so many keys, each remembered for so long.
+    pub(crate) fn new(keys: usize, age: Duration) -> Self {
+        let room = keys.div_ceil(SHARDS).max(1);
+        let shards = std::array::from_fn(|_| Mutex::default());
+        Self { hasher: RandomState::new(), room, age, shards }
+    }
+
+    fn shard_of(&self, key: &[u8]) -> usize {
+        self.hasher.hash_one(key) as usize % SHARDS
+    }
+
+    fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the key is known to be absent; if not, what is needed to remember that it is.
+    pub(crate) fn knows(&self, key: &[u8]) -> Result<(), Noted> {
+        let shard = self.shard_of(key);
+        let mut table = self.lock(shard);
+        match table.known.get(key) {
+            Some(since) if since.elapsed() < self.age => return Ok(()),
+            Some(_) => _ = table.known.remove(key),
+            None => {}
+        }
+        Err(Noted { shard, version: table.version })
+    }
+
+    /// Remembers an absence, unless a write may have ended it.
+    pub(crate) fn remember(&self, key: &[u8], noted: Noted) {
+        let mut table = self.lock(noted.shard);
+        if table.writers > 0 || table.version != noted.version {
+            return;
+        }
+        if table.known.len() >= self.room && !table.known.contains_key(key) {
+            let age = self.age;
+            table.known.retain(|_, since| since.elapsed() < age);
+            if table.known.len() >= self.room {
+                let oldest = table.known.iter().min_by_key(|(_, since)| **since);
+                if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                    table.known.remove(&oldest);
+                }
+            }
+        }
+        table.known.insert(key.into(), Instant::now());
+    }
+
+    /// A write to this key begins.
+    pub(crate) fn writing(&self, key: &[u8]) -> Writing<'_> {
+        let shard = self.shard_of(key);
+        let mut table = self.lock(shard);
+        table.known.remove(key);
+        table.version += 1;
+        table.writers += 1;
+        Writing { absences: self, shard }
+    }
+
+    /// Nothing is known any more, nor will be of what was asked before.
+    pub(crate) fn clear(&self) {
+        for shard in 0..SHARDS {
+            let mut table = self.lock(shard);
+            table.known.clear();
+            table.version += 1;
+        }
+    }
+}
+
+impl Writing<'_> {
+    /// Nobody knows whether the write happened, or when it will: nothing is remembered here any more.
+    pub(crate) fn for_ever(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.absences.lock(self.shard).writers -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn absences() -> Absences {
+        Absences::new(64 * 8, Duration::from_secs(5))
+    }
+
+    fn asked(absences: &Absences, key: &[u8]) -> Noted {
+        absences.knows(key).expect_err("it is not known")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_absence_is_remembered_for_a_while() {
+        let absences = absences();
+        absences.remember(b"k", asked(&absences, b"k"));
+        assert!(absences.knows(b"k").is_ok() && absences.knows(b"other").is_err());
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert!(absences.knows(b"k").is_err());
+        absences.remember(b"k", asked(&absences, b"k"));
+        absences.clear();
+        assert!(absences.knows(b"k").is_err());
+    }
+
+    #[tokio::test]
+    async fn no_absence_outlives_a_write() {
+        let absences = absences();
+        // A write that ended before the answer came.
+        let noted = asked(&absences, b"k");
+        drop(absences.writing(b"k"));
+        absences.remember(b"k", noted);
+        assert!(absences.knows(b"k").is_err());
+        // A write that began before the question and has not ended.
+        let writing = absences.writing(b"k");
+        absences.remember(b"k", asked(&absences, b"k"));
+        assert!(absences.knows(b"k").is_err());
+        drop(writing);
+        // A write that begins when the absence is known.
+        absences.remember(b"k", asked(&absences, b"k"));
+        assert!(absences.knows(b"k").is_ok());
+        absences.writing(b"k").for_ever();
+        assert!(absences.knows(b"k").is_err());
+        // Nobody knows when that one ends.
+        absences.remember(b"k", asked(&absences, b"k"));
+        assert!(absences.knows(b"k").is_err());
+    }
+
+    #[tokio::test]
+    async fn only_so_many_are_remembered() {
+        let absences = absences();
+        for key in 0..100_000_u32 {
+            let key = key.to_le_bytes();
+            absences.remember(&key, asked(&absences, &key));
+        }
+        let known: usize =
+            absences.shards.iter().map(|shard| shard.lock().unwrap().known.len()).sum();
+        assert_eq!(known, 64 * 8);
+    }
+}

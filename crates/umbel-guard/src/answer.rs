@@ -1,0 +1,118 @@
+//! What the guard says: answers with their reasons, and the state it is in.
+//!
+//! ```text
+//!     Empty ---> Building ---> Active <----------------------.
+//!                  ^  |          |  a miss, a full filter,   |
+//!                  |  | failed   v  a filter that is away    |
+//!                  `--'       Suspect ---> Rebuilding -------'
+//!                                ^             |  failed
+//!                                `-------------'
+//! ```
+//!
+//! Only `Active` says [`Answer::Absent`]. In every other state all look-ups go through to the data set. A
+//! filter that is sound and has only become too full stays `Active` while the next one is built.
+
+use std::fmt;
+
+/// Whether a key is in the data set, as far as the filter can tell. There is no way to make a `bool` of
+/// it: what to do with [`Unknown`](Self::Unknown) is for the caller to decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// It is not there: proof.
+    Absent,
+    /// It may be there: ask the data set.
+    Maybe,
+    /// The filter cannot tell: ask the data set.
+    Unknown(Reason),
+}
+
+/// Why the filter cannot tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// There is no filter yet.
+    Building,
+    /// The filter is not to be trusted.
+    Suspect(Suspicion),
+    /// The filter did not answer in time.
+    TimedOut,
+    /// The filter is away, or no longer the one it was.
+    Unavailable,
+    /// The filter was replaced while it was asked, again and again.
+    Changing,
+}
+
+/// Why a filter is not trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Suspicion {
+    /// A key of the data set was not in it: somebody writes past the guard.
+    Missed,
+    /// A key could not be added.
+    Full,
+    /// The shared filter is gone, or another one is in its place.
+    Gone,
+    /// More writes than can be remembered have an outcome that nobody knows.
+    Doubts,
+    /// Somebody said so.
+    Told,
+}
+
+/// How far a guard is in its life. The [module](self) has the picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Nothing was done yet.
+    Empty,
+    /// The first filter is being built.
+    Building,
+    /// The filter answers.
+    Active,
+    /// The filter is not trusted.
+    Suspect,
+    /// The filter is not trusted, and the next one is being built.
+    Rebuilding,
+}
+
+impl State {
+    /// Its name, and its number in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Building => "building",
+            Self::Active => "active",
+            Self::Suspect => "suspect",
+            Self::Rebuilding => "rebuilding",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Suspicion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missed => "a key of the data set was not in the filter",
+            Self::Full => "a key could not be added to the filter",
+            Self::Gone => "the shared filter is gone or another one",
+            Self::Doubts => "too many writes have an unknown outcome",
+            Self::Told => "somebody said so",
+        })
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Building => f.write_str("there is no filter yet"),
+            Self::Suspect(why) => write!(f, "the filter is not trusted: {why}"),
+            Self::TimedOut => f.write_str("the filter did not answer in time"),
+            Self::Unavailable => f.write_str("the filter is away"),
+            Self::Changing => f.write_str("the filter is being replaced"),
+        }
+    }
+}

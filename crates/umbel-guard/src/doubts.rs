@@ -1,0 +1,85 @@
+//! Writes whose outcome nobody knows: the data set failed, was too slow, or the caller went away.
+//!
+//! Such a write may happen yet, after a scan that did not see it. So its key goes into every filter that is built
+//! meanwhile; if it never happens, that is a false positive.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+#[derive(Debug)]
+pub(crate) struct Doubts {
+    room: usize,
+    age: Duration,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    keys: HashMap<Box<[u8]>, Instant>,
+    /// When a key was not remembered for want of room.
+    lost: Option<Instant>,
+}
+
+impl Doubts {
+    pub(crate) fn new(room: usize, age: Duration) -> Self {
+        Self { room, age, table: Mutex::default() }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        if table.lost.is_some_and(|since| since.elapsed() >= self.age) {
+            table.lost = None;
+        }
+        table
+    }
+
+    /// Remembers a key. `false` if there is no room: no filter can be trusted then for a while.
+    #[must_use]
+    pub(crate) fn add(&self, key: &[u8]) -> bool {
+        let mut table = self.table();
+        if table.keys.len() >= self.room && !table.keys.contains_key(key) {
+            let age = self.age;
+            table.keys.retain(|_, since| since.elapsed() < age);
+            if table.keys.len() >= self.room {
+                table.lost = Some(Instant::now());
+                return false;
+            }
+        }
+        table.keys.insert(key.into(), Instant::now());
+        true
+    }
+
+    /// All keys; `None` if some were lost.
+    pub(crate) fn keys(&self) -> Option<Vec<Box<[u8]>>> {
+        let mut table = self.table();
+        let age = self.age;
+        table.keys.retain(|_, since| since.elapsed() < age);
+        table.lost.is_none().then(|| table.keys.keys().cloned().collect())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table().keys.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_are_remembered_until_they_are_old() {
+        let doubts = Doubts::new(2, Duration::from_secs(10));
+        assert!(doubts.add(b"a") && doubts.add(b"a") && doubts.len() == 1);
+        tokio::time::advance(Duration::from_secs(6)).await;
+        assert!(doubts.add(b"b"));
+        assert_eq!(doubts.keys().map(|keys| keys.len()), Some(2));
+        // No room: until that is long ago, nobody knows all keys.
+        assert!(!doubts.add(b"c"));
+        assert_eq!(doubts.keys(), None);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(doubts.keys().map(|keys| keys.len()), Some(0));
+        assert!(doubts.add(b"c"));
+    }
+}

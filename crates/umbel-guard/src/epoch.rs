@@ -1,0 +1,129 @@
+//! What everybody who comes now works with: the state, the filter, and the one that is being built.
+//!
+//! An epoch never changes; another one takes its place. Whoever works with one holds it, so that the guard can wait
+//! until nobody does: that is the grace period of a rebuild.
+
+use crate::answer::{Reason, State, Suspicion};
+use crate::kind::Generation;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use umbel::Digest;
+
+#[derive(Debug)]
+pub(crate) struct Epoch<G> {
+    pub(crate) state: State,
+    pub(crate) suspicion: Option<Suspicion>,
+    /// What answers, or would if it were trusted.
+    pub(crate) current: Option<Arc<G>>,
+    /// What is being built.
+    pub(crate) next: Option<Arc<Next<G>>>,
+    /// Whether the scan for `next` has its snapshot, so that whatever is deleted from now on is known there.
+    pub(crate) scanned: bool,
+    pub(crate) closed: bool,
+}
+
+impl<G> Epoch<G> {
+    pub(crate) const fn empty() -> Self {
+        Self {
+            state: State::Empty,
+            suspicion: None,
+            current: None,
+            next: None,
+            scanned: false,
+            closed: false,
+        }
+    }
+
+    /// Why it does not answer, if it does not.
+    pub(crate) fn reason(&self) -> Reason {
+        self.suspicion.map_or(Reason::Building, Reason::Suspect)
+    }
+}
+
+impl<G> Clone for Epoch<G> {
+    fn clone(&self) -> Self {
+        Self { current: self.current.clone(), next: self.next.clone(), ..*self }
+    }
+}
+
+/// A filter that is being built while writes go on.
+#[derive(Debug)]
+pub(crate) struct Next<G> {
+    pub(crate) filter: Arc<G>,
+    /// A key that was written could not be added: it must not be used.
+    pub(crate) broken: AtomicBool,
+    /// How many keys writes have added.
+    pub(crate) mirrored: AtomicU64,
+    /// How many keys are in it that have left the data set.
+    pub(crate) ghosts: AtomicU64,
+    /// What must be removed when the scan is done; `None` once that has happened.
+    deferred: Mutex<Option<Vec<Digest>>>,
+}
+
+/// The most removals that wait; what is not removed is a ghost.
+const DEFERRED: usize = 1 << 20;
+
+impl<G: Generation> Next<G> {
+    pub(crate) fn new(filter: G) -> Self {
+        Self {
+            filter: Arc::new(filter),
+            broken: AtomicBool::new(false),
+            mirrored: AtomicU64::new(0),
+            ghosts: AtomicU64::new(0),
+            deferred: Mutex::new(Some(Vec::new())),
+        }
+    }
+
+    /// Adds the key of a write.
+    pub(crate) async fn mirror(&self, digest: Digest) {
+        self.mirrored.fetch_add(1, Relaxed);
+        if self.filter.add(digest).await.is_err() {
+            self.broken.store(true, Relaxed);
+        }
+    }
+
+    /// Removes what the snapshot or a write has added, or will have when the scan is done. Whether it
+    /// is removed.
+    pub(crate) async fn remove(&self, digest: Digest) -> bool {
+        {
+            let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(digests) = &mut *deferred {
+                let room = digests.len() < DEFERRED;
+                if room {
+                    digests.push(digest);
+                }
+                return room;
+            }
+        }
+        self.filter.remove(digest).await;
+        true
+    }
+
+    /// The scan is done: removes what waited, and lets others remove.
+    pub(crate) async fn settle(&self) {
+        loop {
+            let digests = {
+                let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
+                match &mut *deferred {
+                    Some(digests) if !digests.is_empty() => std::mem::take(digests),
+                    _ => {
+                        *deferred = None;
+                        return;
+                    }
+                }
+            };
+            for digest in digests {
+                self.filter.remove(digest).await;
+            }
+        }
+    }
+}
+
+/// Returns when nobody holds an epoch any more that is in use no longer.
+pub(crate) async fn grace<G>(mut old: Arc<Epoch<G>>) {
+    // `get_mut` and not the count: it sees all that the others did before they let go.
+    while Arc::get_mut(&mut old).is_none() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}

@@ -1,0 +1,273 @@
+//! Every way to fail.
+
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
+use umbel::InvalidShape;
+use umbel::format::OpenError;
+use umbel::frozen::BuildError;
+
+/// The guard could not do what it was asked for. None of these says that a key is absent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum GuardError<E> {
+    /// The data set failed. Many who asked for one key share one error.
+    DataSet(Arc<E>),
+    /// The data set did not answer in time. Of a write nobody knows whether it happened.
+    TimedOut {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// As many queries as may go through to the data set while there is no filter are under way.
+    Busy {
+        /// How many that are.
+        limit: usize,
+    },
+    /// The filter is for a set that does not change.
+    ReadOnly,
+    /// The key could not be added to a filter that others rely on; the data set was not asked.
+    Filter(Trouble),
+    /// What must be on the disk before the data set may change could not be written, nor could the saved
+    /// filter be taken away.
+    Journal(io::Error),
+    /// The guard was closed.
+    Closed,
+}
+
+impl<E: fmt::Display> fmt::Display for GuardError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DataSet(error) => write!(f, "the data set: {error}"),
+            Self::TimedOut { after } => write!(f, "the data set did not answer within {after:?}"),
+            Self::Busy { limit } => {
+                write!(f, "there is no filter, and {limit} queries are at the data set already")
+            }
+            Self::ReadOnly => f.write_str("this guard's filter is for a set that does not change"),
+            Self::Filter(trouble) => write!(f, "the filter: {trouble}"),
+            Self::Journal(error) => write!(f, "the journal: {error}"),
+            Self::Closed => f.write_str("the guard was closed"),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for GuardError<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::DataSet(error) => Some(&**error),
+            Self::Filter(trouble) => Some(trouble),
+            Self::Journal(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl<E> Clone for GuardError<E> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::DataSet(error) => Self::DataSet(error.clone()),
+            Self::TimedOut { after } => Self::TimedOut { after: *after },
+            Self::Busy { limit } => Self::Busy { limit: *limit },
+            Self::ReadOnly => Self::ReadOnly,
+            Self::Filter(trouble) => Self::Filter(trouble.clone()),
+            Self::Journal(error) => Self::Journal(error.kind().into()),
+            Self::Closed => Self::Closed,
+        }
+    }
+}
+
+/// A filter could not do something. It is unchanged, or holds more than it should, never less.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// There is no room for the key.
+    Full,
+    /// The filter is for a set that does not change.
+    ReadOnly,
+    /// The filter is away, maybe for a moment.
+    Unavailable(Arc<str>),
+    /// The shared filter is gone, or another one is in its place.
+    Gone,
+    /// It did not answer in time.
+    TimedOut,
+    /// There can be no such filter.
+    Shape(InvalidShape),
+    /// The filter could not be built from its keys.
+    Build(Arc<BuildError>),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("there is no room for the key"),
+            Self::ReadOnly => f.write_str("it is for a set that does not change"),
+            Self::Unavailable(why) => write!(f, "it is away: {why}"),
+            Self::Gone => f.write_str("it is gone, or another one is in its place"),
+            Self::TimedOut => f.write_str("it did not answer in time"),
+            Self::Shape(error) => error.fmt(f),
+            Self::Build(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<InvalidShape> for Trouble {
+    fn from(error: InvalidShape) -> Self {
+        Self::Shape(error)
+    }
+}
+
+/// A filter was not built, or not put to use. The one before it, if there is one, still is.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RebuildError<E> {
+    /// The data set failed.
+    DataSet(E),
+    /// The data set did not answer in time.
+    TimedOut {
+        /// How long was waited for a page.
+        after: Duration,
+    },
+    /// The filter failed.
+    Filter(Trouble),
+    /// The scan gave fewer keys than the data set has.
+    Incomplete {
+        /// How many it has.
+        expected: u64,
+        /// How many were seen.
+        got: u64,
+    },
+    /// Keys that were added to the new filter are not in it.
+    Lost {
+        /// How many.
+        keys: u64,
+    },
+    /// A key that was written meanwhile could not be added to the new filter.
+    Overtaken,
+    /// Another filter is being built already.
+    UnderWay,
+    /// The guard is gone.
+    Closed,
+}
+
+impl<E: fmt::Display> fmt::Display for RebuildError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DataSet(error) => write!(f, "the data set: {error}"),
+            Self::TimedOut { after } => write!(f, "the data set gave no page within {after:?}"),
+            Self::Filter(trouble) => write!(f, "the filter: {trouble}"),
+            Self::Incomplete { expected, got } => {
+                write!(f, "the scan gave {got} keys of at least {expected}")
+            }
+            Self::Lost { keys } => write!(f, "{keys} keys that were added are not in the filter"),
+            Self::Overtaken => f.write_str("a key that was written meanwhile could not be added"),
+            Self::UnderWay => f.write_str("another filter is being built already"),
+            Self::Closed => f.write_str("the guard is gone"),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for RebuildError<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::DataSet(error) => Some(error),
+            Self::Filter(trouble) => Some(trouble),
+            _ => None,
+        }
+    }
+}
+
+impl<E> From<Trouble> for RebuildError<E> {
+    fn from(trouble: Trouble) -> Self {
+        Self::Filter(trouble)
+    }
+}
+
+/// A guard could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError<E> {
+    /// The data set did not say who it is, which a guard with files must know.
+    DataSet(E),
+    /// Another guard uses these files.
+    Locked,
+    /// The folder for the files cannot be used.
+    Io(io::Error),
+}
+
+impl<E: fmt::Display> fmt::Display for StartError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DataSet(error) => write!(f, "the data set: {error}"),
+            Self::Locked => f.write_str("another guard uses these files; one folder, one guard"),
+            Self::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for StartError<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::DataSet(error) => Some(error),
+            Self::Io(error) => Some(error),
+            Self::Locked => None,
+        }
+    }
+}
+
+/// Why saved files were not used. It is no error: the filter is built anew.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// There are none.
+    Missing,
+    /// The filter does not open.
+    Filter(OpenError),
+    /// The journal is damaged, or of another filter.
+    Journal(&'static str),
+    /// They are of another data set, or of this one before it was restored.
+    Identity,
+    /// The machine was started anew since, and the last of what was written may be lost.
+    Power,
+    /// The data set has writes that the journal has not.
+    Stale {
+        /// The mark of the data set.
+        set: u64,
+        /// The last one of the journal.
+        journal: u64,
+    },
+    /// The data set was at a later mark already: it was restored from a backup, and keys that were deleted may
+    /// be there again.
+    RolledBack {
+        /// The mark of the data set.
+        set: u64,
+        /// One that it had reached.
+        floor: u64,
+    },
+    /// A key of the journal does not fit.
+    Full,
+    /// They could not be read.
+    Io(io::Error),
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("there is no saved filter"),
+            Self::Filter(error) => write!(f, "the saved filter: {error}"),
+            Self::Journal(what) => write!(f, "the journal {what}"),
+            Self::Identity => f.write_str("the files are of another data set"),
+            Self::Power => f.write_str("the machine went down while the filter was in use"),
+            Self::Stale { set, journal } => {
+                write!(f, "the data set is at mark {set}, the journal at {journal}")
+            }
+            Self::RolledBack { set, floor } => {
+                write!(f, "the data set is at mark {set}, and was at {floor} already")
+            }
+            Self::Full => f.write_str("a key of the journal does not fit"),
+            Self::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Unusable {}

@@ -1,0 +1,177 @@
+//! One question at a time for each key: who asks for what another one is asking for waits for that answer.
+//!
+//! An answer may be shared only by those who asked before it was out of date. So a write, once it is done and
+//! before that is told, takes the question for its key out of the table: whoever asks from then on asks anew.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tokio::sync::Notify;
+
+const SHARDS: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Flights<T> {
+    hasher: RandomState,
+    shards: [Mutex<HashMap<Box<[u8]>, Arc<Flight<T>>>>; SHARDS],
+}
+
+/// A question under way, and its answer, which is `None` if whoever asked went away.
+#[derive(Debug)]
+pub(crate) struct Flight<T> {
+    answer: OnceLock<Option<T>>,
+    done: Notify,
+}
+
+/// Who asks, and who waits.
+#[derive(Debug)]
+pub(crate) enum Seat<'a, T> {
+    /// Asks the data set, and must tell the others.
+    Pilot(Pilot<'a, T>),
+    /// Waits.
+    Passenger(Arc<Flight<T>>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Pilot<'a, T> {
+    flights: &'a Flights<T>,
+    key: &'a [u8],
+    shard: usize,
+    flight: Arc<Flight<T>>,
+    landed: bool,
+}
+
+impl<T> Flights<T> {
+    pub(crate) fn new() -> Self {
+        Self { hasher: RandomState::new(), shards: std::array::from_fn(|_| Mutex::default()) }
+    }
+
+    fn shard_of(&self, key: &[u8]) -> usize {
+        self.hasher.hash_one(key) as usize % SHARDS
+    }
+
+    fn lock(&self, shard: usize) -> MutexGuard<'_, HashMap<Box<[u8]>, Arc<Flight<T>>>> {
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A seat in the flight for this key, which begins if there is none.
+    pub(crate) fn board<'a>(&'a self, key: &'a [u8]) -> Seat<'a, T> {
+        let shard = self.shard_of(key);
+        let mut table = self.lock(shard);
+        if let Some(flight) = table.get(key) {
+            return Seat::Passenger(flight.clone());
+        }
+        let flight = Arc::new(Flight { answer: OnceLock::new(), done: Notify::new() });
+        table.insert(key.into(), flight.clone());
+        Seat::Pilot(Pilot { flights: self, key, shard, flight, landed: false })
+    }
+
+    /// Whoever asks for this key from now on asks anew.
+    pub(crate) fn forget(&self, key: &[u8]) {
+        self.lock(self.shard_of(key)).remove(key);
+    }
+}
+
+impl<T: Clone> Flight<T> {
+    /// The answer; `None` if nobody will give one.
+    pub(crate) async fn wait(&self) -> Option<T> {
+        loop {
+            let done = self.done.notified();
+            if let Some(answer) = self.answer.get() {
+                return answer.clone();
+            }
+            done.await;
+        }
+    }
+}
+
+impl<T: Clone> Pilot<'_, T> {
+    /// Tells everybody who waits. Copies the answer only if somebody does.
+    pub(crate) fn land(mut self, answer: &T) {
+        self.leave();
+        self.landed = true;
+        // The table has it no longer, so nobody can come in between.
+        if Arc::strong_count(&self.flight) > 1 {
+            let _ = self.flight.answer.set(Some(answer.clone()));
+        }
+    }
+}
+
+impl<T> Pilot<'_, T> {
+    /// Takes the flight out of the table, if a write has not done so.
+    fn leave(&self) {
+        let mut table = self.flights.lock(self.shard);
+        if table.get(self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight)) {
+            table.remove(self.key);
+        }
+    }
+}
+
+/// Also when whoever asked is dropped.
+impl<T> Drop for Pilot<'_, T> {
+    fn drop(&mut self) {
+        if !self.landed {
+            self.leave();
+            let _ = self.flight.answer.set(None);
+        }
+        self.flight.done.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pilot<'a>(flights: &'a Flights<u32>, key: &'a [u8]) -> Pilot<'a, u32> {
+        match flights.board(key) {
+            Seat::Pilot(pilot) => pilot,
+            Seat::Passenger(_) => panic!("somebody asks for it"),
+        }
+    }
+
+    fn passenger(flights: &Flights<u32>, key: &[u8]) -> Arc<Flight<u32>> {
+        match flights.board(key) {
+            Seat::Passenger(flight) => flight,
+            Seat::Pilot(_) => panic!("nobody asks for it"),
+        }
+    }
+
+    #[tokio::test]
+    async fn all_who_wait_get_the_answer() {
+        let flights = Flights::new();
+        let first = pilot(&flights, b"k");
+        let (one, two) = (passenger(&flights, b"k"), passenger(&flights, b"k"));
+        drop(pilot(&flights, b"other"));
+        let waits = async { (one.wait().await, two.wait().await) };
+        let lands = async { first.land(&7) };
+        assert_eq!(tokio::join!(waits, lands).0, (Some(7), Some(7)));
+        assert_eq!(one.wait().await, Some(7));
+        drop(pilot(&flights, b"k"));
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_leaves_the_question_to_others() {
+        let flights = Flights::new();
+        let first = pilot(&flights, b"k");
+        let waits = passenger(&flights, b"k");
+        drop(first);
+        assert_eq!(waits.wait().await, None);
+        pilot(&flights, b"k").land(&1);
+    }
+
+    #[tokio::test]
+    async fn an_answer_from_before_a_write_is_not_for_those_who_ask_after_it() {
+        let flights = Flights::new();
+        let old = pilot(&flights, b"k");
+        let early = passenger(&flights, b"k");
+        flights.forget(b"k");
+        let new = pilot(&flights, b"k");
+        let late = passenger(&flights, b"k");
+        old.land(&1);
+        // The old flight took no other one with it.
+        let later = passenger(&flights, b"k");
+        new.land(&2);
+        assert_eq!((early.wait().await, late.wait().await), (Some(1), Some(2)));
+        assert_eq!(later.wait().await, Some(2));
+    }
+}

@@ -1,0 +1,368 @@
+//! What outlives the process: a saved filter and the journal of what was added to it since.
+//!
+//! ```text
+//!     folder/lock                       one guard at a time
+//!     folder/17.umbel  17.journal       a filter, and every digest that was added since it was saved
+//!     folder/18.umbel  18.journal       the next pair, while it takes over
+//! ```
+//!
+//! A key is added to the filter, then to the journal, and only then is the data set asked to keep it. So whoever
+//! opens the pair finds every key that the data set can have, if what was written is there. It is:
+//!
+//! * after `kill -9`, since the kernel has all that was written;
+//! * after the power failed, with [`Durability::Synced`], or where the data set keeps
+//!   [marks](crate::DataSet::mark), which tell whether the end of the journal is missing;
+//! * else the journal says on which start of the machine it was written, and is not used after another one
+//!   unless it was closed.
+//!
+//! Whatever is missing, damaged, of another data set or older than the data means that the filter is built anew.
+//!
+//! A pair takes over like this: the new journal is begun, and both get every digest; the new filter is saved; the
+//! old journal is retired; the old pair is removed. Wherever this ends, the pair with the highest number that
+//! has a filter is whole.
+//!
+//! Removals are in no journal. A filter that is opened again holds what was removed since it was saved: too much, never
+//! too little.
+
+mod log;
+
+use crate::error::{StartError, Unusable};
+use crate::kind::{Generation, Kind};
+use log::{Log, Owner, Replay, random};
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use umbel::hash::Digester;
+use umbel::{Digest, Portable};
+
+/// What must have happened to a record before the data set is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The kernel has it: it outlives the process. A microsecond for each write.
+    #[default]
+    Written,
+    /// The disk has it: it outlives the machine. One sync for all who wait.
+    Synced,
+}
+
+/// How many copies of one digest a journal counts for: more are of one key that was put again and again.
+const COPIES: u8 = 3;
+
+#[derive(Debug)]
+pub(crate) struct Keep {
+    folder: PathBuf,
+    durability: Durability,
+    identity: u64,
+    boot: u64,
+    logs: Mutex<Logs>,
+    /// How many records are on the disk: its lock is held while others are brought there.
+    synced: Mutex<u64>,
+    /// Keeps the folder ours.
+    _lock: File,
+}
+
+#[derive(Debug, Default)]
+struct Logs {
+    /// The mark of the last write.
+    mark: u64,
+    current: Option<(u64, Log)>,
+    next: Option<(u64, Log)>,
+    /// A mark that the data set had reached when something left the filter.
+    floor: u64,
+    /// The highest number that was given to a pair.
+    number: u64,
+    /// Files are there that lack a key: nothing may be written before they are gone.
+    stale: bool,
+}
+
+/// The digests of one key in the filters that are in use.
+pub(crate) type Digests = [Option<(u64, Digest)>; 2];
+
+impl Keep {
+    /// Takes a folder for this guard.
+    pub(crate) fn open<E>(
+        folder: &Path,
+        durability: Durability,
+        identity: &[u8],
+    ) -> Result<Self, StartError<E>> {
+        fs::create_dir_all(folder).map_err(StartError::Io)?;
+        let mut options = OpenOptions::new();
+        let lock = options.write(true).create(true).truncate(false).open(folder.join("lock"));
+        let lock = lock.map_err(StartError::Io)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StartError::Locked),
+            Err(TryLockError::Error(error)) => return Err(StartError::Io(error)),
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            durability,
+            identity: Portable::seeded(0).digest(identity).bits(),
+            boot: this_boot(),
+            logs: Mutex::default(),
+            synced: Mutex::default(),
+            _lock: lock,
+        })
+    }
+
+    fn filter_path(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{number}.umbel"))
+    }
+
+    fn log_path(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{number}.journal"))
+    }
+
+    fn logs(&self) -> MutexGuard<'_, Logs> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All files of pairs, by their numbers.
+    fn files(&self) -> io::Result<Vec<(u64, PathBuf)>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            let ours = path.extension().is_some_and(|end| end == "umbel" || end == "journal");
+            let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+            if let (true, Some(number)) = (ours, number) {
+                files.push((number, path));
+            }
+        }
+        Ok(files)
+    }
+
+    /// The filter that was in use last, with all that was added to it; `mark` is that of the data set. From
+    /// here on marks go on behind both.
+    pub(crate) fn restore<K: Kind>(
+        &self,
+        kind: &K,
+        mark: Option<u64>,
+    ) -> Result<K::Generation, Unusable> {
+        let files = self.files().map_err(Unusable::Io)?;
+        let mut logs = self.logs();
+        logs.mark = mark.unwrap_or(0);
+        logs.number = files.iter().map(|(number, _)| *number).max().unwrap_or(0);
+        let is_filter = |path: &Path| path.extension().is_some_and(|end| end == "umbel");
+        let filters = files.iter().filter(|(_, path)| is_filter(path));
+        let Some(number) = filters.map(|(number, _)| *number).max() else {
+            return Err(Unusable::Missing);
+        };
+        let replay = Replay::read(&self.log_path(number))?;
+        self.trust(&replay, mark)?;
+        let filter = kind.load(&self.filter_path(number)).map_err(Unusable::Filter)?;
+        if replay.owner.check != filter.check() {
+            return Err(Unusable::Journal("is of another filter"));
+        }
+        apply(&filter, &replay.digests, kind.removes())?;
+        let log = Log::resume(&self.log_path(number), &replay, self.boot).map_err(Unusable::Io)?;
+        (logs.mark, logs.floor) = (logs.mark.max(replay.mark), replay.floor);
+        self.remove_all_but(Some(number)).map_err(Unusable::Io)?;
+        logs.current = Some((number, log));
+        Ok(filter)
+    }
+
+    /// Whether a journal has all that the data set can have.
+    fn trust(&self, replay: &Replay, mark: Option<u64>) -> Result<(), Unusable> {
+        if replay.owner.identity != self.identity {
+            return Err(Unusable::Identity);
+        }
+        match mark {
+            Some(set) if set > replay.mark => Err(Unusable::Stale { set, journal: replay.mark }),
+            Some(set) if set < replay.floor => {
+                Err(Unusable::RolledBack { set, floor: replay.floor })
+            }
+            // The end of the journal is not missing.
+            Some(_) => Ok(()),
+            None if replay.clean || replay.owner.boot == self.boot => Ok(()),
+            None if self.durability == Durability::Synced => Ok(()),
+            None => Err(Unusable::Power),
+        }
+    }
+
+    /// Records that a key was added, and gives the mark of the write. Returns when the record is as durable as
+    /// it must be.
+    pub(crate) fn append(&self, digests: Digests) -> io::Result<u64> {
+        self.write(|log| {
+            let digest = digests.iter().flatten().find(|(check, _)| *check == log.check());
+            digest.map_or(Err(io::ErrorKind::NotFound.into()), |(_, digest)| log.add(*digest))
+        })
+    }
+
+    /// The data set will be asked to delete something; the mark of that.
+    pub(crate) fn deleting(&self) -> io::Result<u64> {
+        self.write(Log::delete)
+    }
+
+    /// It has deleted it, and the filter may forget it.
+    pub(crate) fn deleted(&self, mark: u64) {
+        let mut logs = self.logs();
+        logs.floor = logs.floor.max(mark);
+        let Logs { current, next, .. } = &mut *logs;
+        for (_, log) in [current, next].into_iter().flatten() {
+            // Without this record the restored set is found out by the audit.
+            if let Err(error) = log.floor(mark) {
+                tracing::warn!(%error, "the journal cannot be written");
+            }
+        }
+    }
+
+    /// Writes a record of a write to all journals, and gives its mark.
+    fn write(&self, record: impl Fn(&mut Log) -> io::Result<()>) -> io::Result<u64> {
+        let mut logs = self.logs();
+        logs.mark += 1;
+        let mark = logs.mark;
+        let Logs { current, next, .. } = &mut *logs;
+        let mut written = Ok(());
+        for (_, log) in [&mut *current, &mut *next].into_iter().flatten() {
+            written = written.and(record(log));
+        }
+        if let Err(error) = written {
+            // Better no saved filter than one that lacks a key.
+            tracing::warn!(%error, "the journal cannot be written; the saved filter is removed");
+            (*current, *next) = (None, None);
+            logs.stale = true;
+        }
+        if logs.stale {
+            self.remove_all_but(None)?;
+            logs.stale = false;
+            return Ok(mark);
+        }
+        drop(logs);
+        if self.durability == Durability::Synced {
+            self.sync(mark)?;
+        }
+        Ok(mark)
+    }
+
+    /// Brings all records up to this mark to the disk. Who comes while another one does that waits, and
+    /// then mostly has nothing left to do.
+    fn sync(&self, mark: u64) -> io::Result<()> {
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        if *synced >= mark {
+            return Ok(());
+        }
+        let (last, files) = {
+            let logs = self.logs();
+            let pairs = [&logs.current, &logs.next].into_iter().flatten();
+            (logs.mark, pairs.map(|(_, log)| log.handle()).collect::<io::Result<Vec<_>>>()?)
+        };
+        for file in files {
+            file.sync_data()?;
+        }
+        *synced = last;
+        Ok(())
+    }
+
+    /// How many digests were added to the filter since it was saved; `None` if none is saved.
+    pub(crate) fn journaled(&self) -> Option<u64> {
+        self.logs().current.as_ref().map(|(_, log)| log.adds())
+    }
+
+    /// Begins the journal of the next pair. Everything whose digest is recorded before this returns must be in
+    /// the filter when it is saved; of what was deleted before the data set was at `floor` nothing is. Without a
+    /// floor it is the one of the current pair.
+    pub(crate) fn begin(&self, check: u64, floor: Option<u64>) -> io::Result<()> {
+        let mut logs = self.logs();
+        logs.number += 1;
+        let owner = Owner { check, identity: self.identity, boot: self.boot };
+        let floor = floor.unwrap_or(logs.floor);
+        let log = Log::create(&self.log_path(logs.number), owner, logs.mark, floor)?;
+        if self.durability == Durability::Synced {
+            log.handle()?.sync_all()?;
+        }
+        logs.next = Some((logs.number, log));
+        logs.floor = floor;
+        Ok(())
+    }
+
+    /// Saves the filter of the next pair.
+    pub(crate) fn save(&self, filter: &impl Generation) -> io::Result<()> {
+        let number = self.logs().next.as_ref().map(|(number, _)| *number);
+        let number = number.ok_or(io::ErrorKind::NotFound)?;
+        filter.save(&self.filter_path(number))
+    }
+
+    /// Puts the next pair, whose filter is saved, in the place of the current one.
+    pub(crate) fn take_over(&self) -> io::Result<()> {
+        let mut logs = self.logs();
+        let Some(next) = logs.next.take() else { return Err(io::ErrorKind::NotFound.into()) };
+        if let Some((_, old)) = &mut logs.current {
+            // It is removed below; should that fail, the next pair has the higher number.
+            let _ = old.retire();
+        }
+        let number = next.0;
+        logs.current = Some(next);
+        self.remove_all_but(Some(number))
+    }
+
+    /// Gives the next pair up. The current one is as good as before.
+    pub(crate) fn give_up(&self) {
+        let Some((number, log)) = self.logs().next.take() else { return };
+        drop(log);
+        let _ = fs::remove_file(self.filter_path(number));
+        let _ = fs::remove_file(self.log_path(number));
+    }
+
+    /// The filter is not to be trusted: neither is the saved one.
+    pub(crate) fn distrust(&self) -> io::Result<()> {
+        // Held until they are gone: who writes meanwhile must not be done before.
+        let mut logs = self.logs();
+        logs.current = None;
+        let next = logs.next.as_ref().map(|(number, _)| *number);
+        let removed = self.remove_all_but(next);
+        logs.stale |= removed.is_err();
+        removed
+    }
+
+    /// Nothing will be added any more.
+    pub(crate) fn close(&self) -> io::Result<()> {
+        match &mut self.logs().current {
+            Some((_, log)) => log.finish(),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes files of pairs, filters first, and returns when that is on the disk.
+    fn remove_all_but(&self, number: Option<u64>) -> io::Result<()> {
+        let mut files = self.files()?;
+        files.retain(|(other, _)| Some(*other) != number);
+        files.sort_by_key(|(_, path)| path.extension().is_some_and(|end| end == "journal"));
+        for (_, path) in &files {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        if files.is_empty() { Ok(()) } else { File::open(&self.folder)?.sync_all() }
+    }
+}
+
+/// Adds the digests of a journal. Nobody else uses the filter yet, and it is in memory.
+fn apply(filter: &impl Generation, digests: &[Digest], removes: bool) -> Result<(), Unusable> {
+    let mut copies: HashMap<Digest, u8> = HashMap::new();
+    let mut digests = digests.to_vec();
+    if removes {
+        digests.retain(|digest| {
+            let copies = copies.entry(*digest).or_default();
+            *copies = copies.saturating_add(1);
+            *copies <= COPIES
+        });
+    }
+    let adding = pin!(filter.add_all(&digests));
+    match adding.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(())) => Ok(()),
+        _ => Err(Unusable::Full),
+    }
+}
+
+/// A number for this start of the machine; where there is none, one that is never seen again.
+fn this_boot() -> u64 {
+    match fs::read("/proc/sys/kernel/random/boot_id") {
+        Ok(id) if !id.is_empty() => Portable::seeded(1).digest(&id).bits(),
+        _ => random().bits(),
+    }
+}

@@ -1,0 +1,309 @@
+//! A journal: the digests that were added to one filter since it was saved.
+//!
+//! ```text
+//!     header, 128 bytes    records of 16 bytes: a word, and a checksum of it, its kind and its number
+//! ```
+//!
+//! A record never straddles a page, so a process that is killed leaves whole records and at most one that is
+//! cut off, for which the data set was not asked yet. What is damaged in any other way is not used.
+
+use crate::error::Unusable;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use umbel::Digest;
+
+const MAGIC: [u8; 8] = *b"umbelgj\x01";
+const HEADER: usize = 128;
+const RECORD: usize = 16;
+/// Seeds the checksum of the header, so that zeros never verify.
+const SEED: u64 = 0x756d_6265_6c20_676a;
+/// The longest journal that is read: 64 million records.
+const LIMIT: u64 = 1 << 30;
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// A digest was added.
+    Add = 1,
+    /// The journal is used again, on a machine that was started like this.
+    Boot = 2,
+    /// Nothing more will be added, unless another record follows.
+    Clean = 3,
+    /// Another filter and its journal are in the place of this one.
+    Retired = 4,
+    /// The data set is asked to delete something.
+    Delete = 5,
+    /// The data set has reached a mark, and what it had before is removed from the filter.
+    Floor = 6,
+}
+
+const ENTRIES: [Entry; 6] =
+    [Entry::Add, Entry::Boot, Entry::Clean, Entry::Retired, Entry::Delete, Entry::Floor];
+
+fn checksum(words: &[u64]) -> u64 {
+    let fold = |sum, word: &u64| Digest::joint(&[sum, Digest::new(*word)]);
+    words.iter().fold(Digest::new(SEED), fold).bits()
+}
+
+/// Who a journal belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// The check of the filter's hasher.
+    pub(super) check: u64,
+    /// The data set.
+    pub(super) identity: u64,
+    /// The start of the machine.
+    pub(super) boot: u64,
+}
+
+/// A journal that is written.
+#[derive(Debug)]
+pub(super) struct Log {
+    file: File,
+    salt: u64,
+    records: u64,
+    owner: Owner,
+    adds: u64,
+}
+
+impl Log {
+    /// A new journal, whose first write will have the mark behind `mark`; what was deleted before the data set
+    /// was at `floor` is not in the filter.
+    pub(super) fn create(path: &Path, owner: Owner, mark: u64, floor: u64) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        // Random, so that no record of another journal fits.
+        let salt = Digest::joint(&[Digest::new(owner.check), random()]).bits();
+        let words = [salt, owner.check, owner.identity, owner.boot, mark, floor];
+        let mut header = [0; HEADER];
+        header[..8].copy_from_slice(&MAGIC);
+        for (place, word) in header[8..].chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        header[HEADER - 8..].copy_from_slice(&checksum(&words).to_le_bytes());
+        file.write_all(&header)?;
+        Ok(Self { file, salt, records: 0, owner, adds: 0 })
+    }
+
+    /// Goes on with a journal that was read.
+    pub(super) fn resume(path: &Path, replay: &Replay, boot: u64) -> io::Result<Self> {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        let end = HEADER as u64 + replay.records * RECORD as u64;
+        file.set_len(end)?;
+        file.seek(SeekFrom::Start(end))?;
+        let adds = replay.digests.len() as u64;
+        let owner = Owner { boot, ..replay.owner };
+        let mut log = Self { file, salt: replay.salt, records: replay.records, owner, adds };
+        log.write(Entry::Boot, boot)?;
+        Ok(log)
+    }
+
+    pub(super) fn check(&self) -> u64 {
+        self.owner.check
+    }
+
+    /// How many digests it has.
+    pub(super) fn adds(&self) -> u64 {
+        self.adds
+    }
+
+    fn write(&mut self, entry: Entry, word: u64) -> io::Result<()> {
+        let sum = checksum(&[self.salt, self.records, entry as u64, word]);
+        let mut record = [0; RECORD];
+        record[..8].copy_from_slice(&word.to_le_bytes());
+        record[8..].copy_from_slice(&sum.to_le_bytes());
+        self.file.write_all(&record)?;
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Returns when the kernel has the digest, which then outlives this process.
+    pub(super) fn add(&mut self, digest: Digest) -> io::Result<()> {
+        self.write(Entry::Add, digest.bits())?;
+        self.adds += 1;
+        Ok(())
+    }
+
+    /// The data set will be asked to delete something.
+    pub(super) fn delete(&mut self) -> io::Result<()> {
+        self.write(Entry::Delete, 0)
+    }
+
+    /// The data set has reached this mark.
+    pub(super) fn floor(&mut self, mark: u64) -> io::Result<()> {
+        self.write(Entry::Floor, mark)
+    }
+
+    /// Nothing will be added any more; returns when that is on the disk.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        self.write(Entry::Clean, 0)?;
+        self.file.sync_data()
+    }
+
+    /// Another one is in its place.
+    pub(super) fn retire(&mut self) -> io::Result<()> {
+        self.write(Entry::Retired, 0)
+    }
+
+    /// The file once more, to be synced without holding up those who write.
+    pub(super) fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+}
+
+/// 64 bits that nobody has seen.
+pub(super) fn random() -> Digest {
+    let secret = u128::from_le_bytes(*umbel::Keyed::random().secret());
+    Digest::new((secret >> 64) as u64 ^ secret as u64)
+}
+
+/// What a journal says.
+#[derive(Debug)]
+pub(super) struct Replay {
+    pub(super) owner: Owner,
+    /// The mark of the last write.
+    pub(super) mark: u64,
+    /// The data set had reached this mark.
+    pub(super) floor: u64,
+    pub(super) digests: Vec<Digest>,
+    /// Whether nothing was added after the last word.
+    pub(super) clean: bool,
+    salt: u64,
+    records: u64,
+}
+
+impl Replay {
+    /// Reads a journal and checks every record.
+    pub(super) fn read(path: &Path) -> Result<Self, Unusable> {
+        let file = File::open(path).map_err(Unusable::Io)?;
+        let length = file.metadata().map_err(Unusable::Io)?.len();
+        if length > LIMIT {
+            return Err(Unusable::Journal("is longer than any"));
+        }
+        let mut bytes = Vec::with_capacity(length as usize);
+        file.take(LIMIT).read_to_end(&mut bytes).map_err(Unusable::Io)?;
+        Self::of_bytes(&bytes)
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Result<Self, Unusable> {
+        let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
+            return Err(Unusable::Journal("has no header"));
+        };
+        if header[..8] != MAGIC {
+            return Err(Unusable::Journal("does not begin as one"));
+        }
+        let (words, _) = header[8..].as_chunks::<8>();
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let [salt, check, identity, boot, mark, floor] = words[..6] else {
+            unreachable!("15 words")
+        };
+        if checksum(&words[..6]) != words[14] || words[6..14].iter().any(|word| *word != 0) {
+            return Err(Unusable::Journal("has a damaged header"));
+        }
+        let owner = Owner { check, identity, boot };
+        let mut replay =
+            Self { owner, mark, floor, digests: Vec::new(), clean: false, salt, records: 0 };
+        // What is left over was cut off.
+        for record in rest.as_chunks::<RECORD>().0 {
+            replay.take(record)?;
+        }
+        Ok(replay)
+    }
+
+    fn take(&mut self, record: &[u8; RECORD]) -> Result<(), Unusable> {
+        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let (word, sum) = (number(&record[..8]), number(&record[8..]));
+        let fits =
+            |entry: &&Entry| checksum(&[self.salt, self.records, **entry as u64, word]) == sum;
+        self.clean = false;
+        match ENTRIES.iter().find(fits) {
+            Some(Entry::Add) => {
+                self.digests.push(Digest::new(word));
+                self.mark += 1;
+            }
+            Some(Entry::Delete) => self.mark += 1,
+            Some(Entry::Floor) => self.floor = self.floor.max(word),
+            Some(Entry::Boot) => self.owner.boot = word,
+            Some(Entry::Clean) => self.clean = true,
+            Some(Entry::Retired) => return Err(Unusable::Journal("was given up for another")),
+            None => return Err(Unusable::Journal("is damaged")),
+        }
+        self.records += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: Owner = Owner { check: 1, identity: 2, boot: 3 };
+
+    fn written() -> (tempfile::TempDir, std::path::PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("j");
+        let mut log = Log::create(&path, OWNER, 40, 30).unwrap();
+        for word in [7, 0, u64::MAX] {
+            log.add(Digest::new(word)).unwrap();
+        }
+        (place, path)
+    }
+
+    #[test]
+    fn a_journal_is_read_back_and_goes_on() {
+        let (_place, path) = written();
+        let replay = Replay::read(&path).unwrap();
+        assert_eq!(replay.digests, [7, 0, u64::MAX].map(Digest::new));
+        assert_eq!((replay.owner, replay.mark, replay.floor, replay.clean), (OWNER, 43, 30, false));
+        let mut log = Log::resume(&path, &replay, 9).unwrap();
+        log.add(Digest::new(5)).unwrap();
+        log.delete().unwrap();
+        log.floor(45).unwrap();
+        log.finish().unwrap();
+        let replay = Replay::read(&path).unwrap();
+        assert_eq!((replay.digests.len(), replay.clean, replay.owner.boot), (4, true, 9));
+        assert_eq!((replay.mark, replay.floor), (45, 45));
+        // Once it is used again it is clean no longer.
+        drop(Log::resume(&path, &replay, 9).unwrap());
+        let replay = Replay::read(&path).unwrap();
+        assert!(!replay.clean);
+        Log::resume(&path, &replay, 9).unwrap().retire().unwrap();
+        assert!(Replay::read(&path).is_err());
+    }
+
+    #[test]
+    fn a_record_that_is_cut_off_was_never_there() {
+        let (_place, path) = written();
+        let whole = std::fs::read(&path).unwrap();
+        for cut in 0..whole.len() {
+            let read = Replay::of_bytes(&whole[..cut]);
+            if cut < HEADER {
+                assert!(read.is_err(), "{cut}");
+            } else {
+                assert_eq!(read.unwrap().digests.len(), (cut - HEADER) / RECORD, "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_flipped_bit_zeroed_or_swapped_record_is_read() {
+        let (_place, path) = written();
+        let whole = std::fs::read(&path).unwrap();
+        for bit in 0..whole.len() * 8 {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(Replay::of_bytes(&bytes).is_err(), "bit {bit}");
+        }
+        let mut zeroed = whole.clone();
+        zeroed[HEADER..HEADER + RECORD].fill(0);
+        assert!(Replay::of_bytes(&zeroed).is_err());
+        let mut swapped = whole.clone();
+        swapped[HEADER..].rotate_left(RECORD);
+        assert!(Replay::of_bytes(&swapped).is_err());
+        assert!(Replay::of_bytes(&[0; 4096]).is_err());
+    }
+}

@@ -1,0 +1,214 @@
+//! How a guard is set up.
+
+use crate::data_set::DataSet;
+use crate::error::StartError;
+use crate::guard::Guard;
+use crate::keep::Durability;
+use crate::kind::Kind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything that can be chosen; [`Builder`] says what it means.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) durability: Durability,
+    pub(crate) headroom: f64,
+    pub(crate) least_capacity: u64,
+    pub(crate) page: usize,
+    pub(crate) pace: f64,
+    pub(crate) set_timeout: Duration,
+    pub(crate) filter_timeout: Duration,
+    pub(crate) pass_through: usize,
+    pub(crate) single_flight: bool,
+    pub(crate) absences: Option<(usize, Duration)>,
+    pub(crate) audit_keys: usize,
+    pub(crate) audit_every: Duration,
+    pub(crate) drift: f64,
+    pub(crate) ghosts: f64,
+    pub(crate) rest: Duration,
+    pub(crate) checkpoint: u64,
+    pub(crate) doubts: usize,
+    pub(crate) doubt_age: Duration,
+    pub(crate) background: bool,
+}
+
+/// Sets up a guard; begins with [`Guard::builder`].
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use umbel_guard::{Guard, Local};
+/// # #[cfg(feature = "redb")]
+/// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+/// use umbel_guard::set::Redb;
+///
+/// let users = Redb::open("users.redb", "users")?;
+/// let guard = Guard::builder(users, Local::blocked(0.01))
+///     .folder("users.guard") // restarts are fast
+///     .remember_absences(10_000, Duration::from_secs(5))
+///     .start()
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder<D, K> {
+    set: D,
+    kind: K,
+    options: Options,
+}
+
+impl<D: DataSet, K: Kind> Builder<D, K> {
+    pub(crate) fn new(set: D, kind: K) -> Self {
+        let options = Options {
+            folder: None,
+            durability: Durability::default(),
+            headroom: 1.5,
+            least_capacity: 10_000,
+            page: 2_048,
+            pace: 0.5,
+            set_timeout: Duration::from_secs(5),
+            filter_timeout: Duration::from_millis(if K::SHARED { 50 } else { 5 }),
+            pass_through: 64,
+            single_flight: true,
+            absences: None,
+            audit_keys: 16,
+            audit_every: Duration::from_secs(1),
+            drift: 1.25,
+            ghosts: 0.25,
+            rest: Duration::from_secs(60),
+            checkpoint: 1 << 18,
+            doubts: 1 << 16,
+            doubt_age: Duration::from_secs(3600),
+            background: true,
+        };
+        Self { set, kind, options }
+    }
+
+    /// Keeps the filter in this folder, which is made if it is not there, for one guard at a time. Without
+    /// one, every start scans the data set.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.options.folder = Some(folder.into());
+        self
+    }
+
+    /// What must have happened to the journal before the data set is asked to change.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.options.durability = durability;
+        self
+    }
+
+    /// Plans filters for so many times the keys there are, and at least for so many keys. 1.5, and 10,000.
+    #[must_use]
+    pub fn capacity(mut self, headroom: f64, at_least: u64) -> Self {
+        self.options.headroom = headroom.max(1.0);
+        self.options.least_capacity = at_least;
+        self
+    }
+
+    /// Keys that are read at a time while a filter is built, and the share of the time that this may take
+    /// as long as another filter is in use. 2,048, and a half.
+    #[must_use]
+    pub fn scan(mut self, page: usize, pace: f64) -> Self {
+        self.options.page = page.max(1);
+        self.options.pace = pace.clamp(0.01, 1.0);
+        self
+    }
+
+    /// How long a call of the data set may take. 5 seconds.
+    #[must_use]
+    pub fn set_timeout(mut self, time: Duration) -> Self {
+        self.options.set_timeout = time;
+        self
+    }
+
+    /// How long the filter may take. 5 ms in memory, 50 ms if it is shared.
+    #[must_use]
+    pub fn filter_timeout(mut self, time: Duration) -> Self {
+        self.options.filter_timeout = time;
+        self
+    }
+
+    /// How many queries may be at the data set at once while there is no filter that answers. 64.
+    #[must_use]
+    pub fn pass_through(mut self, queries: usize) -> Self {
+        self.options.pass_through = queries.clamp(1, 1 << 20);
+        self
+    }
+
+    /// Everyone asks the data set for themselves, even for one key at the same time.
+    #[must_use]
+    pub fn without_single_flight(mut self) -> Self {
+        self.options.single_flight = false;
+        self
+    }
+
+    /// Remembers up to so many keys, each for so long, that the filter takes for present and the data set does
+    /// not have.
+    #[must_use]
+    pub fn remember_absences(mut self, keys: usize, age: Duration) -> Self {
+        self.options.absences = (keys > 0).then_some((keys, age));
+        self
+    }
+
+    /// Asks the filter for so many keys of the data set, so often: 16 every second. One that is not there ends
+    /// the trust. 0 keys is no audit.
+    #[must_use]
+    pub fn audit(mut self, keys: usize, every: Duration) -> Self {
+        self.options.audit_keys = keys;
+        self.options.audit_every = every.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Builds another filter when the rate is so many times the one aimed at, or when so large a share of
+    /// what is in the filter has left the data set. 1.25, and a quarter.
+    #[must_use]
+    pub fn rebuild_when(mut self, drift: f64, ghosts: f64) -> Self {
+        self.options.drift = drift.max(1.0);
+        self.options.ghosts = ghosts.max(0.01);
+        self
+    }
+
+    /// How long a sound filter is used at least before another one is built. A minute.
+    #[must_use]
+    pub fn rest(mut self, time: Duration) -> Self {
+        self.options.rest = time;
+        self
+    }
+
+    /// Saves the filter whenever its journal has so many records. 262,144, which are 4 MiB.
+    #[must_use]
+    pub fn checkpoint_every(mut self, records: u64) -> Self {
+        self.options.checkpoint = records.max(1);
+        self
+    }
+
+    /// How many writes with an unknown outcome are remembered, and for how long: every filter that is built
+    /// meanwhile gets their keys. Longer than the data set can take to carry out a write that it was sent.
+    /// 65,536, for an hour.
+    #[must_use]
+    pub fn doubts(mut self, writes: usize, age: Duration) -> Self {
+        self.options.doubts = writes;
+        self.options.doubt_age = age;
+        self
+    }
+
+    /// Does nothing by itself: [`Guard::tend`] and [`Guard::rebuild`] are for the caller then.
+    #[must_use]
+    pub fn without_background(mut self) -> Self {
+        self.options.background = false;
+        self
+    }
+
+    /// Starts the guard. If a saved filter can be used it is active at once; else it is built in the
+    /// background, and until then everything goes through to the data set.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if the folder cannot be used, or the data set does not say who it is.
+    pub async fn start(self) -> Result<Guard<D, K>, StartError<D::Error>> {
+        Guard::start(self.set, self.kind, self.options).await
+    }
+}

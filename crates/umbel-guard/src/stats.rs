@@ -1,0 +1,266 @@
+//! What the guard has done, counted, and as Prometheus reads it.
+
+use crate::answer::State;
+use crate::kind::Measure;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Threads that count at the same time do so in different cache lines.
+const LANES: usize = 8;
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Lane(AtomicU64);
+
+/// A number that many threads count up.
+#[derive(Debug, Default)]
+pub(crate) struct Counter([Lane; LANES]);
+
+thread_local! {
+    static LANE: usize = {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        NEXT.fetch_add(1, Relaxed) % LANES
+    };
+}
+
+impl Counter {
+    #[inline]
+    pub(crate) fn one(&self) {
+        self.add(1);
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, number: u64) {
+        LANE.with(|lane| self.0[*lane].0.fetch_add(number, Relaxed));
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.iter().map(|lane| lane.0.load(Relaxed)).sum()
+    }
+}
+
+/// All that is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) absent: Counter,
+    pub(crate) maybe: Counter,
+    pub(crate) unknown: Counter,
+    pub(crate) false_positives: Counter,
+    pub(crate) remembered: Counter,
+    pub(crate) joined: Counter,
+    pub(crate) refused: Counter,
+    pub(crate) asked: Counter,
+    pub(crate) puts: Counter,
+    pub(crate) deletes: Counter,
+    pub(crate) failed_writes: Counter,
+    pub(crate) timed_out: Counter,
+    pub(crate) audited: Counter,
+    pub(crate) audit_misses: Counter,
+    pub(crate) rebuilds: Counter,
+    pub(crate) failed_rebuilds: Counter,
+    pub(crate) checkpoints: Counter,
+    pub(crate) trips: Counter,
+}
+
+/// How a guard is and what it has done: a picture of one moment.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The state.
+    pub state: State,
+    /// Whether another filter is being built.
+    pub rebuilding: bool,
+    /// How many filters were put to use, this one included.
+    pub generation: u64,
+    /// Questions that were answered: the sum of the next three.
+    pub queries: u64,
+    /// Questions that never reached the data set: the filter proved the key absent, or it was remembered to be.
+    pub saved: u64,
+    /// Questions for keys that may be there.
+    pub maybe: u64,
+    /// Questions that the filter could not answer.
+    pub unknown: u64,
+    /// Keys that the filter took for present and the data set did not have.
+    pub false_positives: u64,
+    /// Of the saved ones, those that were remembered to be absent.
+    pub remembered: u64,
+    /// Questions that waited for the answer to another one for the same key.
+    pub joined: u64,
+    /// Questions that were refused since too many were at the data set.
+    pub refused: u64,
+    /// Questions that the data set was asked.
+    pub asked: u64,
+    /// Values that were put.
+    pub puts: u64,
+    /// Keys that were deleted.
+    pub deletes: u64,
+    /// Writes that failed, or whose outcome nobody knows.
+    pub failed_writes: u64,
+    /// Calls of the data set or the filter that took too long.
+    pub timed_out: u64,
+    /// Of those writes, how many are remembered.
+    pub doubts: u64,
+    /// Keys that may be in the filter and are not in the data set.
+    pub ghosts: u64,
+    /// The share of absent keys that the filter took for present since it is in use.
+    pub measured: Share,
+    /// The rate that is aimed at.
+    pub target: f64,
+    /// The filter, as it was measured last.
+    pub filter: Option<Measure>,
+    /// Keys of the data set that were asked of the filter.
+    pub audited: u64,
+    /// Those that were not in it.
+    pub audit_misses: u64,
+    /// Filters that were built and put to use.
+    pub rebuilds: u64,
+    /// Filters that were given up.
+    pub failed_rebuilds: u64,
+    /// How often the filter was saved.
+    pub checkpoints: u64,
+    /// How often the filter was found not to be trusted.
+    pub trips: u64,
+    /// Whether a restart would find a filter that is up to date.
+    pub kept: bool,
+    /// How long the guard has been running.
+    pub uptime: Duration,
+}
+
+/// A share that was measured, and how sure it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share {
+    /// How often it was so.
+    pub hits: u64,
+    /// Of how many.
+    pub trials: u64,
+    /// Below this it is not, at five sigma.
+    pub low: f64,
+    /// Above this it is not, at five sigma.
+    pub high: f64,
+}
+
+impl Share {
+    /// The interval of Wilson at five sigma.
+    pub(crate) fn of(hits: u64, trials: u64) -> Self {
+        if trials == 0 {
+            return Self { hits, trials, low: 0.0, high: 1.0 };
+        }
+        let (n, z) = (trials as f64, 5.0_f64);
+        let share = hits as f64 / n;
+        let centre = share + z * z / (2.0 * n);
+        let spread = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+        let scale = 1.0 + z * z / n;
+        let low = ((centre - spread) / scale).max(0.0);
+        Self { hits, trials, low, high: ((centre + spread) / scale).min(1.0) }
+    }
+
+    /// The share itself; 0 if nothing was tried.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        if self.trials == 0 { 0.0 } else { self.hits as f64 / self.trials as f64 }
+    }
+}
+
+impl Stats {
+    /// The text that Prometheus reads.
+    #[must_use]
+    pub fn to_prometheus(&self) -> String {
+        let mut text = String::new();
+        let mut add = |name: &str, kind: &str, help: &str, value: f64| {
+            let _ = writeln!(text, "# HELP umbel_guard_{name} {help}");
+            let _ = writeln!(text, "# TYPE umbel_guard_{name} {kind}");
+            let _ = writeln!(text, "umbel_guard_{name} {value}");
+        };
+        let counters = [
+            ("queries_total", "Questions answered.", self.queries),
+            ("saved_total", "Questions that never reached the data set.", self.saved),
+            ("maybe_total", "Questions for keys that may be there.", self.maybe),
+            ("unknown_total", "Questions the filter could not answer.", self.unknown),
+            ("false_positives_total", "Keys wrongly taken for present.", self.false_positives),
+            ("remembered_total", "Saved by a remembered absence.", self.remembered),
+            ("joined_total", "Questions that waited for an equal one.", self.joined),
+            ("refused_total", "Questions refused: too many at the data set.", self.refused),
+            ("asked_total", "Questions the data set was asked.", self.asked),
+            ("puts_total", "Values put.", self.puts),
+            ("deletes_total", "Keys deleted.", self.deletes),
+            ("failed_writes_total", "Writes failed or of unknown outcome.", self.failed_writes),
+            ("timed_out_total", "Calls that took too long.", self.timed_out),
+            ("audited_total", "Keys of the data set asked of the filter.", self.audited),
+            ("audit_misses_total", "Audited keys the filter did not have.", self.audit_misses),
+            ("rebuilds_total", "Filters built and put to use.", self.rebuilds),
+            ("failed_rebuilds_total", "Filters given up.", self.failed_rebuilds),
+            ("checkpoints_total", "Times the filter was saved.", self.checkpoints),
+            ("trips_total", "Times the filter was found untrusted.", self.trips),
+        ];
+        for (name, help, value) in counters {
+            add(name, "counter", help, value as f64);
+        }
+        let state = self.state as u8;
+        add(
+            "state",
+            "gauge",
+            "0 empty, 1 building, 2 active, 3 suspect, 4 rebuilding.",
+            f64::from(state),
+        );
+        add(
+            "rebuilding",
+            "gauge",
+            "Whether a filter is being built.",
+            f64::from(u8::from(self.rebuilding)),
+        );
+        add("generation", "gauge", "Filters put to use so far.", self.generation as f64);
+        add("doubts", "gauge", "Writes of unknown outcome remembered.", self.doubts as f64);
+        add("ghosts", "gauge", "Keys in the filter that left the data set.", self.ghosts as f64);
+        add(
+            "measured_rate",
+            "gauge",
+            "Share of absent keys taken for present.",
+            self.measured.value(),
+        );
+        add("measured_rate_low", "gauge", "Lower end at five sigma.", self.measured.low);
+        add("measured_rate_high", "gauge", "Upper end at five sigma.", self.measured.high);
+        add("target_rate", "gauge", "The rate aimed at.", self.target);
+        add("kept", "gauge", "Whether a restart finds the filter.", f64::from(u8::from(self.kept)));
+        add("uptime_seconds", "gauge", "Time since the start.", self.uptime.as_secs_f64());
+        if let Some(filter) = &self.filter {
+            add("filter_bytes", "gauge", "Memory of the filter.", filter.bytes as f64);
+            add("filter_capacity", "gauge", "Keys it is planned for.", filter.capacity as f64);
+            add("filter_items", "gauge", "Keys it has.", filter.items as f64);
+            add("filter_fill", "gauge", "Share of bits or slots taken.", filter.fill);
+            add("filter_rate", "gauge", "Expected share of absent keys found.", filter.rate);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_many_threads_add_up() {
+        let counter = Counter::default();
+        std::thread::scope(|scope| {
+            for _ in 0..11 {
+                scope.spawn(|| (0..1_000).for_each(|_| counter.one()));
+            }
+        });
+        assert_eq!(counter.get(), 11_000);
+    }
+
+    #[test]
+    fn an_interval_holds_the_share_and_narrows() {
+        let nothing = Share::of(0, 0);
+        assert_eq!((nothing.low, nothing.high, nothing.value()), (0.0, 1.0, 0.0));
+        let (few, many) = (Share::of(1, 100), Share::of(10_000, 1_000_000));
+        for share in [few, many] {
+            assert!(share.low < 0.01 && 0.01 < share.high);
+        }
+        // Five sigma of a share of 0.01 in a million: 0.0005.
+        assert!(many.high - 0.01 < 0.000_52 && 0.01 - many.low < 0.000_52, "{many:?}");
+        assert!(few.high > many.high && few.low < many.low);
+        assert_eq!(Share::of(0, 10).low, 0.0);
+        assert!(Share::of(10, 10).high <= 1.0);
+    }
+}
