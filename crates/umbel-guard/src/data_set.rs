@@ -61,6 +61,7 @@
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::time::Duration;
 
 /// Keys with values, as the guard sees them.
 ///
@@ -141,6 +142,12 @@ pub trait DataSet: Send + Sync + 'static {
     /// The one way in which equal keys are written. Where a set takes `007` for `7`, so must the filter.
     fn canonical<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
         Cow::Borrowed(key)
+    }
+
+    /// How long a write may go on after the process that asked for it is gone. A guard that has just been started
+    /// waits so long before it scans: the one before it may have been killed while a write was on its way.
+    fn lingering(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// What tells this set from others, and from itself after it was restored from a backup. A saved

@@ -98,7 +98,7 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     pub(crate) generation: AtomicU64,
     pub(crate) tending: Mutex<Tending>,
     marks: AtomicU64,
-    started: Instant,
+    pub(crate) started: Instant,
 }
 
 /// What is remembered between two rounds of tending.

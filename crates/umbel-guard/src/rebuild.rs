@@ -179,6 +179,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     /// Steps 2 to 4: all keys there are; their digests.
     async fn fill(&self, next: &Arc<Next<K::Generation>>) -> Result<Vec<Digest>, D> {
         let filter = &*next.filter;
+        tokio::time::sleep_until(self.started + self.set.lingering()).await;
         let Some(doubts) = self.doubts.keys() else { return Err(RebuildError::Overtaken) };
         for key in doubts {
             filter.add(filter.digest(&key)).await?;

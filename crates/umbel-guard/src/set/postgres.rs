@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
@@ -25,6 +26,7 @@ pub struct Postgres {
     keys: Keys,
     values: Values,
     sql: Sql,
+    lingering: Duration,
 }
 
 /// Why PostgreSQL did not answer.
@@ -136,6 +138,8 @@ const CONNECTIONS: usize = 4;
 const TRIES: usize = 16;
 /// The name of a cursor.
 const CURSOR: &str = "umbel_guard_scan";
+/// How long a statement may take, also when whoever sent it is gone.
+const LINGERING: Duration = Duration::from_secs(5);
 
 /// A name as SQL takes it, whatever it is made of.
 fn quoted(name: &str) -> String {
@@ -183,11 +187,29 @@ impl Postgres {
             if value_type == "bytea" { Values::Bytes } else { Values::Written(value_type) };
         let sql = sql(&name, &quoted(key), &quoted(value), keys, &values);
         let slots = (0..CONNECTIONS).map(|_| Slot::default()).collect();
-        Ok(Self { config, slots, next: AtomicUsize::new(0), keys, values, sql })
+        Ok(Self {
+            config,
+            slots,
+            next: AtomicUsize::new(0),
+            keys,
+            values,
+            sql,
+            lingering: LINGERING,
+        })
+    }
+
+    /// The longest time that a statement may take; 5 seconds unless it is said here. A guard that is started waits
+    /// so long before its first scan, since the one before it may have left a statement behind.
+    #[must_use]
+    pub fn statement_timeout(mut self, time: Duration) -> Self {
+        self.lingering = time.max(Duration::from_millis(1));
+        self
     }
 
     async fn open(&self) -> Result<Open> {
         let client = connect(&self.config).await?;
+        let limit = format!("SET statement_timeout = {}", self.lingering.as_millis());
+        client.batch_execute(&limit).await?;
         let key = if self.keys == Keys::Bytes { Type::BYTEA } else { Type::TEXT };
         let value = if self.values == Values::Bytes { Type::BYTEA } else { Type::TEXT };
         let one = [key.clone()];
@@ -446,6 +468,10 @@ impl DataSet for Postgres {
             Keys::Uuids => uuid(key),
         };
         text.map_or(Cow::Borrowed(key), |text| Cow::Owned(text.into_bytes()))
+    }
+
+    fn lingering(&self) -> Duration {
+        self.lingering
     }
 
     /// The cluster, its timeline, which changes when it is restored, and the table.

@@ -7,6 +7,7 @@
 use crate::data_set::{DataSet, Page, Put};
 use redis::aio::ConnectionManager;
 use redis::{Client, RedisError, Value, cmd, pipe};
+use std::time::Duration;
 
 /// A data set in Redis or Valkey.
 #[derive(Clone, Debug)]
@@ -220,6 +221,11 @@ impl DataSet for Redis {
                 }
             }
         }
+    }
+
+    /// What has reached the server is carried out at once.
+    fn lingering(&self) -> Duration {
+        Duration::from_millis(500)
     }
 
     /// The history of the server, which is another one after a restart, and the place.

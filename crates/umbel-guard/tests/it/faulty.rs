@@ -1,0 +1,258 @@
+//! A data set in memory that does as it is told: fails, waits, commits later, loses a scan.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use umbel_guard::{DataSet, Page, Put};
+
+/// Numbers that look random and are the same every time.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    /// True for one of so many.
+    pub(crate) fn one_in(&mut self, number: u64) -> bool {
+        self.below(number) == 0
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Fault(pub(crate) &'static str);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// What happens to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is rolled back, and that is told.
+    RolledBack,
+    /// It is committed, and nobody is told.
+    Lost,
+    /// It is committed after this time, long after an error was told.
+    Late(Duration),
+    /// It never answers; it is committed after this time.
+    Hangs(Duration),
+}
+
+/// What happens to a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Break {
+    /// The page with this number is an error.
+    Fails(usize),
+    /// The page with this number never comes.
+    Hangs(usize),
+    /// All pages from this number on are empty, and none is the last.
+    Dries(usize),
+    /// The page with this number says it is the last, wrongly.
+    Lies(usize),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Faulty(pub(crate) Arc<Inside>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Inside {
+    rows: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    fates: Mutex<VecDeque<Fate>>,
+    breaks: Mutex<VecDeque<Break>>,
+    pub(crate) gets: AtomicU64,
+    pub(crate) scans: AtomicU64,
+    pub(crate) failing: AtomicU64,
+    /// In milliseconds.
+    pub(crate) lingering: AtomicU64,
+    /// Look-ups wait for this, if there is one.
+    gate: Mutex<Option<Arc<Semaphore>>>,
+    /// Writes wait for this, before they are committed.
+    write_gate: Mutex<Option<Arc<Semaphore>>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Copied {
+    keys: Vec<Vec<u8>>,
+    at: usize,
+    page: usize,
+    fate: Option<Break>,
+}
+
+impl Faulty {
+    pub(crate) fn rows(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Vec<u8>>> {
+        self.0.rows.lock().unwrap()
+    }
+
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        self.rows().contains_key(key)
+    }
+
+    /// Writes past the guard.
+    pub(crate) fn bypass(&self, key: &[u8]) {
+        self.rows().insert(key.into(), b"bypassed".into());
+    }
+
+    /// The next write goes like this.
+    pub(crate) fn doom(&self, fate: Fate) {
+        self.0.fates.lock().unwrap().push_back(fate);
+    }
+
+    /// The next scan of everything goes like this.
+    pub(crate) fn break_scan(&self, fate: Break) {
+        self.0.breaks.lock().unwrap().push_back(fate);
+    }
+
+    pub(crate) fn gate(&self, permits: usize) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(permits));
+        *self.0.gate.lock().unwrap() = Some(gate.clone());
+        gate
+    }
+
+    pub(crate) fn write_gate(&self, permits: usize) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(permits));
+        *self.0.write_gate.lock().unwrap() = Some(gate.clone());
+        gate
+    }
+
+    pub(crate) fn open_gates(&self) {
+        *self.0.gate.lock().unwrap() = None;
+        *self.0.write_gate.lock().unwrap() = None;
+    }
+
+    pub(crate) fn gets(&self) -> u64 {
+        self.0.gets.load(SeqCst)
+    }
+
+    fn later(&self, time: Duration, key: &[u8], value: &[u8]) {
+        let (set, key, value) = (self.clone(), key.to_vec(), value.to_vec());
+        tokio::spawn(async move {
+            tokio::time::sleep(time).await;
+            set.rows().insert(key, value);
+        });
+    }
+
+    fn insert(&self, key: &[u8], value: &[u8]) -> Put {
+        let old = self.rows().insert(key.into(), value.into());
+        if old.is_some() { Put::Replaced } else { Put::New }
+    }
+}
+
+async fn pass(gate: &Mutex<Option<Arc<Semaphore>>>) {
+    let gate = gate.lock().unwrap().clone();
+    if let Some(gate) = gate {
+        gate.acquire().await.unwrap().forget();
+    }
+    tokio::task::yield_now().await;
+}
+
+impl DataSet for Faulty {
+    type Error = Fault;
+    type Scan = Copied;
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        self.0.gets.fetch_add(1, SeqCst);
+        pass(&self.0.gate).await;
+        if self.0.failing.load(SeqCst) > 0 {
+            return Err(Fault("down"));
+        }
+        let got = self.rows().get(key).cloned();
+        tokio::task::yield_now().await;
+        Ok(got)
+    }
+
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<Put, Fault> {
+        let fate = self.0.fates.lock().unwrap().pop_front();
+        pass(&self.0.write_gate).await;
+        match fate {
+            None => {
+                let put = self.insert(key, value);
+                tokio::task::yield_now().await;
+                Ok(put)
+            }
+            Some(Fate::RolledBack) => Err(Fault("rolled back")),
+            Some(Fate::Lost) => {
+                self.insert(key, value);
+                Err(Fault("the connection broke"))
+            }
+            Some(Fate::Late(time)) => {
+                self.later(time, key, value);
+                Err(Fault("the connection broke"))
+            }
+            Some(Fate::Hangs(time)) => {
+                self.later(time, key, value);
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn delete(&self, key: &[u8]) -> Result<bool, Fault> {
+        let fate = self.0.fates.lock().unwrap().pop_front();
+        pass(&self.0.write_gate).await;
+        match fate {
+            Some(Fate::RolledBack | Fate::Late(_)) => return Err(Fault("rolled back")),
+            Some(Fate::Hangs(_)) => std::future::pending().await,
+            _ => {}
+        }
+        let deleted = self.rows().remove(key).is_some();
+        tokio::task::yield_now().await;
+        if fate.is_some() { Err(Fault("the connection broke")) } else { Ok(deleted) }
+    }
+
+    async fn scan(&self, after: Option<&[u8]>) -> Result<Copied, Fault> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        let fate = match after {
+            None => self.0.breaks.lock().unwrap().pop_front(),
+            Some(_) => None,
+        };
+        self.0.scans.fetch_add(1, SeqCst);
+        let keys: Vec<Vec<u8>> = {
+            let rows = self.rows();
+            rows.range::<[u8], _>((from, Unbounded)).map(|(key, _)| key.clone()).collect()
+        };
+        tokio::task::yield_now().await;
+        Ok(Copied { keys, at: 0, page: 0, fate })
+    }
+
+    async fn page(&self, scan: &mut Copied, limit: usize) -> Result<Page, Fault> {
+        tokio::task::yield_now().await;
+        let number = scan.page;
+        scan.page += 1;
+        match scan.fate {
+            Some(Break::Fails(at)) if at == number => return Err(Fault("the scan broke")),
+            Some(Break::Hangs(at)) if at == number => std::future::pending().await,
+            Some(Break::Dries(at)) if at <= number => return Ok(Page::new()),
+            Some(Break::Lies(at)) if at == number => return Ok(Page::new().last()),
+            _ => {}
+        }
+        let mut page = Page::new();
+        scan.keys.iter().skip(scan.at).take(limit).for_each(|key| page.push(key));
+        scan.at += page.len();
+        Ok(if scan.at >= scan.keys.len() { page.last() } else { page })
+    }
+
+    fn lingering(&self) -> Duration {
+        Duration::from_millis(self.0.lingering.load(SeqCst))
+    }
+
+    async fn count(&self, scan: &mut Copied) -> Result<u64, Fault> {
+        Ok(scan.keys.len() as u64)
+    }
+}

@@ -1,0 +1,253 @@
+//! A guarded process is killed, between any two steps, again and again; whoever comes next finds nothing absent that
+//! can be read.
+//!
+//! The child is this test binary, told by a variable what to do. It announces the step it has reached and waits
+//! there, and the parent kills it with SIGKILL.
+
+use crate::faulty::Random;
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+use umbel_guard::set::Redb;
+use umbel_guard::{Answer, DataSet, Family, Guard, Local, Page, Put, State};
+
+/// A data set that says when it has come to the step at which the process is to be killed.
+struct Doomed {
+    set: Redb,
+    steps: Arc<AtomicU64>,
+}
+
+impl Doomed {
+    /// One step of the data set.
+    async fn step(&self) {
+        if self.steps.fetch_sub(1, SeqCst) == 1 {
+            say("here");
+            pending::<()>().await;
+        }
+    }
+}
+
+fn say(word: &str) {
+    // Not `println`: the harness would keep it.
+    writeln!(std::io::stdout(), "\n{word}").unwrap();
+    std::io::stdout().flush().unwrap();
+}
+
+impl DataSet for Doomed {
+    type Error = redb::Error;
+    type Scan = umbel_guard::set::RedbScan;
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, redb::Error> {
+        self.set.get(key).await
+    }
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<Put, redb::Error> {
+        self.set.put(key, value).await
+    }
+    async fn delete(&self, key: &[u8]) -> Result<bool, redb::Error> {
+        self.set.delete(key).await
+    }
+    async fn scan(&self, after: Option<&[u8]>) -> Result<Self::Scan, redb::Error> {
+        self.step().await;
+        self.set.scan(after).await
+    }
+    async fn page(&self, scan: &mut Self::Scan, limit: usize) -> Result<Page, redb::Error> {
+        self.step().await;
+        self.set.page(scan, limit).await
+    }
+    async fn count(&self, scan: &mut Self::Scan) -> Result<u64, redb::Error> {
+        self.step().await;
+        self.set.count(scan).await
+    }
+    async fn identity(&self) -> Result<Vec<u8>, redb::Error> {
+        self.set.identity().await
+    }
+    async fn put_marked(&self, key: &[u8], value: &[u8], mark: u64) -> Result<Put, redb::Error> {
+        // Between the filter and the commit, and between the commit and the answer.
+        self.step().await;
+        let put = self.set.put_marked(key, value, mark).await;
+        self.step().await;
+        put
+    }
+    async fn delete_marked(&self, key: &[u8], mark: u64) -> Result<bool, redb::Error> {
+        self.step().await;
+        let deleted = self.set.delete_marked(key, mark).await;
+        self.step().await;
+        deleted
+    }
+    async fn mark(&self) -> Result<Option<u64>, redb::Error> {
+        self.set.mark().await
+    }
+}
+
+const FAMILIES: [Family; 4] = [Family::Blocked, Family::Cuckoo, Family::Scalable, Family::Quotient];
+const KEYS: u64 = 400;
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key {number}").into_bytes()
+}
+
+/// Whether anything that can be read is said to be absent; how many keys there are.
+async fn check(guard: &Guard<Doomed, Local>) -> u64 {
+    let mut there = 0;
+    for number in 0..KEYS {
+        let readable = guard.data_set().get(&key(number)).await.unwrap();
+        let answer = guard.contains(&key(number)).await;
+        assert!(readable.is_none() || answer != Answer::Absent, "key {number} can be read");
+        assert_eq!(guard.get(&key(number)).await.unwrap(), readable);
+        there += u64::from(readable.is_some());
+    }
+    there
+}
+
+/// The life of a child: opens what the last one left, checks it, and works until it is killed.
+async fn live(place: &Path, seed: u64) {
+    let mut random = Random(seed);
+    let family = FAMILIES[random.below(4) as usize];
+    let folder = place.join(format!("{family:?}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("data.redb");
+    let mut set = Redb::open(&file, "t").unwrap();
+    if random.one_in(2) {
+        // Then what was acknowledged may be gone: the data set is what can be read.
+        set = set.without_sync();
+    }
+    let steps = Arc::new(AtomicU64::new(u64::MAX));
+    let doomed = Doomed { set, steps: steps.clone() };
+    let start = Guard::builder(doomed, Local::new(family, 0.001)).folder(folder.join("guard"));
+    let start = start.capacity(1.2, 100).scan(50, 1.0).without_background();
+    let guard = start.start().await.unwrap();
+    let mut restored = guard.state() == State::Active;
+    if restored && random.one_in(10) {
+        // Lost between two lives: never an empty filter.
+        drop(guard);
+        let files = std::fs::read_dir(folder.join("guard")).unwrap();
+        for file in files.map(|entry| entry.unwrap().path()) {
+            if file.extension().is_some_and(|end| end == "umbel" || end == "journal")
+                && random.one_in(2)
+            {
+                std::fs::remove_file(file).unwrap();
+            }
+        }
+        restored = false;
+        say("restart");
+        return;
+    }
+    let there = check(&guard).await;
+    say(&format!("checked {there} {restored}"));
+    if random.one_in(2) {
+        steps.store(random.below(120) + 1, SeqCst);
+    }
+    if !restored {
+        guard.rebuild().await.unwrap();
+    }
+    let mut model = BTreeMap::new();
+    for round in 0_u64.. {
+        let number = random.below(KEYS);
+        match random.below(100) {
+            0..40 => {
+                guard.put(&key(number), &round.to_le_bytes()).await.unwrap();
+                model.insert(number, true);
+            }
+            40..60 => {
+                guard.delete(&key(number)).await.unwrap();
+                model.insert(number, false);
+            }
+            60..97 => {
+                let readable = guard.get(&key(number)).await.unwrap().is_some();
+                assert_eq!(model.get(&number).copied().unwrap_or(readable), readable);
+            }
+            97 => _ = guard.checkpoint().await.unwrap(),
+            98 if random.one_in(2) => _ = guard.rebuild().await.unwrap(),
+            _ => assert_eq!(guard.audit(50).await.unwrap(), 0),
+        }
+        if round % 16 == 0 {
+            say("alive");
+        }
+    }
+}
+
+#[test]
+#[ignore = "the life of a process that is killed by the other tests"]
+fn child() {
+    let Some(place) = std::env::var_os("UMBEL_CHILD_PLACE") else { return };
+    let seed = std::env::var("UMBEL_CHILD_SEED").unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(live(Path::new(&place), seed));
+}
+
+/// Runs a child until it is killed; whether it had checked what the last one left.
+fn one_life(place: &Path, seed: u64) -> Option<(u64, bool)> {
+    let mut random = Random(seed ^ 0xdead);
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "killed::child", "--nocapture", "--test-threads=1"])
+        .env("UMBEL_CHILD_PLACE", place)
+        .env("UMBEL_CHILD_SEED", seed.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the child starts");
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (mut checked, mut ended, mut signs) = (None, false, 0);
+    let patience = random.below(12) + 1;
+    for line in lines {
+        let line = line.unwrap_or_default();
+        let mut words = line.split(' ');
+        match words.next() {
+            Some("checked") => {
+                let there = words.next().unwrap().parse().unwrap();
+                checked = Some((there, words.next() == Some("true")));
+            }
+            Some("here") => break,
+            Some("restart") => {
+                ended = true;
+                break;
+            }
+            Some("alive") => {
+                signs += 1;
+                if signs == patience {
+                    // Anywhere: in the middle of a save, a commit, a rename.
+                    std::thread::sleep(Duration::from_micros(random.below(3_000)));
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("panicked"), "seed {seed}: {said}");
+    assert!(ended || checked.is_some(), "seed {seed}: it ended before it had checked: {said}");
+    checked
+}
+
+fn lives(number: u64) {
+    let place = tempfile::tempdir().unwrap();
+    let (mut restored, mut keys) = (0, 0);
+    for seed in 0..number {
+        if let Some((there, active)) = one_life(place.path(), seed) {
+            restored += u64::from(active);
+            keys += there;
+        }
+    }
+    // Most lives begin with the filter of the last one, and with some keys: the test is not about nothing.
+    assert!(restored > number / 3, "{restored} of {number}");
+    assert!(keys > number * 10, "{keys}");
+}
+
+#[test]
+fn nothing_readable_is_absent_after_a_process_was_killed_anywhere() {
+    lives(200);
+}
+
+/// `cargo test -p umbel-guard --all-features --test it -- --ignored killed_five_thousand_times`
+#[test]
+#[ignore = "takes minutes"]
+fn nothing_readable_is_absent_after_processes_were_killed_five_thousand_times() {
+    lives(5_000);
+}

@@ -1,0 +1,11 @@
+//! The guard before real data sets and before ones that fail: what it says, what it asks, what it survives.
+
+mod chaos; // an exact model, faults of every kind, a million operations
+mod contract; // what every data set must do, for each that is there
+mod faulty; // a data set in memory that fails when it is told to
+mod floods; // many questions for one key, absences that are remembered, limits
+mod killed; // a guarded process that is killed between any two steps
+mod life; // states, rebuilds, audits
+mod orders; // what happens before what
+mod restart; // what outlives the process, and what is not used
+mod server; // PostgreSQL and Redis, started here and gone with the test

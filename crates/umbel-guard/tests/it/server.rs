@@ -1,0 +1,141 @@
+//! PostgreSQL and Redis, each in a folder and on a port of its own, gone when the handle is dropped.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A server under way.
+#[derive(Debug)]
+pub(crate) struct Server {
+    process: Child,
+    pub(crate) port: u16,
+    _place: TempDir,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Asked first, so that it takes its own children and shared memory away.
+        let pid = self.process.id().to_string();
+        let _ = Command::new("kill").args(["-INT", &pid]).status();
+        for _ in 0..100 {
+            if matches!(self.process.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// Whether a test may be left out on this machine; on CI none may.
+fn may_skip(what: &str) -> bool {
+    let may = std::env::var_os("UMBEL_SKIP_SERVERS").is_some();
+    assert!(may, "{what} is not there; ./check installs it, and UMBEL_SKIP_SERVERS=1 goes without");
+    eprintln!("skipped: there is no {what}");
+    may
+}
+
+fn wait_for(server: &mut Server, ready: impl Fn(u16) -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !ready(server.port) {
+        assert!(server.process.try_wait().unwrap().is_none(), "the server ended at once");
+        assert!(Instant::now() < end, "the server does not come up");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The folder of PostgreSQL's programs.
+fn postgres_programs() -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+        .filter(|bin| bin.join("initdb").is_file())
+        .collect();
+    found.sort();
+    found.pop()
+}
+
+/// PostgreSQL does not run as root.
+fn unprivileged(program: &Path) -> Command {
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    if !is_root {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "postgres", "--regid", "postgres", "--clear-groups"]).arg(program);
+    command
+}
+
+/// A PostgreSQL server; `None` if there is none and that is allowed.
+pub(crate) fn postgres() -> Option<Server> {
+    let Some(programs) = postgres_programs() else {
+        may_skip("PostgreSQL");
+        return None;
+    };
+    let place = TempDir::new().expect("a folder");
+    let _ = Command::new("chown").arg("postgres:postgres").arg(place.path()).status();
+    let data = place.path().join("data");
+    let made = unprivileged(&programs.join("initdb"))
+        .args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "-D"])
+        .arg(&data)
+        .current_dir("/")
+        .output()
+        .expect("initdb runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let port = free_port();
+    let process = unprivileged(&programs.join("postgres"))
+        .arg("-D")
+        .arg(&data)
+        .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
+        .args(["-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "unix_socket_directories="])
+        .current_dir("/")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("postgres starts");
+    let mut server = Server { process, port, _place: place };
+    let ready = programs.join("pg_isready");
+    wait_for(&mut server, |port| {
+        let asked = Command::new(&ready).args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]);
+        { asked }.status().is_ok_and(|status| status.success())
+    });
+    Some(server)
+}
+
+impl Server {
+    pub(crate) fn postgres_url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    pub(crate) fn redis_url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.port)
+    }
+}
+
+/// A Redis server, or Valkey where that is what there is; `None` if there is neither and that is allowed.
+pub(crate) fn redis() -> Option<Server> {
+    let there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
+    let Some(program) = ["redis-server", "valkey-server"].into_iter().find(there) else {
+        may_skip("Redis");
+        return None;
+    };
+    let (place, port) = (TempDir::new().expect("a folder"), free_port());
+    let process = Command::new(program)
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"])
+        .arg(place.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let mut server = Server { process, port, _place: place };
+    wait_for(&mut server, |port| TcpStream::connect(("127.0.0.1", port)).is_ok());
+    Some(server)
+}
