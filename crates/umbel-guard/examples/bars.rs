@@ -45,9 +45,9 @@ fn median(mut ratios: Vec<f64>) -> f64 {
 }
 
 fn bar(what: &str, limit: &str, ratios: Vec<f64>, met: impl Fn(f64) -> bool) {
-    let (low, high) = ratios.iter().fold((f64::MAX, 0.0_f64), |(low, high), ratio| {
-        (low.min(*ratio), high.max(*ratio))
-    });
+    let (low, high) = ratios
+        .iter()
+        .fold((f64::MAX, 0.0_f64), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
     let middle = median(ratios);
     let met = if met(middle) { "yes" } else { "NO" };
     println!("{what:<58} {limit:>9} {middle:>9.3}   {low:.3}-{high:.3}   {met}");
@@ -127,7 +127,9 @@ async fn postgres() -> Result<(), Failed> {
     let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;
     tokio::spawn(connection);
     client.batch_execute("CREATE TABLE users (k bytea PRIMARY KEY, v bytea)").await?;
-    let filling = client.prepare("INSERT INTO users SELECT k, '\\x00112233' FROM unnest($1::bytea[]) k").await?;
+    let filling = client
+        .prepare("INSERT INTO users SELECT k, '\\x00112233' FROM unnest($1::bytea[]) k")
+        .await?;
     for some in (0..ROWS).collect::<Vec<_>>().chunks(50_000) {
         let keys: Vec<Vec<u8>> = some.iter().map(|number| key(*number).to_vec()).collect();
         client.execute(&filling, &[&keys]).await?;
@@ -164,7 +166,7 @@ async fn prepared() -> Result<(), Failed> {
     let _ = std::fs::remove_dir_all(place().join("guard"));
     let mut keys: Vec<[u8; 16]> = (0..ROWS).map(key).collect();
     keys.sort_unstable();
-    let set = Redb::open(&file, "rows")?;
+    let set = Redb::create(&file, "rows")?;
     let table = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
     for some in keys.chunks(1_000_000) {
         let transaction = set.database().begin_write()?;
@@ -185,7 +187,7 @@ async fn prepared() -> Result<(), Failed> {
 }
 
 async fn guarded() -> Result<Guard<Redb, Local>, Failed> {
-    let set = Redb::open(place().join("rows.redb"), "rows")?;
+    let set = Redb::create(place().join("rows.redb"), "rows")?;
     let guard = Guard::builder(set, Local::blocked(RATE)).folder(place().join("guard"));
     let guard = guard.without_background().start().await?;
     assert_eq!(guard.state(), State::Active, "the saved filter is used");
@@ -207,7 +209,9 @@ fn cold(what: &str, seed: u64) -> Result<f64, Failed> {
     drop_caches();
     let child = Command::new(std::env::current_exe()?).args([what, &seed.to_string()]).output()?;
     let said = String::from_utf8(child.stdout)?;
-    said.trim().parse().map_err(|_| format!("{said}{}", String::from_utf8_lossy(&child.stderr)).into())
+    said.trim()
+        .parse()
+        .map_err(|_| format!("{said}{}", String::from_utf8_lossy(&child.stderr)).into())
 }
 
 /// In a fresh process: look-ups of absent keys, whose file nobody has read.
@@ -217,11 +221,8 @@ async fn cold_child(with_guard: bool, seed: u64) -> Result<(), Failed> {
     let begun = Instant::now();
     for number in 0..KEYS {
         let key = key(ROWS + seed * KEYS + number);
-        let got = if with_guard {
-            guard.get(&key).await?
-        } else {
-            guard.data_set().get(&key).await?
-        };
+        let got =
+            if with_guard { guard.get(&key).await? } else { guard.data_set().get(&key).await? };
         assert!(got.is_none());
     }
     println!("{}", begun.elapsed().as_secs_f64() * 1e6 / KEYS as f64);
@@ -245,7 +246,9 @@ async fn redb() -> Result<(), Failed> {
     }
     let absent = (2 * ROWS..2 * ROWS + 400_000).map(key).collect();
     let ratios = rounds(&guard, absent, 4, 1, false).await;
-    bar("absent keys, redb, 1e7 rows, warm: throughput, times", ">= 2", inverse(ratios), |r| r >= 2.0);
+    bar("absent keys, redb, 1e7 rows, warm: throughput, times", ">= 2", inverse(ratios), |r| {
+        r >= 2.0
+    });
     let present = (0..200_000).map(|number| key(mixed(number) % ROWS)).collect();
     let ratios = rounds(&guard, present, 1, 1, true).await;
     bar("present keys, redb, 1e7 rows, warm: time", "<= 1.15", ratios, |r| r <= 1.15);

@@ -58,13 +58,13 @@ async fn spell(guard: &Users, flood: u64, through_guard: bool) -> Arc<Seen> {
                 number += 1;
                 let begun = Instant::now();
                 if client < HONEST {
-                    let there = ask(&guard, &format!("user{}", random(number) % ROWS), through_guard);
-                    assert!(there.await);
+                    let name = format!("user{}", random(number) % ROWS);
+                    assert!(ask(&guard, &name, through_guard).await);
                     seen.honest.fetch_add(1, Relaxed);
                     seen.worst.fetch_max(begun.elapsed().as_micros() as u64, Relaxed);
                 } else {
-                    let there = ask(&guard, &format!("x{:016x}", random(number)), through_guard);
-                    assert!(!there.await);
+                    let name = format!("x{:016x}", random(number));
+                    assert!(!ask(&guard, &name, through_guard).await);
                     seen.flood.fetch_add(1, Relaxed);
                 }
                 if number % 64 == 0 {

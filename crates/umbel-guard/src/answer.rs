@@ -58,6 +58,13 @@ pub enum Suspicion {
     Told,
 }
 
+impl Suspicion {
+    /// Whether keys may be missing that nobody will add.
+    pub(crate) const fn is_of_content(self) -> bool {
+        matches!(self, Self::Missed | Self::Told)
+    }
+}
+
 /// How far a guard is in its life. The [module](self) has the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {

@@ -42,7 +42,7 @@ use tokio::time::{Instant, timeout};
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let place = tempfile::tempdir()?;
 /// # let path = place.path().join("users.redb");
-/// let users = Redb::open(&path, "users")?;
+/// let users = Redb::create(&path, "users")?;
 /// let guard = Guard::builder(users, Local::blocked(0.001)).start().await?;
 /// guard.active().await?;
 ///
@@ -434,7 +434,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             if !K::SHARED {
                 epoch.current = None;
             }
-            if let (Some(next), Suspicion::Missed | Suspicion::Told) = (&epoch.next, why) {
+            if let (Some(next), true) = (&epoch.next, why.is_of_content()) {
                 // What was written past the guard may be missing there too.
                 next.broken.store(true, Relaxed);
             }

@@ -343,6 +343,9 @@ impl Keep {
 
 /// Adds the digests of a journal. Nobody else uses the filter yet, and it is in memory.
 fn apply(filter: &impl Generation, digests: &[Digest], removes: bool) -> Result<(), Unusable> {
+    if digests.is_empty() {
+        return Ok(());
+    }
     let mut copies: HashMap<Digest, u8> = HashMap::new();
     let mut digests = digests.to_vec();
     if removes {

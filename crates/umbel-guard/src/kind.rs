@@ -24,6 +24,7 @@ use crate::error::Trouble;
 use std::future::{Future, ready};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 use umbel::Digest;
 use umbel::format::OpenError;
 
@@ -55,6 +56,21 @@ pub trait Kind: Send + Sync + 'static {
     ///
     /// If there can be no such filter.
     fn begin(&self, items: u64) -> impl Future<Output = Result<Self::Generation, Trouble>> + Send;
+
+    /// How long writes of others may go on that know nothing of a filter that has just begun. Nothing, unless it is
+    /// [shared](Self::SHARED).
+    fn grace(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Takes a filter that is not to be trusted away from all who share it.
+    ///
+    /// # Errors
+    ///
+    /// If it may be there still.
+    fn discard(&self) -> impl Future<Output = Result<(), Trouble>> + Send {
+        ready(Ok(()))
+    }
 
     /// The filter that [`Generation::save`] left at `path`.
     ///
@@ -120,6 +136,15 @@ pub trait Generation: Send + Sync + 'static {
     fn remove(&self, digest: Digest) -> impl Future<Output = ()> + Send {
         let _ = digest;
         ready(())
+    }
+
+    /// Whether another one who shares it has added all keys of the data set, so that no scan is needed.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot tell.
+    fn is_complete(&self) -> impl Future<Output = Result<bool, Trouble>> + Send {
+        ready(Ok(false))
     }
 
     /// All keys of the scan were added.

@@ -19,7 +19,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let place = tempfile::tempdir()?;
 //! # let (file, folder) = (place.path().join("users.redb"), place.path().join("users.guard"));
-//! let guard = Guard::builder(Redb::open(&file, "users")?, Local::blocked(0.01))
+//! let guard = Guard::builder(Redb::create(&file, "users")?, Local::blocked(0.01))
 //!     .folder(&folder) // the filter is kept beside the data, so that a restart is fast
 //!     .start()
 //!     .await?;

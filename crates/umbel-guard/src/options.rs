@@ -42,7 +42,7 @@ pub(crate) struct Options {
 /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
 /// use umbel_guard::set::Redb;
 ///
-/// let users = Redb::open("users.redb", "users")?;
+/// let users = Redb::create("users.redb", "users")?;
 /// let guard = Guard::builder(users, Local::blocked(0.01))
 ///     .folder("users.guard") // restarts are fast
 ///     .remember_absences(10_000, Duration::from_secs(5))

@@ -112,6 +112,9 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             return Err(RebuildError::Closed);
         }
         let started = Instant::now();
+        if K::SHARED && self.epoch.load().suspicion.is_some_and(Suspicion::is_of_content) {
+            self.kind.discard().await?;
+        }
         let mut scan = self.timed(self.set.scan(None)).await?;
         let count = self.timed_for(COUNT, self.set.count(&mut scan)).await?;
         drop(scan);
@@ -179,11 +182,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     /// Steps 2 to 4: all keys there are; their digests.
     async fn fill(&self, next: &Arc<Next<K::Generation>>) -> Result<Vec<Digest>, D> {
         let filter = &*next.filter;
-        tokio::time::sleep_until(self.started + self.set.lingering()).await;
         let Some(doubts) = self.doubts.keys() else { return Err(RebuildError::Overtaken) };
         for key in doubts {
             filter.add(filter.digest(&key)).await?;
         }
+        if filter.is_complete().await? {
+            return Ok(Vec::new());
+        }
+        tokio::time::sleep_until(self.started + self.set.lingering()).await;
+        tokio::time::sleep(self.kind.grace()).await;
         let mut scan = self.timed(self.set.scan(None)).await?;
         let mut expected = 0;
         if D::SNAPSHOT {

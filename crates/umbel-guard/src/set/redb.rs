@@ -40,11 +40,23 @@ impl Redb {
     /// # Errors
     ///
     /// If the file is none of redb's, is open elsewhere, or its table has other types.
-    pub fn open(path: impl AsRef<Path>, table: &str) -> Result<Self, Error> {
+    pub fn create(path: impl AsRef<Path>, table: &str) -> Result<Self, Error> {
         Self::new(Arc::new(Database::create(path)?), table)
     }
 
-    /// A table of a database that is open already.
+    /// The same, for a file and a table that are there.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create), and if one of them is not there.
+    pub fn open(path: impl AsRef<Path>, table: &str) -> Result<Self, Error> {
+        let database = Database::open(path)?;
+        let definition = TableDefinition::<&[u8], &[u8]>::new(table);
+        drop(database.begin_read()?.open_table(definition)?);
+        Self::new(Arc::new(database), table)
+    }
+
+    /// A table of a database that is open already, made if it is not there.
     ///
     /// # Errors
     ///

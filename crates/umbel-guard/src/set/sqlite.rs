@@ -117,25 +117,45 @@ impl Sqlite {
     /// # Errors
     ///
     /// [`SqliteError`] if there is no such column, or its keys cannot be compared as bytes.
+    pub fn create(
+        path: impl AsRef<Path>,
+        table: &str,
+        key: &str,
+        value: &str,
+    ) -> Result<Self, SqliteError> {
+        let [name, key_name, value_name] = [table, key, value].map(quoted);
+        let sql = format!(
+            "CREATE TABLE IF NOT EXISTS {name} ({key_name} BLOB PRIMARY KEY, {value_name} BLOB)"
+        );
+        Connection::open(path.as_ref())?.execute_batch(&sql)?;
+        Self::open(path, table, key, value)
+    }
+
+    /// The same, for a file and a table that are there. The file is put into WAL mode.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create), and if one of them is not there.
     pub fn open(
         path: impl AsRef<Path>,
         table: &str,
         key: &str,
         value: &str,
     ) -> Result<Self, SqliteError> {
-        let writer = Connection::open(path.as_ref())?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let writer = Connection::open_with_flags(path.as_ref(), flags)?;
         writer.busy_timeout(BUSY)?;
+        // Before anything is changed.
+        keys_of(&writer, table, key)?;
         writer.pragma_update(None, "journal_mode", "wal")?;
-        let [name, key_name, value_name] = [table, key, value].map(quoted);
-        writer.execute_batch(&format!(
-            "CREATE TABLE IF NOT EXISTS {name} ({key_name} BLOB PRIMARY KEY, {value_name} BLOB);
-             CREATE TABLE IF NOT EXISTS umbel_guard (name TEXT PRIMARY KEY, number INTEGER NOT NULL);
-             INSERT OR IGNORE INTO umbel_guard VALUES ('file', random());"
-        ))?;
+        writer.execute_batch(
+            "CREATE TABLE IF NOT EXISTS umbel_guard (name TEXT PRIMARY KEY, number INTEGER NOT NULL);
+             INSERT OR IGNORE INTO umbel_guard VALUES ('file', random());",
+        )?;
         Self::with(path.as_ref(), writer, true, table, key, value)
     }
 
-    /// The same for a set that others write, which is read and nothing else: nothing is changed in the file.
+    /// The same, to read and nothing else: nothing is changed in the file.
     ///
     /// # Errors
     ///

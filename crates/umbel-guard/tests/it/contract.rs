@@ -106,19 +106,18 @@ fn name(number: u32) -> Vec<u8> {
 #[tokio::test]
 async fn redb_obeys() {
     let place = tempfile::tempdir().unwrap();
-    let set = Redb::open(place.path().join("a.redb"), "users").unwrap().without_sync();
+    let set = Redb::create(place.path().join("a.redb"), "users").unwrap().without_sync();
     obeys(set.clone(), name).await;
     let other = Redb::new(set.database().clone(), "others").unwrap();
     assert_ne!(other.identity().await.unwrap(), set.identity().await.unwrap());
-    let mut raw = |number: u32| number.to_be_bytes().to_vec();
-    obeys(other.without_sync(), &mut raw).await;
+    obeys(other.without_sync(), |number| number.to_be_bytes().to_vec()).await;
 }
 
 #[tokio::test]
 async fn sqlite_obeys_with_keys_of_every_kind() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a.db");
-    obeys(Sqlite::open(&path, "blobs", "k", "v").unwrap(), |n| n.to_le_bytes().to_vec()).await;
+    obeys(Sqlite::create(&path, "blobs", "k", "v").unwrap(), |n| n.to_le_bytes().to_vec()).await;
     let connection = rusqlite::Connection::open(&path).unwrap();
     let make =
         "CREATE TABLE \"odd \"\"name\" (\"the key\" TEXT PRIMARY KEY COLLATE NOCASE, v TEXT);

@@ -111,7 +111,7 @@ async fn live(place: &Path, seed: u64) {
     let folder = place.join(format!("{family:?}"));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("data.redb");
-    let mut set = Redb::open(&file, "t").unwrap();
+    let mut set = Redb::create(&file, "t").unwrap();
     if random.one_in(2) {
         // Then what was acknowledged may be gone: the data set is what can be read.
         set = set.without_sync();
@@ -121,7 +121,7 @@ async fn live(place: &Path, seed: u64) {
     let start = Guard::builder(doomed, Local::new(family, 0.001)).folder(folder.join("guard"));
     let start = start.capacity(1.2, 100).scan(50, 1.0).without_background();
     let guard = start.start().await.unwrap();
-    let mut restored = guard.state() == State::Active;
+    let restored = guard.state() == State::Active;
     if restored && random.one_in(10) {
         // Lost between two lives: never an empty filter.
         drop(guard);
@@ -133,7 +133,6 @@ async fn live(place: &Path, seed: u64) {
                 std::fs::remove_file(file).unwrap();
             }
         }
-        restored = false;
         say("restart");
         return;
     }

@@ -231,11 +231,12 @@ async fn it_builds_again_when_deletes_have_left_ghosts() {
 async fn it_builds_again_when_more_is_wrong_than_expected() {
     let set = filled(100);
     let builder = Guard::builder(set.clone(), Local::blocked(0.01)).without_background();
-    let guard = builder.rest(Duration::ZERO).start().await.unwrap();
+    let builder = builder.capacity(1.0, 100).rest(Duration::ZERO);
+    let guard = builder.start().await.unwrap();
     guard.tend().await;
     // Somebody asks again and again for keys that the filter takes for present.
     let mut found = Vec::new();
-    for number in 1_000.. {
+    for number in 1_000..100_000 {
         if guard.contains(&key(number)).await == Answer::Maybe {
             found.push(number);
         }

@@ -25,7 +25,7 @@ impl Home {
     }
 
     fn redb(&self) -> Redb {
-        Redb::open(self.place.path().join("data.redb"), "users").unwrap().without_sync()
+        Redb::create(self.place.path().join("data.redb"), "users").unwrap().without_sync()
     }
 
     async fn guard<D: DataSet>(&self, set: D, kind: Local) -> Guard<D, Local> {
@@ -115,7 +115,7 @@ async fn filters_of_sets_that_do_not_change_are_back_too() {
 async fn sqlite_has_marks_as_well() {
     let home = Home::new();
     let path = home.place.path().join("data.db");
-    let open = || Sqlite::open(&path, "t", "k", "v").unwrap();
+    let open = || Sqlite::create(&path, "t", "k", "v").unwrap();
     let guard = home.guard(open(), Local::cuckoo(0.001)).await;
     guard.rebuild().await.unwrap();
     guard.put(b"a", b"").await.unwrap();
@@ -202,7 +202,7 @@ async fn a_set_that_was_restored_from_a_backup_is_noticed_where_keys_can_come_ba
     for kind in [Local::cuckoo(1e-4), Local::blocked(1e-4)] {
         let home = Home::new();
         let data = home.place.path().join("data.redb");
-        let open = || Redb::open(&data, "users").unwrap();
+        let open = || Redb::create(&data, "users").unwrap();
         let guard = home.guard(open(), kind).await;
         guard.rebuild().await.unwrap();
         guard.put(b"k", b"").await.unwrap();

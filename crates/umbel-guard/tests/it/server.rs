@@ -105,8 +105,9 @@ pub(crate) fn postgres() -> Option<Server> {
     let mut server = Server { process, port, _place: place };
     let ready = programs.join("pg_isready");
     wait_for(&mut server, |port| {
-        let asked = Command::new(&ready).args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]);
-        { asked }.status().is_ok_and(|status| status.success())
+        let mut ask = Command::new(&ready);
+        ask.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]);
+        ask.status().is_ok_and(|status| status.success())
     });
     Some(server)
 }
