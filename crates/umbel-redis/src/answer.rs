@@ -95,6 +95,8 @@ pub enum Reason {
     NotPermitted,
     /// The server has no memory left for writes.
     OutOfMemory,
+    /// The filter takes no more keys.
+    Full,
     /// The server does not know a command that is needed, such as those of a module.
     Unsupported,
     /// A reply that is none.
@@ -122,6 +124,7 @@ impl fmt::Display for Reason {
             Self::Busy => "the server is busy with a script",
             Self::NotPermitted => "the server does not permit this to this user",
             Self::OutOfMemory => "the server has no memory left",
+            Self::Full => "the filter takes no more keys",
             Self::Unsupported => "the server does not know a command that is needed",
             Self::Garbage => "the reply of the server makes no sense",
             Self::Refused => "the server refused",
@@ -222,14 +225,17 @@ pub trait RemoteFilter {
     where
         A: Borrow<Self::Key> + Sync;
 
-    /// As [`insert`](Self::insert), for many keys with few round trips. Equal keys of one batch
-    /// may all be told to be new.
+    /// As [`insert`](Self::insert), for many keys with few round trips. Of equal keys in one batch only the
+    /// first is new.
     ///
     /// # Errors
     ///
     /// As [`insert`](Self::insert): some of the keys may be inserted then, and all may be inserted
     /// again.
-    fn insert_batch<A>(&self, keys: &[A]) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send
+    fn insert_batch<A>(
+        &self,
+        keys: &[A],
+    ) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send
     where
         A: Borrow<Self::Key> + Sync;
 }

@@ -12,7 +12,7 @@
 
 use crate::answer::{Error, Reason};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::cluster::ClusterClientBuilder;
+use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{Route, SingleNodeRoutingInfo, SlotAddr};
 use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, RedisError, Value};
@@ -20,7 +20,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 /// How long is waited, and how often tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,14 @@ pub struct Server {
 
 enum Link {
     Primary(Primary),
-    Cluster(ClusterConnection),
+    Cluster(Cluster),
+}
+
+struct Cluster {
+    connection: ClusterConnection,
+    /// One that sends nothing twice, made when it is first needed.
+    once: OnceCell<ClusterConnection>,
+    client: ClusterClient,
 }
 
 /// One primary, wherever it is.
@@ -111,18 +118,20 @@ impl Server {
     ///
     /// As [`connect`](Self::connect).
     pub async fn cluster(urls: &[&str], limits: Limits) -> Result<Self, Error> {
-        let builder = ClusterClientBuilder::new(urls.iter().copied())
-            .retries(limits.retries)
-            .min_retry_wait(5)
-            .max_retry_wait(50)
-            .connection_timeout(limits.connect)
-            .response_timeout(limits.reply)
-            .overall_response_timeout(Some(limits.total()));
-        let client = builder.build().map_err(|error| address(&error))?;
-        let connection = within(limits.total() + limits.connect, async {
-            client.get_async_connection().await.map_err(|error| reason_of(&error))
-        });
-        Ok(Self { link: Arc::new(Link::Cluster(connection.await?)), limits })
+        let client = |retries| {
+            let builder = ClusterClientBuilder::new(urls.iter().copied())
+                .retries(retries)
+                .min_retry_wait(5)
+                .max_retry_wait(50)
+                .connection_timeout(limits.connect)
+                .response_timeout(limits.reply)
+                .overall_response_timeout(Some(limits.total()));
+            builder.build().map_err(|error| address(&error))
+        };
+        let (often, client) = (client(limits.retries)?, client(0)?);
+        let connection = within(limits.total() + limits.connect, open(&often)).await?;
+        let cluster = Cluster { connection, once: OnceCell::new(), client };
+        Ok(Self { link: Arc::new(Link::Cluster(cluster)), limits })
     }
 
     /// What it is limited by.
@@ -131,7 +140,7 @@ impl Server {
         self.limits
     }
 
-    /// The same server, connected anew for each, with other limits.
+    /// The same connection with other limits.
     ///
     /// Only what is sent to a single server or a replica set is limited by them; a cluster keeps those
     /// that it was connected with.
@@ -162,17 +171,32 @@ impl Server {
         let replies = within(self.limits.total(), async {
             match &*self.link {
                 Link::Primary(primary) => primary.ask(&pipeline, &self.limits).await,
-                Link::Cluster(connection) => {
-                    let route = Route::with_key(key, SlotAddr::Master);
-                    let route = SingleNodeRoutingInfo::SpecificNode(route);
-                    let mut connection = connection.clone();
-                    let replies = connection.route_pipeline(pipeline, 0, asked, route).await;
-                    replies.map(|replies| (replies, false)).map_err(|error| reason_of(&error))
+                Link::Cluster(cluster) => {
+                    Ok((route(cluster.connection.clone(), key, pipeline).await?, false))
                 }
             }
         });
         let (replies, repeated) = replies.await?;
         if replies.len() == asked { Ok((replies, repeated)) } else { Err(Reason::Garbage) }
+    }
+
+    /// The reply to one command about a key that must not be sent twice.
+    pub(crate) async fn ask_once(&self, key: &str, command: Cmd) -> Result<Value, Reason> {
+        let mut pipeline = Pipeline::with_capacity(1);
+        pipeline.add_command(command);
+        let replies = within(self.limits.total(), async {
+            match &*self.link {
+                Link::Primary(primary) => {
+                    let limits = Limits { retries: 0, ..self.limits };
+                    Ok(primary.ask(&pipeline, &limits).await?.0)
+                }
+                Link::Cluster(cluster) => {
+                    let once = cluster.once.get_or_try_init(|| open(&cluster.client)).await?;
+                    route(once.clone(), key, pipeline).await
+                }
+            }
+        });
+        replies.await?.pop().ok_or(Reason::Garbage)
     }
 
     /// The reply to one command about a key.
@@ -252,6 +276,22 @@ impl Primary {
             open.connection = None;
         }
     }
+}
+
+async fn open(client: &ClusterClient) -> Result<ClusterConnection, Reason> {
+    client.get_async_connection().await.map_err(|error| reason_of(&error))
+}
+
+/// Sends a pipeline to the primary that has this key.
+async fn route(
+    mut connection: ClusterConnection,
+    key: &str,
+    pipeline: Pipeline,
+) -> Result<Vec<Value>, Reason> {
+    let (asked, route) = (pipeline.len(), Route::with_key(key, SlotAddr::Master));
+    let route = SingleNodeRoutingInfo::SpecificNode(route);
+    let replies = connection.route_pipeline(pipeline, 0, asked, route).await;
+    replies.map_err(|error| reason_of(&error))
 }
 
 async fn connect(client: &Client, limits: &Limits) -> Result<MultiplexedConnection, Reason> {

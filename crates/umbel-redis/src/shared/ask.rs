@@ -42,8 +42,7 @@ impl Probe {
     /// All lines of some keys.
     fn of(shape: &Shape, digests: &[Digest]) -> Vec<Self> {
         let per_line = shape.probes_per_line() as usize;
-        let mut all: Vec<Self> =
-            Vec::with_capacity(digests.len() * shape.lines_per_key() as usize);
+        let mut all: Vec<Self> = Vec::with_capacity(digests.len() * shape.lines_per_key() as usize);
         for (key, digest) in digests.iter().enumerate() {
             let mut seen = 0;
             shape.for_each_bit(*digest, |line, bit| {

@@ -86,11 +86,7 @@ fn call(shard: &Shard, probes_per_line: u32, probes: &[Probe]) -> Cmd {
 }
 
 /// The header that the script saw, and for each line whether one of its bits was new.
-fn done<'a>(
-    shard: &Shard,
-    reply: &'a Value,
-    lines: usize,
-) -> Result<(&'a [u8], &'a [u8]), Reason> {
+fn done<'a>(shard: &Shard, reply: &'a Value, lines: usize) -> Result<(&'a [u8], &'a [u8]), Reason> {
     match reply {
         Value::Array(parts) => match &parts[..] {
             [head, fresh] => {
@@ -98,9 +94,7 @@ fn done<'a>(
                 if fresh.len() == lines { Ok((head, fresh)) } else { Err(Reason::Garbage) }
             }
             // The script saw another header, or a string of another length behind the right one.
-            [head] => {
-                Err(prove(bytes_of(head)?, &shard.fixed).err().unwrap_or(Reason::Shrunken))
-            }
+            [head] => Err(prove(bytes_of(head)?, &shard.fixed).err().unwrap_or(Reason::Shrunken)),
             _ => Err(Reason::Garbage),
         },
         other => Err(fine(other.clone()).err().unwrap_or(Reason::Garbage)),

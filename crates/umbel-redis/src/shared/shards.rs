@@ -44,9 +44,8 @@ pub(crate) fn default_count(shape: &Shape, cluster: bool) -> u32 {
 
 /// The lines of a shard.
 pub(crate) fn lines(shape: &Shape, shards: u32, shard: u32) -> Range<u64> {
-    let start = |shard: u32| {
-        (u128::from(shape.lines()) * u128::from(shard) / u128::from(shards)) as u64
-    };
+    let start =
+        |shard: u32| (u128::from(shape.lines()) * u128::from(shard) / u128::from(shards)) as u64;
     start(shard)..start(shard + 1)
 }
 
@@ -137,7 +136,9 @@ mod tests {
     #[test]
     fn keys_are_in_the_slots_they_should_be_in() {
         assert_eq!(key("seen", 1, 0), "seen");
-        for (shards, shard, slot) in [(12, 0, 1), (12, 1, 1_366), (2, 1, 8_193), (4_096, 4_095, 16_381)] {
+        for (shards, shard, slot) in
+            [(12, 0, 1), (12, 1, 1_366), (2, 1, 8_193), (4_096, 4_095, 16_381)]
+        {
             let key = key("seen", shards, shard);
             assert!(key.starts_with("seen:{") && key.ends_with('}'));
             assert_eq!(Some(Slot::for_key(&key)), Slot::new(slot));

@@ -7,7 +7,9 @@ use crate::layout::ring::{Touch, batch, extend, fetch, fetch_and_answer};
 use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
 use crate::parts::prefetch::prefetch_to_write;
-use crate::simd::{Calls, Choice, Isa, Lanes, Line, Places, Portable, half, line_number, line_number_of};
+use crate::simd::{
+    Calls, Choice, Isa, Lanes, Line, Places, Portable, half, line_number, line_number_of,
+};
 
 /// The layout of a blocked Bloom filter: the bits of a key in one cache line or in two.
 ///
