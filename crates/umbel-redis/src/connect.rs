@@ -11,6 +11,7 @@
 //! often; whatever is sent here may be sent twice.
 
 use crate::answer::{Error, Reason};
+use crate::history::History;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
@@ -220,8 +221,8 @@ impl Primary {
             connection.set_response_timeout(limits.reply);
             let replies = connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
             let reason = match replies {
-                // Among several servers another one may take writes by now.
-                Ok(replies) if self.clients.len() > 1 && replies.iter().any(is_read_only) => {
+                // Among several servers another one may be the primary by now.
+                Ok(replies) if self.clients.len() > 1 && replies.iter().any(is_of_replica) => {
                     if tries == limits.retries {
                         return Ok((replies, tries > 0));
                     }
@@ -304,7 +305,7 @@ async fn connect(client: &Client, limits: &Limits) -> Result<MultiplexedConnecti
 
 async fn is_primary(connection: &mut MultiplexedConnection) -> Result<bool, Reason> {
     let info = connection.req_packed_command(redis::cmd("INFO").arg("replication")).await;
-    match crate::history::History::of(&info.map_err(|error| reason_of(&error))?) {
+    match History::of(&info.map_err(|error| reason_of(&error))?) {
         Ok(_) => Ok(true),
         Err(Reason::NotPrimary) => Ok(false),
         Err(reason) => Err(reason),
@@ -323,8 +324,15 @@ fn address(error: &RedisError) -> Error {
     Error::Address(format!("this is no address of a server: {}", error.category()))
 }
 
-fn is_read_only(reply: &Value) -> bool {
-    matches!(reply, Value::ServerError(error) if error.code() == "READONLY")
+/// Whether only a replica replies like this: it takes no writes, or says what it is.
+fn is_of_replica(reply: &Value) -> bool {
+    match reply {
+        Value::ServerError(error) => error.code() == "READONLY",
+        Value::BulkString(text) if text.starts_with(b"# Replication") => {
+            History::of(reply) == Err(Reason::NotPrimary)
+        }
+        _ => false,
+    }
 }
 
 /// A reply that is no error.

@@ -246,7 +246,8 @@ impl Module {
 /// Why something was not added: these commands have errors of their own.
 fn not_added(reply: &Value) -> Reason {
     let Value::ServerError(error) = reply else { return Reason::Garbage };
-    let text = error.to_string().to_lowercase();
+    // Some begin without a code.
+    let text = format!("{} {}", error.code(), error.details().unwrap_or_default()).to_lowercase();
     if text.contains("not found") {
         Reason::Missing
     } else if text.contains("full") || text.contains("maximum expansions") {

@@ -14,6 +14,7 @@
 //! it is asked has had it since before the filter was at home there (see the `history` room).
 
 use super::header::{BYTES, Pulse, prove};
+use super::script::READ;
 use super::shards::of_line;
 use super::{CALL, Shard, SharedBloom};
 use crate::answer::{Answer, Reason};
@@ -134,16 +135,47 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
             let (here, others) = rest.split_at(rest.len().min(probes.len() + 3));
             rest = others;
             let lines = history.and_then(|history| proven(shard, probes, here, before, history));
-            answers.extend(probes.iter().enumerate().map(|(at, probe)| {
-                let answer = match &lines {
-                    Ok(lines) => probe.answer(&lines[at + 1]),
-                    Err(reason) => Answer::Unknown(*reason),
-                };
-                (probe.key, answer)
-            }));
+            match lines {
+                Ok(lines) => answers.extend(told(probes, lines)),
+                Err(Reason::OutOfMemory) => answers.extend(self.run_for_lines(shard, probes).await),
+                Err(reason) => answers.extend(untold(probes, reason)),
+            }
         }
         answers
     }
+
+    /// As [`ask_lines`](Self::ask_lines), by a script: for servers that have no memory left for a transaction.
+    async fn run_for_lines(&self, shard: &Shard, probes: &[Probe]) -> Vec<(usize, Answer)> {
+        let mut call = READ.call(&shard.key);
+        for probe in probes {
+            let from = shard.byte(probe.line);
+            call.arg(from).arg(from + 63);
+        }
+        let before = shard.pulse();
+        let last = Some(History::question());
+        let came = READ.run_all(&self.server, &shard.key, vec![call], last).await;
+        let lines = came.as_ref().map_err(|reason| *reason).and_then(|came| {
+            let [lines, history] = &came.replies[..] else { return Err(Reason::Garbage) };
+            let lines = transaction(&[], lines, probes.len() + 1)?;
+            accepted(shard, lines, before, History::of(history)?)
+        });
+        match lines {
+            Ok(lines) => told(probes, lines).collect(),
+            Err(reason) => untold(probes, reason).collect(),
+        }
+    }
+}
+
+/// What the replies to the header and to all lines say, when the header is proven.
+fn told<'a>(
+    probes: &'a [Probe],
+    lines: &'a [Value],
+) -> impl Iterator<Item = (usize, Answer)> + use<'a> {
+    probes.iter().zip(&lines[1..]).map(|(probe, line)| (probe.key, probe.answer(line)))
+}
+
+fn untold(probes: &[Probe], reason: Reason) -> impl Iterator<Item = (usize, Answer)> + use<'_> {
+    probes.iter().map(move |probe| (probe.key, Answer::Unknown(reason)))
 }
 
 impl Probe {
@@ -182,7 +214,16 @@ fn proven<'a>(
     history: History,
 ) -> Result<&'a [Value], Reason> {
     let (exec, queued) = replies.split_last().ok_or(Reason::Garbage)?;
-    let lines = transaction(queued, exec, probes.len() + 1)?;
+    accepted(shard, transaction(queued, exec, probes.len() + 1)?, before, history)
+}
+
+/// The same for replies that are known to be those to the header and to the lines.
+fn accepted<'a>(
+    shard: &Shard,
+    lines: &'a [Value],
+    before: Pulse,
+    history: History,
+) -> Result<&'a [Value], Reason> {
     let head = lines.first().ok_or(Reason::Garbage)?;
     let pulse = prove(bytes_of(head)?, &shard.fixed)?;
     shard.accept(before, pulse, history)?;

@@ -31,7 +31,7 @@ impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
         options: &Options,
     ) -> Result<Self, Error> {
         let hasher = filter.hasher().clone();
-        let plan = Header::plan(server, name, *filter.shape(), &hasher, options)?;
+        let plan = Header::plan(server, name, *filter.shape(), &hasher, options).await?;
         for shard in Shard::all(&plan, name) {
             shard.fill(server, filter.words()).await?;
         }

@@ -113,7 +113,7 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
         hasher: H,
         options: &Options,
     ) -> Result<Self, Error> {
-        let mut plan = Header::plan(server, name, shape, &hasher, options)?;
+        let mut plan = Header::plan(server, name, shape, &hasher, options).await?;
         for shard in 0..plan.shards {
             plan.shard = shard;
             let header = grow(server, &shards::key(name, plan.shards, shard), &plan).await?;
@@ -284,8 +284,9 @@ pub(super) async fn history_at(server: &Server, key: &str) -> Result<History, Re
 }
 
 impl Header {
-    /// The header of the first shard of a new filter.
-    pub(super) fn plan<T: ?Sized>(
+    /// The header of the first shard of a new filter. If there is one with this name, in how many shards it
+    /// is decides: there are never two.
+    pub(super) async fn plan<T: ?Sized>(
         server: &Server,
         name: &str,
         shape: Shape,
@@ -295,8 +296,16 @@ impl Header {
         if name.is_empty() {
             return Err(Error::Address("a filter has a name".into()));
         }
+        let there = match Found::find(server, name).await {
+            Ok(found) => Some(found.header.shards),
+            Err(Error::Unknown(Reason::Missing)) => None,
+            Err(error) => return Err(error),
+        };
         let default = shards::default_count(&shape, server.is_cluster());
-        let shards = options.shards.unwrap_or(default);
+        let shards = options.shards.or(there).unwrap_or(default);
+        if there.is_some_and(|there| there != shards) {
+            return Err(Error::Mismatch { what: "number of shards" });
+        }
         if !shards::fits(&shape, shards) {
             let lines = shape.lines();
             return Err(Error::Address(format!("{lines} lines cannot be in {shards} shards")));
