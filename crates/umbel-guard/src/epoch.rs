@@ -4,6 +4,7 @@
 //! until nobody does: that is the grace period of a rebuild.
 
 use crate::answer::{Reason, State, Suspicion};
+use crate::error::Trouble;
 use crate::kind::Generation;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,6 +62,17 @@ pub(crate) struct Next<G> {
     deferred: Mutex<Option<Vec<Digest>>>,
 }
 
+/// Says that a filter is broken, unless it is told better before it is dropped.
+struct Breaks<'a>(Option<&'a AtomicBool>);
+
+impl Drop for Breaks<'_> {
+    fn drop(&mut self) {
+        if let Some(broken) = self.0 {
+            broken.store(true, Relaxed);
+        }
+    }
+}
+
 /// The most removals that wait; what is not removed is a ghost.
 const DEFERRED: usize = 1 << 20;
 
@@ -75,12 +87,13 @@ impl<G: Generation> Next<G> {
         }
     }
 
-    /// Adds the key of a write.
-    pub(crate) async fn mirror(&self, digest: Digest) {
+    /// Adds the key of a write. If that fails, or is given up, the filter must not be used.
+    pub(crate) async fn mirror(&self, digest: Digest) -> Result<(), Trouble> {
         self.mirrored.fetch_add(1, Relaxed);
-        if self.filter.add(digest).await.is_err() {
-            self.broken.store(true, Relaxed);
-        }
+        let mut breaks = Breaks(Some(&self.broken));
+        self.filter.add(digest).await?;
+        breaks.0 = None;
+        Ok(())
     }
 
     /// Removes what the snapshot or a write has added, or will have when the scan is done. Whether it

@@ -431,7 +431,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 epoch.state = if epoch.next.is_some() { State::Rebuilding } else { State::Suspect };
             }
             epoch.suspicion = Some(why);
-            if !K::SHARED {
+            if !K::SHARED || why == Suspicion::Gone {
                 epoch.current = None;
             }
             if let (Some(next), true) = (&epoch.next, why.is_of_content()) {
@@ -574,8 +574,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
         if let Some(next) = &epoch.next {
             let digest = next.filter.digest(key);
-            next.mirror(digest).await;
+            let added = within(self.options.filter_timeout, next.mirror(digest)).await;
+            if let (true, Err(trouble)) = (K::SHARED, added.unwrap_or(Err(Trouble::TimedOut))) {
+                return Err(GuardError::Filter(trouble));
+            }
             digests[1] = Some((next.filter.check(), digest));
+        }
+        if K::SHARED && digests == [None, None] {
+            // Others may rely on a filter that this guard has not found yet.
+            return Err(GuardError::Filter(Trouble::Gone));
         }
         Ok(digests)
     }

@@ -11,14 +11,19 @@
 //! | [`Local::scalable`] | sets that grow without end | no | memory |
 //! | [`Local::cuckoo`], [`Local::quotient`], [`Local::counting`] | keys that leave again | yes | memory |
 //! | [`Local::ribbon`], [`Local::fuse`], [`Local::xor`] | sets that do not change | no | memory |
+//! | `Shared` (feature `shared`) | fleets: one filter for all | no | Redis or Valkey |
 //!
 //! A generation may be slow and may fail, so that it can be in another process; one in memory is ready when
 //! it is asked, and costs nothing for that.
 
 mod frozen;
 mod local;
+#[cfg(feature = "shared")]
+mod shared;
 
 pub use local::{Family, Local, LocalGeneration};
+#[cfg(feature = "shared")]
+pub use shared::{Shared, SharedGeneration};
 
 use crate::error::Trouble;
 use std::future::{Future, ready};

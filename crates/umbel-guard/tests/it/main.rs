@@ -3,6 +3,7 @@
 mod chaos; // an exact model, faults of every kind, a million operations
 mod contract; // what every data set must do, for each that is there
 mod faulty; // a data set in memory that fails when it is told to
+mod fleet; // guards that share a filter, which is lost again and again
 mod floods; // many questions for one key, absences that are remembered, limits
 mod killed; // a guarded process that is killed between any two steps
 mod life; // states, rebuilds, audits

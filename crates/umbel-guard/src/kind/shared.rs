@@ -1,0 +1,290 @@
+//! A filter that a fleet of guards shares, in Redis or Valkey.
+//!
+//! ```text
+//!     guard 1 --.                       .-- "users"            the filter, of one generation
+//!     guard 2 ---- Redis or Valkey  <---
+//!     guard 3 --'                       '-- "users:complete"   the generation that has all keys
+//! ```
+//!
+//! Every guard adds a key to the shared filter before it is put, so all of them know the keys of all. If the filter is lost
+//! (evicted, flushed, on a server that took over), nobody can add a key to it any more, and so nobody puts one;
+//! everybody asks the data set. Whoever notices makes a new generation, which is one for all, waits until the writes
+//! that had been added to the old one have ended, scans the data set into it, and writes down that it is complete.
+//! Guards that come later, or wait for the same, need no scan.
+//!
+//! What a write may take, [`set_timeout`](crate::Builder::set_timeout), must be the same for all guards of a fleet, or
+//! [`grace`](Shared::grace) as long as the longest.
+
+use super::{Generation, Kind, Measure};
+use crate::error::Trouble;
+use redis::aio::ConnectionManager;
+use redis::{Client, cmd};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+use umbel::blocked::Shape;
+use umbel::format::OpenError;
+use umbel::hash::Digester;
+use umbel::{Digest, Keyed};
+use umbel_redis::shared::{Found, Options};
+use umbel_redis::{Answer, Error, Reason, Server, SharedBloom};
+
+/// Makes filters that are shared through a server. All guards of a fleet have the same name, rate and secret.
+#[derive(Clone)]
+pub struct Shared {
+    server: Server,
+    side: ConnectionManager,
+    name: String,
+    rate: f64,
+    secret: Keyed,
+    grace: Duration,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("name", &self.name)
+            .field("rate", &self.rate)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One generation of a shared filter.
+pub struct SharedGeneration {
+    filter: SharedBloom<[u8], Keyed>,
+    side: ConnectionManager,
+    generation: u64,
+    rate: f64,
+}
+
+impl std::fmt::Debug for SharedGeneration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedGeneration")
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// The filter with this name on the server at `url`, with a secret that all guards of the fleet have.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be reached.
+    pub async fn connect(url: &str, name: &str, rate: f64, secret: Keyed) -> Result<Self, Error> {
+        let server = Server::connect(url).await?;
+        let side = async { ConnectionManager::new(Client::open(url)?).await };
+        let side = side.await.map_err(|_| Error::from(Reason::Disconnected))?;
+        let (name, grace) = (name.to_owned(), Duration::from_secs(10));
+        Ok(Self { server, side, name, rate, secret, grace })
+    }
+
+    /// How long the write of any guard of the fleet may take, at most: 10 seconds, twice what
+    /// [`set_timeout`](crate::Builder::set_timeout) is by itself.
+    #[must_use]
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.grace = time;
+        self
+    }
+
+    /// The filter that is there, if it is whole, at home, and large enough.
+    async fn find(&self, items: u64) -> Result<Option<SharedGeneration>, Error> {
+        let found = match Found::find(&self.server, &self.name).await {
+            Ok(found) => found,
+            Err(Error::Unknown(Reason::Missing)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let generation = found.generation();
+        let large = found.shape().items() >= items / 2;
+        let options = Options::default();
+        match SharedBloom::open(&self.server, &self.name, self.secret, &options).await {
+            Ok(filter) if large && filter.check().await.is_ok() => Ok(Some(SharedGeneration {
+                filter,
+                side: self.side.clone(),
+                generation,
+                rate: self.rate,
+            })),
+            Err(Error::Unknown(reason)) if !is_gone(reason) => Err(reason.into()),
+            // It is of no use to anybody.
+            _ => {
+                found.delete(&self.server).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn make(&self, items: u64) -> Result<SharedGeneration, Error> {
+        // Whoever is second finds the filter of the first, or that somebody is making it.
+        for _ in 0..100 {
+            match self.find(items).await {
+                Ok(Some(found)) => return Ok(found),
+                Ok(None) => {}
+                Err(Error::Unknown(Reason::Building)) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            let shape = Shape::for_rate(items, self.rate)?;
+            // A number that no filter had: it tells this one from those before it.
+            let secret = u128::from_le_bytes(*Keyed::random().secret());
+            let generation = secret as u64;
+            let options = Options { generation: Some(generation), ..Options::default() };
+            let made = SharedBloom::create(&self.server, &self.name, shape, self.secret, &options);
+            match made.await {
+                Ok(filter) => {
+                    return Ok(SharedGeneration {
+                        filter,
+                        side: self.side.clone(),
+                        generation,
+                        rate: self.rate,
+                    });
+                }
+                Err(Error::Mismatch { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Reason::Building.into())
+    }
+}
+
+/// Whether the filter is lost, and not only out of reach.
+fn is_gone(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Missing
+            | Reason::Foreign
+            | Reason::Replaced
+            | Reason::Shrunken
+            | Reason::Older
+            | Reason::History
+    )
+}
+
+fn trouble(error: &Error) -> Trouble {
+    match error {
+        Error::Unknown(reason) if is_gone(*reason) => Trouble::Gone,
+        Error::Unknown(Reason::Full) => Trouble::Full,
+        other => Trouble::Unavailable(other.to_string().into()),
+    }
+}
+
+impl Kind for Shared {
+    type Generation = SharedGeneration;
+
+    const SHARED: bool = true;
+
+    fn target(&self) -> f64 {
+        self.rate
+    }
+
+    async fn begin(&self, items: u64) -> Result<SharedGeneration, Trouble> {
+        self.make(items).await.map_err(|error| trouble(&error))
+    }
+
+    fn load(&self, _: &Path) -> Result<SharedGeneration, OpenError> {
+        Err(io::Error::from(io::ErrorKind::Unsupported).into())
+    }
+
+    fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// Takes the filter away from everybody.
+    async fn discard(&self) -> Result<(), Trouble> {
+        let discard = async {
+            match Found::find(&self.server, &self.name).await {
+                Ok(found) => found.delete(&self.server).await,
+                Err(Error::Unknown(Reason::Missing)) => Ok(()),
+                Err(error) => Err(error),
+            }
+        };
+        discard.await.map_err(|error| trouble(&error))
+    }
+}
+
+impl SharedGeneration {
+    /// Where it is written down which generation is complete.
+    fn note(&self) -> String {
+        format!("{}:complete", self.filter.name())
+    }
+}
+
+fn away(error: &redis::RedisError) -> Trouble {
+    Trouble::Unavailable(error.to_string().into())
+}
+
+impl Generation for SharedGeneration {
+    fn digest(&self, key: &[u8]) -> Digest {
+        self.filter.hasher().digest(key)
+    }
+
+    fn check(&self) -> u64 {
+        self.generation
+    }
+
+    async fn contains(&self, digest: Digest) -> Result<bool, Trouble> {
+        match self.filter.contains_digest(digest).await {
+            Answer::Absent => Ok(false),
+            Answer::Maybe => Ok(true),
+            Answer::Unknown(reason) => Err(trouble(&reason.into())),
+        }
+    }
+
+    async fn add(&self, digest: Digest) -> Result<(), Trouble> {
+        match self.filter.insert_digest(digest).await {
+            Ok(Answer::Unknown(reason)) => Err(trouble(&reason.into())),
+            Ok(_) => Ok(()),
+            Err(error) => Err(trouble(&error)),
+        }
+    }
+
+    async fn add_all(&self, digests: &[Digest]) -> Result<(), Trouble> {
+        let answers = self.filter.insert_digests(digests).await.map_err(|error| trouble(&error))?;
+        match answers.iter().find(|answer| answer.is_unknown()) {
+            Some(Answer::Unknown(reason)) => Err(trouble(&(*reason).into())),
+            _ => Ok(()),
+        }
+    }
+
+    async fn missing(&self, digests: &[Digest]) -> Result<u64, Trouble> {
+        let mut missing = 0;
+        for answer in self.filter.contains_digests(digests).await {
+            match answer {
+                Answer::Absent => missing += 1,
+                Answer::Maybe => {}
+                Answer::Unknown(reason) => return Err(trouble(&reason.into())),
+            }
+        }
+        Ok(missing)
+    }
+
+    async fn is_complete(&self) -> Result<bool, Trouble> {
+        let mut ask = cmd("GET");
+        ask.arg(self.note());
+        let noted: Option<u64> =
+            ask.query_async(&mut self.side.clone()).await.map_err(|error| away(&error))?;
+        // Asked for after that: a filter that is gone is not complete.
+        self.filter.check().await.map_err(|reason| trouble(&reason.into()))?;
+        Ok(noted == Some(self.generation))
+    }
+
+    async fn activate(&self) -> Result<(), Trouble> {
+        let mut note = cmd("SET");
+        note.arg(self.note()).arg(self.generation);
+        note.query_async::<()>(&mut self.side.clone()).await.map_err(|error| away(&error))?;
+        self.filter.check().await.map_err(|reason| trouble(&reason.into()))
+    }
+
+    /// As it was planned: to count its bits would mean to read all of it.
+    fn measure(&self) -> Measure {
+        let shape = self.filter.shape();
+        Measure {
+            bytes: shape.bytes(),
+            capacity: shape.items(),
+            items: 0,
+            fill: 0.0,
+            rate: self.rate,
+        }
+    }
+}
