@@ -50,6 +50,10 @@ pub(crate) enum Verb {
     Plan(Plan),
     /// Measure a family on your own keys: speed, and the rate with its confidence
     Bench(Bench),
+    /// Stand before a data set: look-ups of absent keys never reach it
+    #[cfg(feature = "guard")]
+    #[command(subcommand)]
+    Guard(crate::guard::cli::Verb),
     /// Print a script that completes arguments in a shell
     Completions {
         /// Which shell

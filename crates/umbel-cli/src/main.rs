@@ -7,6 +7,8 @@ mod change;
 mod check;
 mod cli;
 mod dedup;
+#[cfg(feature = "guard")]
+mod guard;
 mod info;
 mod input;
 mod key;
@@ -37,7 +39,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<ExitCode> {
-    output::clean_up_when_interrupted()?;
+    if !closes_by_itself(&cli.verb) {
+        output::clean_up_when_interrupted()?;
+    }
     match cli.verb {
         Verb::Dedup(args) => dedup::run(args)?,
         Verb::Build(args) => build::run(args)?,
@@ -49,6 +53,8 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Verify(args) => return Ok(info::verify(args)?.into()),
         Verb::Plan(args) => plan::run(args)?,
         Verb::Bench(args) => return Ok(code(bench::run(args)?)),
+        #[cfg(feature = "guard")]
+        Verb::Guard(verb) => return Ok(code(guard::run(verb)?)),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "umbel", &mut script);
@@ -65,6 +71,17 @@ fn run(cli: Cli) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a verb has something to do when it is interrupted, and leaves no half file.
+fn closes_by_itself(verb: &Verb) -> bool {
+    #[cfg(feature = "guard")]
+    return matches!(verb, Verb::Guard(_));
+    #[cfg(not(feature = "guard"))]
+    {
+        let _ = verb;
+        false
+    }
 }
 
 /// As `grep` ends: 0 for yes, 1 for no.

@@ -1,7 +1,8 @@
 //! What everybody who comes now works with: the state, the filter, and the one that is being built.
 //!
-//! An epoch never changes; another one takes its place. Whoever works with one holds it, so that the guard can wait
-//! until nobody does: that is the grace period of a rebuild.
+//! An epoch never changes; another one takes its place. Whoever works with one holds it, and with it its era: all epochs
+//! between two rebuilds have the same. So the guard can wait until nobody is left who began before a rebuild: that is
+//! its grace period.
 
 use crate::answer::{Reason, State, Suspicion};
 use crate::error::Trouble;
@@ -22,10 +23,16 @@ pub(crate) struct Epoch<G> {
     /// Whether the scan for `next` has its snapshot, so that whatever is deleted from now on is known there.
     pub(crate) scanned: bool,
     pub(crate) closed: bool,
+    /// What those have in common who need not wait for each other.
+    pub(crate) era: Arc<Era>,
 }
 
+/// Epochs that follow each other without a grace period.
+#[derive(Debug, Default)]
+pub(crate) struct Era;
+
 impl<G> Epoch<G> {
-    pub(crate) const fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self {
             state: State::Empty,
             suspicion: None,
@@ -33,7 +40,13 @@ impl<G> Epoch<G> {
             next: None,
             scanned: false,
             closed: false,
+            era: Arc::default(),
         }
+    }
+
+    /// Begins another era; the one before it is for [`grace`].
+    pub(crate) fn turn(&mut self) -> Arc<Era> {
+        std::mem::take(&mut self.era)
     }
 
     /// Why it does not answer, if it does not.
@@ -44,7 +57,8 @@ impl<G> Epoch<G> {
 
 impl<G> Clone for Epoch<G> {
     fn clone(&self) -> Self {
-        Self { current: self.current.clone(), next: self.next.clone(), ..*self }
+        let (current, next) = (self.current.clone(), self.next.clone());
+        Self { current, next, era: self.era.clone(), ..*self }
     }
 }
 
@@ -133,10 +147,10 @@ impl<G: Generation> Next<G> {
     }
 }
 
-/// Returns when nobody holds an epoch any more that is in use no longer.
-pub(crate) async fn grace<G>(mut old: Arc<Epoch<G>>) {
+/// Returns when nobody holds an epoch of an era that is over.
+pub(crate) async fn grace(mut era: Arc<Era>) {
     // `get_mut` and not the count: it sees all that the others did before they let go.
-    while Arc::get_mut(&mut old).is_none() {
+    while Arc::get_mut(&mut era).is_none() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

@@ -62,8 +62,14 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
     pub async fn close(&self) -> std::result::Result<(), GuardError<D::Error>> {
         let inner = &self.inner;
         let _one = inner.building.lock().await;
-        let old = inner.change(|epoch| epoch.closed = true);
-        grace(old).await;
+        let mut before = None;
+        drop(inner.change(|epoch| {
+            epoch.closed = true;
+            before = Some(epoch.turn());
+        }));
+        if let Some(era) = before {
+            grace(era).await;
+        }
         let saved = inner.checkpoint().await;
         inner.change(|epoch| {
             (epoch.state, epoch.suspicion) = (State::Suspect, Some(Suspicion::Told));
@@ -145,17 +151,21 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     /// Steps 1 and 2, but for the doubts.
     async fn register(&self, filter: K::Generation) -> Registered<'_, D, K> {
         let next = Arc::new(Next::new(filter));
-        let old = self.change(|epoch| {
+        let mut before = None;
+        drop(self.change(|epoch| {
+            before = Some(epoch.turn());
             (epoch.next, epoch.scanned) = (Some(next.clone()), false);
             epoch.state = match epoch.state {
                 State::Empty | State::Building => State::Building,
                 State::Suspect | State::Rebuilding => State::Rebuilding,
                 State::Active => State::Active,
             };
-        });
+        }));
         // Before the first wait, so that it is undone wherever this ends.
         let registered = Registered { inner: self, next, used: false };
-        grace(old).await;
+        if let Some(era) = before {
+            grace(era).await;
+        }
         registered
     }
 
@@ -280,6 +290,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 state: State::Active,
                 current: Some(next.filter.clone()),
                 closed: epoch.closed,
+                era: epoch.era.clone(),
                 ..Epoch::empty()
             };
         });

@@ -5,6 +5,8 @@ mod build; // filters from keys, and adding and removing them
 mod check; // which lines may be in a filter
 mod cookbook; // every command of docs/cookbook.md, as written
 mod dedup; // each line once
+#[cfg(feature = "guard")]
+mod guard; // a filter before a table, and the endpoint
 mod help; // help, completions, manual pages
 mod hostile; // long lines, bad bytes, full disks, closed pipes, signals
 mod info; // what a file holds, and whether it is whole

@@ -236,7 +236,6 @@ async fn chaos(operations: u64) {
     while tally.operations.load(SeqCst) < operations {
         let which = seed as usize % FAMILIES.len();
         round(place.path(), &sets[which], FAMILIES[which], seed, EACH, &tally).await;
-        // What a worker wrote while it had no filter to speak of is as good as anything else.
         seed += 1;
     }
     let [operations, faults, absent, present] =

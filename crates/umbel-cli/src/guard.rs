@@ -1,0 +1,74 @@
+//! `umbel guard`: a filter before a table of SQLite, redb or PostgreSQL.
+
+mod attach;
+mod check;
+pub(crate) mod cli;
+mod http;
+mod replay;
+mod serve;
+mod stats;
+
+use anyhow::{Context, Result};
+use cli::{Filter, Target, Verb};
+use umbel_guard::set::{Postgres, Redb, Sqlite};
+use umbel_guard::{DataSet, Family, Guard, Local, State};
+
+/// Whether the answer is yes, for verbs that have one.
+pub(crate) fn run(verb: Verb) -> Result<bool> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("threads")?.block_on(run_in_time(verb))
+}
+
+/// Opens what is guarded, whatever it is, and goes on with it.
+macro_rules! with_set {
+    ($target:expr, $set:ident => $do:expr) => {{
+        let target: &Target = $target;
+        if let Some(path) = &target.redb {
+            let opened = Redb::open(path, &target.table);
+            let $set = opened.with_context(|| path.display().to_string())?;
+            $do
+        } else if let Some(path) = &target.sqlite {
+            let opened = Sqlite::open(path, &target.table, &target.key, &target.value);
+            let $set = opened.with_context(|| path.display().to_string())?;
+            $do
+        } else {
+            let url = target.postgres.as_deref().unwrap_or_default();
+            // The URL may have a password in it, and is not told.
+            let opened = Postgres::connect(url, &target.table, &target.key, &target.value);
+            let $set = opened.await.context("PostgreSQL")?;
+            $do
+        }
+    }};
+}
+
+async fn run_in_time(verb: Verb) -> Result<bool> {
+    match &verb {
+        Verb::Attach(args) => with_set!(&args.target, set => attach::run(set, args).await),
+        Verb::Check(args) => with_set!(&args.target, set => check::run(set, args).await),
+        Verb::Stats(args) => with_set!(&args.target, set => stats::run(set, args).await),
+        Verb::Serve(args) => with_set!(&args.target, set => serve::run(set, args).await),
+        Verb::Replay(args) => with_set!(&args.target, set => replay::run(set, args).await),
+    }
+}
+
+impl Filter {
+    fn kind(&self) -> Local {
+        Local::new(self.family.map_or(Family::Blocked, cli::Families::family), self.rate)
+    }
+
+    /// A guard with the filter that is saved in its folder; one is built if there is none.
+    async fn guard<D: DataSet>(&self, set: D) -> Result<Guard<D, Local>> {
+        let guard = self.opened(set).await?;
+        if guard.state() != State::Active {
+            crate::output::note("there is no saved filter that can be used; one is built");
+            guard.rebuild().await.context("the filter")?;
+        }
+        Ok(guard)
+    }
+
+    /// The same without building one.
+    async fn opened<D: DataSet>(&self, set: D) -> Result<Guard<D, Local>> {
+        let builder = Guard::builder(set, self.kind()).folder(&self.folder).without_background();
+        builder.start().await.with_context(|| self.folder.display().to_string())
+    }
+}

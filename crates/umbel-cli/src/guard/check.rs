@@ -1,0 +1,71 @@
+//! `umbel guard check`: prints the keys that may be in the table.
+
+use super::cli::Check;
+use crate::key::folded;
+use crate::output::Stdout;
+use crate::progress::Progress;
+use crate::reading::{Batch, Reader, read};
+use anyhow::{Context, Result};
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
+use umbel_guard::{Answer, DataSet, Guard, Local};
+
+/// Whether there was such a key.
+pub(super) async fn run<D: DataSet>(set: D, args: &Check) -> Result<bool> {
+    let guard = args.filter.guard(set).await?;
+    let output = Stdout::stdout(args.records.end());
+    let mut checker = Checker { guard, ask: args.ask, output, found: false };
+    if args.item.is_empty() {
+        let progress = Progress::new(true);
+        block_in_place(|| read(args.files.clone(), &args.records, &progress, &mut checker))?;
+    } else {
+        for item in &args.item {
+            let key = folded(item.as_encoded_bytes(), args.records.ignore_case);
+            if checker.is_there(&key).await? {
+                checker.found = true;
+                checker.output.write(&[item.as_encoded_bytes(), args.records.end()].concat())?;
+            }
+        }
+    }
+    checker.output.flush()?;
+    checker.guard.close().await.context("the filter")?;
+    Ok(checker.found)
+}
+
+struct Checker<D: DataSet> {
+    guard: Guard<D, Local>,
+    ask: bool,
+    output: Stdout,
+    found: bool,
+}
+
+impl<D: DataSet> Checker<D> {
+    async fn is_there(&self, key: &[u8]) -> Result<bool> {
+        if self.ask {
+            return Ok(self.guard.get(key).await?.is_some());
+        }
+        Ok(self.guard.contains(key).await != Answer::Absent)
+    }
+}
+
+impl<D: DataSet> Reader for Checker<D> {
+    fn header(&mut self, record: &[u8]) -> Result<()> {
+        self.output.write(record)
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
+        let mut keys = Vec::new();
+        batch.for_keys(|key| keys.push(key.to_vec()))?;
+        for (number, key) in keys.iter().enumerate() {
+            if Handle::current().block_on(self.is_there(key))? {
+                self.found = true;
+                self.output.write(batch.record(number))?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn pause(&mut self) -> Result<()> {
+        self.output.flush()
+    }
+}

@@ -1,0 +1,213 @@
+//! The requests that `umbel guard serve` answers.
+//!
+//! A page of another site in somebody's browser can send requests to this machine too. So the name in `Host` must be one
+//! of ours, which a name that was only pointed here is not, and a request that says where it comes from must come
+//! from here.
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{OriginalUri, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use umbel_guard::{Answer, DataSet, Guard, GuardError, Local};
+
+/// How long a value may take to arrive.
+const BODY: Duration = Duration::from_secs(30);
+/// The longest key.
+const KEY: usize = 4 << 10;
+
+/// What all requests share.
+pub(super) struct App<D: DataSet> {
+    guard: Guard<D, Local>,
+    hosts: Vec<String>,
+    limit: usize,
+}
+
+impl<D: DataSet> App<D> {
+    pub(super) fn new(
+        guard: Guard<D, Local>,
+        address: SocketAddr,
+        names: &[String],
+        limit: usize,
+    ) -> Self {
+        let port = address.port();
+        let mut hosts = vec![address.to_string()];
+        hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(|name| format!("{name}:{port}")));
+        for name in names {
+            hosts.extend([name.to_lowercase(), format!("{}:{port}", name.to_lowercase())]);
+        }
+        Self { guard, hosts, limit }
+    }
+
+    fn is_ours(&self, host: &HeaderValue) -> bool {
+        let host = host.to_str().unwrap_or_default().to_lowercase();
+        self.hosts.contains(&host)
+    }
+}
+
+type Shared<D> = State<Arc<App<D>>>;
+
+pub(super) fn router<D: DataSet>(app: Arc<App<D>>) -> Router {
+    let keys = get(look_up::<D>).put(put::<D>).delete(delete::<D>);
+    Router::new()
+        .route("/keys/{*key}", keys)
+        .route("/metrics", get(metrics::<D>))
+        .route("/state", get(state::<D>))
+        .layer(from_fn_with_state(app.clone(), from_here::<D>))
+        .with_state(app)
+}
+
+/// Refuses what does not come from here.
+async fn from_here<D: DataSet>(State(app): Shared<D>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    if !headers.get(header::HOST).is_some_and(|host| app.is_ours(host)) {
+        return refused(
+            StatusCode::MISDIRECTED_REQUEST,
+            "another host is meant; --host NAME adds one",
+        );
+    }
+    let origin = |origin: &HeaderValue| {
+        let origin = origin.to_str().unwrap_or_default();
+        let host = origin.strip_prefix("http://").or(origin.strip_prefix("https://"));
+        host.and_then(|host| host.parse().ok()).is_some_and(|host| app.is_ours(&host))
+    };
+    let foreign = HeaderMap::get_all(headers, header::ORIGIN).iter().any(|from| !origin(from));
+    let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
+    if foreign || site.is_some_and(|site| site == "cross-site") {
+        return refused(StatusCode::FORBIDDEN, "another site asks");
+    }
+    next.run(request).await
+}
+
+fn refused(status: StatusCode, why: &'static str) -> Response {
+    (status, format!("{why}\n")).into_response()
+}
+
+/// The bytes behind `/keys/`.
+fn key_of(uri: &Uri) -> Result<Vec<u8>, Response> {
+    let path = uri.path().strip_prefix("/keys/").unwrap_or_default();
+    let key = decoded(path)
+        .ok_or_else(|| refused(StatusCode::BAD_REQUEST, "% and two hexadecimal digits"))?;
+    if key.is_empty() || key.len() > KEY {
+        return Err(refused(StatusCode::BAD_REQUEST, "a key has 1 to 4096 bytes"));
+    }
+    Ok(key)
+}
+
+/// Text with `%41` for bytes.
+fn decoded(path: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [char::from(rest.next()?), char::from(rest.next()?)];
+            let [high, low] = digits.map(|digit| digit.to_digit(16));
+            bytes.push(u8::try_from(high? * 16 + low?).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    Some(bytes)
+}
+
+fn failed<E: std::fmt::Display>(error: &GuardError<E>) -> Response {
+    let status = match error {
+        GuardError::TimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
+        GuardError::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        GuardError::ReadOnly => StatusCode::METHOD_NOT_ALLOWED,
+        GuardError::Closed => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_GATEWAY,
+    };
+    (status, format!("{error}\n")).into_response()
+}
+
+fn named(answer: Answer) -> HeaderValue {
+    HeaderValue::from_static(match answer {
+        Answer::Absent => "absent",
+        Answer::Maybe => "maybe",
+        Answer::Unknown(_) => "unknown",
+    })
+}
+
+async fn look_up<D: DataSet>(State(app): Shared<D>, OriginalUri(uri): OriginalUri) -> Response {
+    let key = match key_of(&uri) {
+        Ok(key) => key,
+        Err(refused) => return refused,
+    };
+    let answer = app.guard.contains(&key).await;
+    let mut response = match app.guard.get(&key).await {
+        Ok(Some(value)) => {
+            let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
+            (kind, Bytes::from(value)).into_response()
+        }
+        Ok(None) => refused(StatusCode::NOT_FOUND, "there is no such key"),
+        Err(error) => failed(&error),
+    };
+    response.headers_mut().insert("umbel-answer", named(answer));
+    response
+        .headers_mut()
+        .insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+async fn put<D: DataSet>(
+    State(app): Shared<D>,
+    OriginalUri(uri): OriginalUri,
+    body: Body,
+) -> Response {
+    let key = match key_of(&uri) {
+        Ok(key) => key,
+        Err(refused) => return refused,
+    };
+    let value = match tokio::time::timeout(BODY, to_bytes(body, app.limit)).await {
+        Ok(Ok(value)) => value,
+        Ok(Err(_)) => {
+            return refused(StatusCode::PAYLOAD_TOO_LARGE, "the value is too large, or broke off");
+        }
+        Err(_) => return refused(StatusCode::REQUEST_TIMEOUT, "the value did not come in time"),
+    };
+    match app.guard.put(&key, &value).await {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn delete<D: DataSet>(State(app): Shared<D>, OriginalUri(uri): OriginalUri) -> Response {
+    let key = match key_of(&uri) {
+        Ok(key) => key,
+        Err(refused) => return refused,
+    };
+    match app.guard.delete(&key).await {
+        Ok(true) => StatusCode::NO_CONTENT.into_response(),
+        Ok(false) => refused(StatusCode::NOT_FOUND, "there is no such key"),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn metrics<D: DataSet>(State(app): Shared<D>) -> Response {
+    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
+    (kind, app.guard.stats().to_prometheus()).into_response()
+}
+
+async fn state<D: DataSet>(State(app): Shared<D>) -> Response {
+    format!("{}\n", app.guard.state()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_bytes_however_they_are_written() {
+        assert_eq!(decoded("a%2Fb/c").unwrap(), b"a/b/c");
+        assert_eq!(decoded("%00%ff").unwrap(), b"\x00\xff");
+        for broken in ["%", "%4", "%zz", "a%"] {
+            assert_eq!(decoded(broken), None, "{broken}");
+        }
+    }
+}
