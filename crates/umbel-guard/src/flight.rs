@@ -2,9 +2,13 @@
 //!
 //! An answer may be shared only by those who asked before it was out of date. So a write, once it is done and
 //! before that is told, takes the question for its key out of the table: whoever asks from then on asks anew.
+//!
+//! Who gets the answer at once, as from a file in memory, never enters the table. Whoever has to wait enters it after the
+//! question was sent; unless a write has come in between, which the version of the shard tells.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::Notify;
 
@@ -13,7 +17,26 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Flights<T> {
     hasher: RandomState,
-    shards: [Mutex<HashMap<Box<[u8]>, Arc<Flight<T>>>>; SHARDS],
+    shards: [Shard<T>; SHARDS],
+}
+
+type Table<T> = HashMap<Box<[u8]>, Arc<Flight<T>>>;
+
+#[derive(Debug)]
+struct Shard<T> {
+    table: Mutex<Table<T>>,
+    /// How many there are in the table: none, mostly.
+    flights: AtomicUsize,
+    /// How many writes have ended.
+    version: AtomicU64,
+}
+
+/// A key, and its shard as it was before the data set was asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question<'a> {
+    key: &'a [u8],
+    shard: usize,
+    version: u64,
 }
 
 /// A question under way, and its answer, which is `None` if whoever asked went away.
@@ -21,15 +44,6 @@ pub(crate) struct Flights<T> {
 pub(crate) struct Flight<T> {
     answer: OnceLock<Option<T>>,
     done: Notify,
-}
-
-/// Who asks, and who waits.
-#[derive(Debug)]
-pub(crate) enum Seat<'a, T> {
-    /// Asks the data set, and must tell the others.
-    Pilot(Pilot<'a, T>),
-    /// Waits.
-    Passenger(Arc<Flight<T>>),
 }
 
 #[derive(Debug)]
@@ -43,32 +57,54 @@ pub(crate) struct Pilot<'a, T> {
 
 impl<T> Flights<T> {
     pub(crate) fn new() -> Self {
-        Self { hasher: RandomState::new(), shards: std::array::from_fn(|_| Mutex::default()) }
+        let shard = |_| Shard {
+            table: Mutex::default(),
+            flights: AtomicUsize::new(0),
+            version: AtomicU64::new(0),
+        };
+        Self { hasher: RandomState::new(), shards: std::array::from_fn(shard) }
     }
 
     fn shard_of(&self, key: &[u8]) -> usize {
         self.hasher.hash_one(key) as usize % SHARDS
     }
 
-    fn lock(&self, shard: usize) -> MutexGuard<'_, HashMap<Box<[u8]>, Arc<Flight<T>>>> {
-        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self, shard: usize) -> MutexGuard<'_, Table<T>> {
+        self.shards[shard].table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A seat in the flight for this key, which begins if there is none.
-    pub(crate) fn board<'a>(&'a self, key: &'a [u8]) -> Seat<'a, T> {
+    /// The flight for this key that is under way; if there is none, what it takes to begin one.
+    pub(crate) fn find<'a>(&self, key: &'a [u8]) -> Result<Arc<Flight<T>>, Question<'a>> {
         let shard = self.shard_of(key);
+        let version = self.shards[shard].version.load(SeqCst);
+        let question = Question { key, shard, version };
+        if self.shards[shard].flights.load(SeqCst) == 0 {
+            return Err(question);
+        }
+        self.lock(shard).get(key).cloned().ok_or(question)
+    }
+
+    /// Begins a flight for a question that was sent; `None` if a write has ended since, or another one has begun
+    /// one.
+    pub(crate) fn begin<'a>(&'a self, question: Question<'a>) -> Option<Pilot<'a, T>> {
+        let Question { key, shard, version } = question;
         let mut table = self.lock(shard);
-        if let Some(flight) = table.get(key) {
-            return Seat::Passenger(flight.clone());
+        if self.shards[shard].version.load(SeqCst) != version || table.contains_key(key) {
+            return None;
         }
         let flight = Arc::new(Flight { answer: OnceLock::new(), done: Notify::new() });
         table.insert(key.into(), flight.clone());
-        Seat::Pilot(Pilot { flights: self, key, shard, flight, landed: false })
+        self.shards[shard].flights.store(table.len(), SeqCst);
+        Some(Pilot { flights: self, key, shard, flight, landed: false })
     }
 
-    /// Whoever asks for this key from now on asks anew.
+    /// A write to this key has ended: whoever asks for it from now on asks anew.
     pub(crate) fn forget(&self, key: &[u8]) {
-        self.lock(self.shard_of(key)).remove(key);
+        let shard = self.shard_of(key);
+        let mut table = self.lock(shard);
+        self.shards[shard].version.fetch_add(1, SeqCst);
+        table.remove(key);
+        self.shards[shard].flights.store(table.len(), SeqCst);
     }
 }
 
@@ -103,6 +139,7 @@ impl<T> Pilot<'_, T> {
         let mut table = self.flights.lock(self.shard);
         if table.get(self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight)) {
             table.remove(self.key);
+            self.flights.shards[self.shard].flights.store(table.len(), SeqCst);
         }
     }
 }
@@ -123,17 +160,25 @@ mod tests {
     use super::*;
 
     fn pilot<'a>(flights: &'a Flights<u32>, key: &'a [u8]) -> Pilot<'a, u32> {
-        match flights.board(key) {
-            Seat::Pilot(pilot) => pilot,
-            Seat::Passenger(_) => panic!("somebody asks for it"),
-        }
+        let question = flights.find(key).expect_err("nobody asks for it");
+        flights.begin(question).expect("nothing came in between")
     }
 
     fn passenger(flights: &Flights<u32>, key: &[u8]) -> Arc<Flight<u32>> {
-        match flights.board(key) {
-            Seat::Passenger(flight) => flight,
-            Seat::Pilot(_) => panic!("nobody asks for it"),
-        }
+        flights.find(key).expect("somebody asks for it")
+    }
+
+    #[test]
+    fn who_asked_before_a_write_ended_flies_alone() {
+        let flights = Flights::<u32>::new();
+        let question = flights.find(b"k").unwrap_err();
+        flights.forget(b"k");
+        assert!(flights.begin(question).is_none());
+        let (one, two) = (flights.find(b"k").unwrap_err(), flights.find(b"k").unwrap_err());
+        let first = flights.begin(one);
+        assert!(first.is_some() && flights.begin(two).is_none());
+        drop(first);
+        assert!(flights.find(b"k").is_err());
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ use crate::data_set::{DataSet, Put};
 use crate::doubts::Doubts;
 use crate::epoch::Epoch;
 use crate::error::{GuardError, StartError, Trouble, Unusable};
-use crate::flight::{Flights, Seat};
+use crate::flight::Flights;
 use crate::keep::{Digests, Durability, Keep};
 use crate::kind::{Generation, Kind, Measure};
 use crate::options::{Builder, Options};
@@ -505,20 +505,29 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         if !self.options.single_flight {
             return self.ask_set(key, answer).await;
         }
-        loop {
-            match self.flights.board(key) {
-                Seat::Pilot(pilot) => {
-                    let got = self.ask_set(key, answer).await;
-                    pilot.land(&got);
-                    return got;
-                }
-                Seat::Passenger(flight) => {
+        let question = loop {
+            match self.flights.find(key) {
+                Err(question) => break question,
+                Ok(flight) => {
                     self.counters.joined.one();
                     if let Some(got) = flight.wait().await {
                         return got;
                     }
                 }
             }
+        };
+        let mut asking = pin!(self.ask_set(key, answer));
+        let first = poll_fn(|context| Poll::Ready(asking.as_mut().poll(context))).await;
+        if let Poll::Ready(got) = first {
+            return got;
+        }
+        match self.flights.begin(question) {
+            Some(pilot) => {
+                let got = asking.await;
+                pilot.land(&got);
+                got
+            }
+            None => asking.await,
         }
     }
 

@@ -140,7 +140,8 @@ async fn torment(guard: Guarded, set: Faulty, seed: u64, stop: Arc<AtomicBool>, 
         if random.one_in(6) {
             let _ = guard.checkpoint().await;
         }
-        for _ in 0..random.below(60) {
+        // Rare enough that something is done in between, and a rebuild saves files.
+        for _ in 0..random.below(1_500) {
             tokio::task::yield_now().await;
         }
     }
