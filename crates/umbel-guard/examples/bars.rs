@@ -40,11 +40,9 @@ fn key(number: u64) -> [u8; 16] {
     key
 }
 
-fn bar(what: &str, limit: &str, ratios: Vec<f64>, met: impl Fn(f64) -> bool) {
-    let (low, high) = ratios
-        .iter()
-        .fold((f64::MAX, 0.0_f64), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
-    let middle = median(ratios);
+fn bar(what: &str, limit: &str, mut ratios: Vec<f64>, met: impl Fn(f64) -> bool) {
+    ratios.sort_by(f64::total_cmp);
+    let [low, middle, high] = [1, 2, 3].map(|part| ratios[(ratios.len() - 1) * part / 4]);
     let met = if met(middle) { "yes" } else { "NO" };
     println!("{what:<58} {limit:>9} {middle:>9.3}   {low:.3}-{high:.3}   {met}");
 }

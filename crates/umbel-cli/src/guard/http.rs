@@ -89,14 +89,13 @@ fn refused(status: StatusCode, why: &'static str) -> Response {
 }
 
 /// The bytes behind `/keys/`.
-fn key_of(uri: &Uri) -> Result<Vec<u8>, Response> {
+fn key_of(uri: &Uri) -> Result<Vec<u8>, &'static str> {
     let path = uri.path().strip_prefix("/keys/").unwrap_or_default();
-    let key = decoded(path)
-        .ok_or_else(|| refused(StatusCode::BAD_REQUEST, "% and two hexadecimal digits"))?;
-    if key.is_empty() || key.len() > KEY {
-        return Err(refused(StatusCode::BAD_REQUEST, "a key has 1 to 4096 bytes"));
+    match decoded(path) {
+        None => Err("behind % are two hexadecimal digits"),
+        Some(key) if key.is_empty() || key.len() > KEY => Err("a key has 1 to 4096 bytes"),
+        Some(key) => Ok(key),
     }
-    Ok(key)
 }
 
 /// Text with `%41` for bytes.
@@ -137,7 +136,7 @@ fn named(answer: Answer) -> HeaderValue {
 async fn look_up<D: DataSet>(State(app): Shared<D>, OriginalUri(uri): OriginalUri) -> Response {
     let key = match key_of(&uri) {
         Ok(key) => key,
-        Err(refused) => return refused,
+        Err(why) => return refused(StatusCode::BAD_REQUEST, why),
     };
     let answer = app.guard.contains(&key).await;
     let mut response = match app.guard.get(&key).await {
@@ -162,7 +161,7 @@ async fn put<D: DataSet>(
 ) -> Response {
     let key = match key_of(&uri) {
         Ok(key) => key,
-        Err(refused) => return refused,
+        Err(why) => return refused(StatusCode::BAD_REQUEST, why),
     };
     let value = match tokio::time::timeout(BODY, to_bytes(body, app.limit)).await {
         Ok(Ok(value)) => value,
@@ -180,7 +179,7 @@ async fn put<D: DataSet>(
 async fn delete<D: DataSet>(State(app): Shared<D>, OriginalUri(uri): OriginalUri) -> Response {
     let key = match key_of(&uri) {
         Ok(key) => key,
-        Err(refused) => return refused,
+        Err(why) => return refused(StatusCode::BAD_REQUEST, why),
     };
     match app.guard.delete(&key).await {
         Ok(true) => StatusCode::NO_CONTENT.into_response(),

@@ -131,6 +131,9 @@ async fn sqlite_has_marks_as_well() {
     assert_eq!(home.guard(open(), Local::cuckoo(0.001)).await.state(), State::Empty);
 }
 
+/// What is done to a filter and its journal.
+type Damage = fn(&Path, &Path);
+
 /// A guard with a saved filter and a journal.
 async fn saved(home: &Home) {
     let guard = home.guard(home.redb(), Local::blocked(1e-4)).await;
@@ -152,7 +155,7 @@ async fn is_not_used(home: &Home, what: &str) {
 
 #[tokio::test]
 async fn files_that_are_missing_damaged_or_old_are_not_used() {
-    let cases: [(&str, fn(&Path, &Path)); 8] = [
+    let cases: [(&str, Damage); 8] = [
         ("no filter", |filter, _| fs::remove_file(filter).unwrap()),
         ("no journal", |_, journal| fs::remove_file(journal).unwrap()),
         ("an empty filter", |filter, _| fs::write(filter, b"").unwrap()),
