@@ -13,9 +13,12 @@ mod key;
 mod making;
 mod merge;
 mod output;
+mod place;
 mod plan;
 mod progress;
 mod reading;
+#[cfg(feature = "redis")]
+mod remote;
 
 use anyhow::{Context, Result};
 use change::What;

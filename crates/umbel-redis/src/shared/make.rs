@@ -15,7 +15,7 @@ use umbel::format::{Mark, Stored};
 
 /// How many bytes a shard grows by in one step: a few milliseconds for the server, also if all of the shard
 /// has to move.
-const STEP: u64 = 4 << 20;
+const STEP: u64 = 2 << 20;
 
 /// A filter that is somewhere, as its header tells.
 #[derive(Clone, Debug)]

@@ -35,19 +35,6 @@ return {head, table.concat(fresh)}
 }
 
 script! {
-    /// Reads lines of a shard. Arguments: where they begin and end. It replies with the header and the lines.
-    ///
-    /// A server without memory queues no commands for EXEC, but it runs this.
-    READ = r"
-local parts = {redis.call('GETRANGE', KEYS[1], 0, 127)}
-for line = 1, #ARGV, 2 do
-  parts[#parts + 1] = redis.call('GETRANGE', KEYS[1], ARGV[line], ARGV[line + 1])
-end
-return parts
-"
-}
-
-script! {
     /// Makes a shard, or makes it longer. Arguments: the fixed part of the header, the length of the whole
     /// shard, how many bytes may be added, and the history of the server.
     ///

@@ -247,6 +247,7 @@ async fn a_user_with_a_password_and_few_rights_is_enough() {
         "+unlink",
         "+pttl",
         "+type",
+        "+watch",
         "+multi",
         "+exec",
         "+info",
