@@ -1,9 +1,9 @@
 //! `umbel check`: prints the records that may be in a filter.
 
+use crate::asked::Asked;
 use crate::cli::{Check, Records};
 use crate::key::folded;
 use crate::output::Stdout;
-use crate::place::Asked;
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::Result;

@@ -1,6 +1,7 @@
 //! `umbel`: de-duplicate streams, build block lists, check against them, plan.
 
 mod amount;
+mod asked;
 mod bench;
 mod build;
 mod change;
@@ -13,7 +14,6 @@ mod key;
 mod making;
 mod merge;
 mod output;
-mod place;
 mod plan;
 mod progress;
 mod reading;

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! There is no header to compare, so what is proven is less: see [`Guard`]. Keys of a batch are asked for a few
-//! bits first, since one that is 0 will do, and only those that have them all for the others.
+//! bits first, since one that is 0 will do, and only those that have them all for the others; unless most had them
+//! all in the batch before.
 //!
 //! Inserting is the same with BITFIELD and SET: no script, which would take twice the server's time. So a key
 //! that is gone is begun anew by whoever inserts, as these programs do; but it is seen in the same step, and from then
@@ -21,6 +22,7 @@ use crate::connect::{Server, bytes_of, command, fine, transaction};
 use crate::history::History;
 use crate::script::script;
 use redis::{Pipeline, Value};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Bits that one transaction is about, at most: half a millisecond of a server's time.
@@ -53,6 +55,8 @@ pub(crate) struct Bitmap {
     key: String,
     guard: Guard,
     seen: Mutex<Seen>,
+    /// Whether most keys of the last batch had all of their first bits.
+    found: AtomicBool,
 }
 
 /// How it was when it was last seen.
@@ -83,7 +87,8 @@ impl Bitmap {
     /// The bitmap at this key, if it is there; with a config it may also be empty still.
     pub(crate) async fn open(server: &Server, key: &str, guard: Guard) -> Result<Self, Reason> {
         let seen = Mutex::new(Seen { history: History([0; 20]), length: 0, lost: None });
-        let bitmap = Self { server: server.clone(), key: key.to_owned(), guard, seen };
+        let (key, found) = (key.to_owned(), AtomicBool::new(false));
+        let bitmap = Self { server: server.clone(), key, guard, seen, found };
         bitmap.attach().await?;
         Ok(bitmap)
     }
@@ -97,7 +102,8 @@ impl Bitmap {
     ) -> Self {
         let guard = seal.map_or(Guard::Length, |seal| Guard::Seal { from, seal });
         let seen = Mutex::new(Seen { history: History([0; 20]), length: 1, lost: None });
-        Self { server: server.clone(), key: key.to_owned(), guard, seen }
+        let (key, found) = (key.to_owned(), AtomicBool::new(false));
+        Self { server: server.clone(), key, guard, seen, found }
     }
 
     /// Makes a sealed bitmap at home on its server.
@@ -153,10 +159,13 @@ impl Bitmap {
 
     async fn contains_some(&self, keys: &[Vec<u64>]) -> Vec<Answer> {
         let few = |key: &Vec<u64>| key.iter().take(FIRST).copied().collect();
-        if keys.len() < MANY || keys[0].len() <= 2 * FIRST {
-            return self.ask(keys).await;
+        if keys.len() < MANY || keys[0].len() <= 2 * FIRST || self.found.load(Relaxed) {
+            let answers = self.ask(keys).await;
+            self.note(&answers);
+            return answers;
         }
         let mut answers = self.ask(&keys.iter().map(few).collect::<Vec<_>>()).await;
+        self.note(&answers);
         let open: Vec<usize> =
             (0..keys.len()).filter(|key| answers[*key] == Answer::Maybe).collect();
         let rest: Vec<Vec<u64>> = open.iter().map(|key| keys[*key][FIRST..].to_vec()).collect();
@@ -164,6 +173,11 @@ impl Bitmap {
             answers[key] = answer;
         }
         answers
+    }
+
+    fn note(&self, answers: &[Answer]) {
+        let found = answers.iter().filter(|answer| **answer == Answer::Maybe).count();
+        self.found.store(2 * found > answers.len(), Relaxed);
     }
 
     async fn ask(&self, keys: &[Vec<u64>]) -> Vec<Answer> {
