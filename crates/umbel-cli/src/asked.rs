@@ -13,14 +13,14 @@ use crate::remote::{Address, Remote, is_remote};
 pub(crate) enum Asked {
     File(Box<AnyFilter>),
     #[cfg(feature = "redis")]
-    Server(Remote),
+    Server(Box<Remote>),
 }
 
 impl Asked {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         #[cfg(feature = "redis")]
         if is_remote(path) {
-            return Ok(Self::Server(Remote::open(&Address::of(path)?)?));
+            return Ok(Self::Server(Remote::open(&Address::of(path)?)?.into()));
         }
         Ok(Self::File(load_for_lines(path)?.into()))
     }

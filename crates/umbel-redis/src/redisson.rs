@@ -76,7 +76,7 @@ impl RedissonBloom {
         get.arg(&config).arg(&CONFIG[..]);
         let reply = server.ask_one(&config, get).await?;
         let Value::Array(values) = reply else { return Err(Reason::Garbage.into()) };
-        if values.iter().any(|value| *value == Value::Nil) {
+        if values.contains(&Value::Nil) {
             return Err(Reason::Missing.into());
         }
         let values = values.iter().map(text).collect::<Result<Vec<_>, _>>()?;
