@@ -196,3 +196,62 @@ fn what_is_lost_is_an_error_and_never_a_no() {
         .umbel_with(&format!("check {}", url.split('?').next().unwrap()), "a\n")
         .refuses("lacks a name");
 }
+
+/// With a certificate that only this test trusts.
+#[cfg(feature = "tls")]
+#[test]
+fn an_encrypted_connection_is_a_connection() {
+    let (place, port) = (Place::new(), {
+        let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        free.local_addr().unwrap().port()
+    });
+    let made = place.shell(
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 9 -subj /CN=ca -keyout ca.key -out ca.pem 2>/dev/null &&
+         openssl req -newkey rsa:2048 -nodes -subj /CN=here -keyout key.pem -out csr.pem 2>/dev/null &&
+         echo subjectAltName=IP:127.0.0.1 > san &&
+         openssl x509 -req -in csr.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 9 -extfile san -out cert.pem 2>/dev/null",
+    );
+    assert_eq!(made.code, Some(0), "openssl makes certificates: {}", made.err);
+    let mut server = Command::new("redis-server");
+    server.args([
+        "--port",
+        "0",
+        "--tls-port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+    ]);
+    server.args([
+        "--tls-cert-file",
+        "cert.pem",
+        "--tls-key-file",
+        "key.pem",
+        "--tls-ca-cert-file",
+        "ca.pem",
+    ]);
+    server.args(["--tls-auth-clients", "no"]).current_dir(place.path("")).stdout(Stdio::null());
+    let Ok(child) = server.spawn() else {
+        assert!(std::env::var_os("UMBEL_WITHOUT_SERVERS").is_some(), "there is no redis-server");
+        return;
+    };
+    let node = Node { child, port, _folder: TempDir::new().unwrap() };
+    let end = Instant::now() + Duration::from_secs(20);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < end, "the server does not start");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let url = format!("rediss://127.0.0.1:{port}/0?key=list");
+    let trusting = |command: &str| {
+        place.shell(&format!("export SSL_CERT_FILE=ca.pem; printf 'a\\nb\\n' | umbel {command}"))
+    };
+    let built = trusting(&format!("build -n 100 -o '{url}'"));
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    trusting(&format!("check '{url}'")).prints("a\nb\n");
+    // Whoever does not know the certificate is not connected.
+    place
+        .umbel_with(&format!("check {url}"), "a\n")
+        .fails(&format!("rediss://127.0.0.1:{port}/0?key=list: no connection to the server"));
+    drop(node);
+}

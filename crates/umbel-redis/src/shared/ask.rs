@@ -264,3 +264,49 @@ impl Probe {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(bytes: &[u8]) -> Value {
+        Value::BulkString(bytes.to_vec())
+    }
+
+    #[test]
+    fn lines_are_taken_for_what_they_are_only_if_nobody_came() {
+        let (head, line) = (bulk(b"head"), bulk(b"line"));
+        let came = |exec: Value| [Value::Okay, head.clone(), line.clone(), Value::Okay, exec];
+        let lines = [head.clone(), line.clone()];
+        let alone = came(Value::Array(Vec::new()));
+        assert_eq!(Way::Watched.lines(&alone, 2), Ok((&lines[..], true)));
+        assert_eq!(Way::Watched.lines(&came(Value::Nil), 2), Ok((&lines[..], false)));
+        for exec in [Value::Okay, Value::Int(0), Value::Array(vec![Value::Nil])] {
+            assert_eq!(Way::Watched.lines(&came(exec), 2), Err(Reason::Garbage));
+        }
+        assert_eq!(Way::Watched.lines(&[], 2), Err(Reason::Garbage));
+        let mut unwatched = alone.clone();
+        unwatched[0] = Value::Nil;
+        assert_eq!(Way::Watched.lines(&unwatched, 2), Err(Reason::Garbage));
+        let queued = Value::SimpleString("QUEUED".into());
+        let all = [Value::Okay, queued.clone(), queued, Value::Array(lines.to_vec())];
+        assert_eq!(Way::Queued.lines(&all, 2), Ok((&lines[..], true)));
+        assert_eq!(Way::Queued.lines(&all, 3), Err(Reason::Garbage));
+        for way in [Way::Watched, Way::Queued] {
+            let replies = if way == Way::Watched { alone.len() } else { all.len() };
+            assert_eq!(way.replies(1), replies);
+        }
+    }
+
+    #[test]
+    fn a_line_answers_for_the_bits_of_its_key() {
+        let probe = Probe { key: 0, line: 9, bits: [0, 9, 511, 0, 0, 0, 0, 0], count: 3 };
+        let mut line = [0; 64];
+        (line[0], line[1]) = (1, 2);
+        assert_eq!(probe.answer(&bulk(&line)), Answer::Absent);
+        line[63] = 0x80;
+        assert_eq!(probe.answer(&bulk(&line)), Answer::Maybe);
+        assert_eq!(probe.answer(&bulk(&line[1..])), Answer::Unknown(Reason::Shrunken));
+        assert_eq!(probe.answer(&Value::Int(0)), Answer::Unknown(Reason::Garbage));
+    }
+}

@@ -90,10 +90,9 @@ return head
 }
 
 script! {
-    /// Takes a shard away. Argument: the fixed part of the header. It replies with how many keys it took
-    /// away: one, or none if something else is there.
+    /// Takes a shard away. It replies with how many keys it took away: one, or none if there is no shard.
     DELETE = r"
-if redis.call('GETRANGE', KEYS[1], 0, 95) == ARGV[1] then return redis.call('UNLINK', KEYS[1]) end
+if redis.call('GETRANGE', KEYS[1], 0, 7) == 'UMBELRED' then return redis.call('UNLINK', KEYS[1]) end
 return 0
 "
 }
