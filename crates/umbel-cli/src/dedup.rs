@@ -31,6 +31,10 @@ pub(crate) fn run(args: Dedup) -> Result<()> {
     let Some(state) = &args.state else {
         return with_duplicates(&args, &mut Seen::new(&args)?);
     };
+    #[cfg(feature = "redis")]
+    if crate::remote::is_remote(state) {
+        return with_duplicates(&args, &mut Seen::on_server(state, &args)?);
+    }
     // Nobody else may go on from the same state meanwhile, and if this fails it stays what it was.
     replace_file(state, true, |file| {
         let mut seen = Seen::of_state(state, &args)?;
@@ -90,6 +94,9 @@ struct Seen {
 enum Known {
     Filter(Box<AnyFilter>),
     Exact(HashSet<u128, BuildHasherDefault<Taken>>, SipHasher13),
+    /// On a server, where others go on from the same state at the same time.
+    #[cfg(feature = "redis")]
+    Server(Box<crate::remote::Remote>),
 }
 
 /// A hasher for what is one already.
@@ -143,6 +150,39 @@ impl Seen {
         Ok(Self::of_filter(filter))
     }
 
+    /// What all runs with the same filter on a server know, or nothing if this is the first.
+    #[cfg(feature = "redis")]
+    fn on_server(state: &Path, args: &Dedup) -> Result<Self> {
+        use crate::remote::{Address, Remote};
+        let address = Address::of(state)?;
+        let Size { capacity, rate, memory } = args.size;
+        let asked = capacity.is_some() || memory.is_some();
+        let shape = match plan(args)? {
+            Plan::Blocked(shape) => Some(shape),
+            Plan::Scalable(_) => None,
+            Plan::Window(_) => bail!("{address}: a filter on a server has no window"),
+        };
+        if address.is_taken(false)? {
+            let remote = Remote::open(&address)?;
+            let hash = args.hash.map_or(remote.hash(), HashChoice::name);
+            let planned =
+                if asked { shape == Some(*remote.shared().shape()) } else { rate.is_none() };
+            if !planned || hash != remote.hash() {
+                bail!(
+                    "{address}: was begun with other -n, -p, --memory and --hash; leave them out"
+                );
+            }
+            return Ok(Self::of(Known::Server(remote.into()), false));
+        }
+        let Some(shape) = shape else {
+            bail!("{address}: does not grow: -n says how many different lines there will be")
+        };
+        let keyed = args.hash.map_or(address.has_secret(), |hash| hash == HashChoice::Keyed);
+        let hasher = address.hasher(keyed, 0)?;
+        let remote = Remote::create(&address, shape, hasher)?;
+        Ok(Self::of(Known::Server(remote.into()), false))
+    }
+
     fn of_filter(filter: AnyFilter) -> Self {
         let timed = match &filter {
             AnyFilter::Window(filter) => {
@@ -177,6 +217,11 @@ impl Seen {
                 batch.digests(filter.hasher(), &mut self.digests)?;
                 filter.insert_digests(&self.digests, fresh)?;
             }
+            #[cfg(feature = "redis")]
+            Known::Server(remote) => {
+                batch.digests(remote.hasher(), &mut self.digests)?;
+                remote.insert(&self.digests, fresh)?;
+            }
         }
         Ok(())
     }
@@ -187,6 +232,8 @@ impl Known {
         match self {
             Self::Filter(filter) => filter.expected_rate(),
             Self::Exact(..) => 0.0,
+            #[cfg(feature = "redis")]
+            Self::Server(remote) => remote.rate(),
         }
     }
 
@@ -194,6 +241,8 @@ impl Known {
         match self {
             Self::Filter(filter) => filter.bytes(),
             Self::Exact(all, _) => all.capacity() as u64 * 17,
+            #[cfg(feature = "redis")]
+            Self::Server(remote) => remote.shared().shape().bytes(),
         }
     }
 }

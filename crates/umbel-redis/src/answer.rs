@@ -240,6 +240,40 @@ pub trait RemoteFilter {
         A: Borrow<Self::Key> + Sync;
 }
 
+/// Filters of bytes that do everything in batches, by `ask_batch` and `add_batch`.
+macro_rules! remote_in_batches {
+    ($($filter:ty),*) => {$(
+        impl $crate::RemoteFilter for $filter {
+            type Key = [u8];
+
+            async fn contains(&self, key: &[u8]) -> $crate::Answer {
+                let answers = self.ask_batch(&[key]).await;
+                answers.first().copied().unwrap_or($crate::Answer::Unknown($crate::Reason::Garbage))
+            }
+
+            async fn insert(&self, key: &[u8]) -> Result<$crate::Answer, $crate::Error> {
+                let answers = self.add_batch(&[key]).await?;
+                answers.first().copied().ok_or($crate::Error::Unknown($crate::Reason::Garbage))
+            }
+
+            async fn contains_batch<A: std::borrow::Borrow<[u8]> + Sync>(
+                &self,
+                keys: &[A],
+            ) -> Vec<$crate::Answer> {
+                self.ask_batch(keys).await
+            }
+
+            async fn insert_batch<A: std::borrow::Borrow<[u8]> + Sync>(
+                &self,
+                keys: &[A],
+            ) -> Result<Vec<$crate::Answer>, $crate::Error> {
+                self.add_batch(keys).await
+            }
+        }
+    )*};
+}
+pub(crate) use remote_in_batches;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,25 +1,35 @@
 //! A plain bitmap with k positions a key, as other programs keep their filters.
 //!
 //! ```text
-//!     MULTI                                   nobody comes between these:
-//!       STRLEN key; a seal, or a config         is it still there, and the same?
-//!       BITFIELD_RO key GET u1 p1 GET u1 p2 ... one key
-//!       ...                                     at most 200 of them
+//!     MULTI                                     nobody comes between these:
+//!       STRLEN key; a seal, or a config           is it still there, and the same?
+//!       BITFIELD_RO key GET u1 p1 GET u1 p2 ...   one key
+//!       ...                                       some hundred of them
 //!     EXEC
-//!     INFO replication                        is it still the same server?
+//!     INFO replication                          is it still the same server?
 //! ```
 //!
-//! There is no header to compare, so what is proven is less: see [`Guard`].
+//! There is no header to compare, so what is proven is less: see [`Guard`]. Keys of a batch are asked for a few
+//! bits first, since one that is 0 will do, and only those that have them all for the others; unless most had them
+//! all in the batch before.
+//!
+//! Inserting is the same with BITFIELD and SET: no script, which would take twice the server's time. So a key
+//! that is gone is begun anew by whoever inserts, as these programs do; but it is seen in the same step, and from then
+//! on nothing is known until somebody adopts the bitmap.
 
 use crate::answer::{Answer, Error, Reason};
 use crate::connect::{Server, bytes_of, command, fine, transaction};
 use crate::history::History;
-use crate::script::{Replies, script};
-use redis::{Cmd, Pipeline, Value};
+use crate::script::script;
+use redis::{Pipeline, Value};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Bits that one script or transaction is about, at most: Lua takes 8,000 arguments, and a bit is four.
-const BITS: usize = 1_600;
+/// Bits that one transaction is about, at most: half a millisecond of a server's time.
+const BITS: usize = 2_800;
+/// How many bits of a key are asked for first, in a batch of at least so many keys.
+const FIRST: usize = 4;
+const MANY: usize = 16;
 /// Keys that are sent before the next ones.
 const BATCH: usize = 2048;
 
@@ -45,6 +55,8 @@ pub(crate) struct Bitmap {
     key: String,
     guard: Guard,
     seen: Mutex<Seen>,
+    /// Whether most keys of the last batch had all of their first bits.
+    found: AtomicBool,
 }
 
 /// How it was when it was last seen.
@@ -52,40 +64,8 @@ pub(crate) struct Bitmap {
 struct Seen {
     history: History,
     length: u64,
-}
-
-script! {
-    /// Sets bits. Keys: the bitmap, and the one that describes it, or the bitmap again. Arguments: how long the
-    /// bitmap is at least, what else shows that it is the right one, in three parts, the number of probes, and
-    /// then the positions, key by key.
-    ///
-    /// It replies with a digit for each key of the filter, 1 if one of its bits was not set before; or with
-    /// nothing, if it is not the right one.
-    SET = r"
-if redis.call('STRLEN', KEYS[1]) < tonumber(ARGV[1]) then return false end
-if ARGV[2] == 'seal' then
-  if redis.call('GETRANGE', KEYS[1], ARGV[3], ARGV[3] + 23) ~= ARGV[4] then return false end
-elseif ARGV[2] == 'config' then
-  local config = redis.call('HMGET', KEYS[2], 'size', 'hashIterations')
-  if config[1] ~= ARGV[3] or config[2] ~= ARGV[4] then return false end
-end
-local sets, last = {}, 0
-for position = 6, #ARGV do
-  sets[last + 1], sets[last + 2], sets[last + 3], sets[last + 4] = 'SET', 'u1', ARGV[position], '1'
-  last = last + 4
-end
-local old = redis.call('BITFIELD', KEYS[1], unpack(sets))
-local probes, fresh, bit = tonumber(ARGV[5]), {}, 0
-for key = 1, #old / probes do
-  local digit = '0'
-  for _ = 1, probes do
-    bit = bit + 1
-    if old[bit] == 0 then digit = '1' end
-  end
-  fresh[key] = digit
-end
-return table.concat(fresh)
-"
+    /// Whether it was gone once.
+    lost: Option<Reason>,
 }
 
 script! {
@@ -106,8 +86,9 @@ fn keys_a_call(keys: &[Vec<u64>]) -> usize {
 impl Bitmap {
     /// The bitmap at this key, if it is there; with a config it may also be empty still.
     pub(crate) async fn open(server: &Server, key: &str, guard: Guard) -> Result<Self, Reason> {
-        let seen = Mutex::new(Seen { history: History([0; 20]), length: 0 });
-        let bitmap = Self { server: server.clone(), key: key.to_owned(), guard, seen };
+        let seen = Mutex::new(Seen { history: History([0; 20]), length: 0, lost: None });
+        let (key, found) = (key.to_owned(), AtomicBool::new(false));
+        let bitmap = Self { server: server.clone(), key, guard, seen, found };
         bitmap.attach().await?;
         Ok(bitmap)
     }
@@ -120,8 +101,9 @@ impl Bitmap {
         seal: Option<[u8; 24]>,
     ) -> Self {
         let guard = seal.map_or(Guard::Length, |seal| Guard::Seal { from, seal });
-        let seen = Mutex::new(Seen { history: History([0; 20]), length: 1 });
-        Self { server: server.clone(), key: key.to_owned(), guard, seen }
+        let seen = Mutex::new(Seen { history: History([0; 20]), length: 1, lost: None });
+        let (key, found) = (key.to_owned(), AtomicBool::new(false));
+        Self { server: server.clone(), key, guard, seen, found }
     }
 
     /// Makes a sealed bitmap at home on its server.
@@ -147,12 +129,12 @@ impl Bitmap {
     /// Takes the bitmap as it is for the whole one.
     pub(crate) async fn attach(&self) -> Result<(), Reason> {
         let mut pipeline = Pipeline::with_capacity(5);
-        self.add_transaction(&mut pipeline, &[]);
+        self.add_transaction(&mut pipeline, &[], &[], "", None);
         pipeline.add_command(History::question());
         let replies = self.server.ask(&self.key, pipeline).await?;
         let [queued @ .., exec, history] = &replies[..] else { return Err(Reason::Garbage) };
         let [length, proof] = transaction(queued, exec, 2)? else { return Err(Reason::Garbage) };
-        let now = Seen { history: History::of(history)?, length: count(length)? };
+        let now = Seen { history: History::of(history)?, length: count(length)?, lost: None };
         // What a config describes may be empty still.
         if now.length == 0 && !matches!(self.guard, Guard::Config { .. }) {
             return Err(Reason::Missing);
@@ -170,104 +152,131 @@ impl Bitmap {
     pub(crate) async fn contains(&self, keys: &[Vec<u64>]) -> Vec<Answer> {
         let mut answers = Vec::with_capacity(keys.len());
         for keys in keys.chunks(BATCH) {
-            match self.ask(keys).await {
-                Ok(more) => answers.extend(more),
-                Err(reason) => answers.extend(keys.iter().map(|_| Answer::Unknown(reason))),
-            }
+            answers.extend(self.contains_some(keys).await);
         }
         answers
     }
 
-    async fn ask(&self, keys: &[Vec<u64>]) -> Result<Vec<Answer>, Reason> {
-        let mut pipeline = Pipeline::new();
-        let call = keys_a_call(keys);
-        for keys in keys.chunks(call) {
-            self.add_transaction(&mut pipeline, keys);
+    async fn contains_some(&self, keys: &[Vec<u64>]) -> Vec<Answer> {
+        let few = |key: &Vec<u64>| key.iter().take(FIRST).copied().collect();
+        if keys.len() < MANY || keys[0].len() <= 2 * FIRST || self.found.load(Relaxed) {
+            let answers = self.ask(keys).await;
+            self.note(&answers);
+            return answers;
         }
-        pipeline.add_command(History::question());
-        let before = self.seen();
-        let replies = self.server.ask(&self.key, pipeline).await?;
-        let (last, mut rest) = replies.split_last().ok_or(Reason::Garbage)?;
-        let history = History::of(last)?;
-        let mut answers = Vec::with_capacity(keys.len());
-        for keys in keys.chunks(call) {
-            // MULTI, the length, what proves it, the keys, EXEC.
-            let (here, others) = rest.split_at(rest.len().min(keys.len() + 4));
-            rest = others;
-            let known = here.split_last().ok_or(Reason::Garbage).and_then(|(exec, queued)| {
-                let replies = transaction(queued, exec, keys.len() + 2)?;
-                let [length, proof, bits @ ..] = replies else { return Err(Reason::Garbage) };
-                self.same(before, history)?;
-                self.prove(proof, history)?;
-                self.accept(count(length)?, before)?;
-                Ok(bits)
-            });
-            match known {
-                Ok(bits) => answers.extend(bits.iter().zip(keys).map(answer)),
-                Err(reason) => answers.extend(keys.iter().map(|_| Answer::Unknown(reason))),
+        let mut answers = self.ask(&keys.iter().map(few).collect::<Vec<_>>()).await;
+        self.note(&answers);
+        let open: Vec<usize> =
+            (0..keys.len()).filter(|key| answers[*key] == Answer::Maybe).collect();
+        let rest: Vec<Vec<u64>> = open.iter().map(|key| keys[*key][FIRST..].to_vec()).collect();
+        for (key, answer) in open.into_iter().zip(self.ask(&rest).await) {
+            answers[key] = answer;
+        }
+        answers
+    }
+
+    fn note(&self, answers: &[Answer]) {
+        let found = answers.iter().filter(|answer| **answer == Answer::Maybe).count();
+        self.found.store(2 * found > answers.len(), Relaxed);
+    }
+
+    async fn ask(&self, keys: &[Vec<u64>]) -> Vec<Answer> {
+        let asked = self.send(keys, &["GET", "u1"], "BITFIELD_RO", None).await;
+        match asked {
+            Ok((bits, Ok(()))) => {
+                bits.into_iter().map(|bits| bits.map_or_else(Answer::Unknown, said)).collect()
+            }
+            Ok((_, Err(reason))) | Err(reason) => {
+                keys.iter().map(|_| Answer::Unknown(reason)).collect()
             }
         }
-        Ok(answers)
     }
 
     /// Inserts keys that have these positions, and tells what would have been said of them before.
     pub(crate) async fn insert(&self, keys: &[Vec<u64>]) -> Result<Vec<Answer>, Error> {
         let mut answers = Vec::with_capacity(keys.len());
         for keys in keys.chunks(BATCH) {
-            answers.extend(self.set(keys).await?);
+            let (bits, proven) = self.send(keys, &["SET", "u1"], "BITFIELD", Some(1)).await?;
+            for bits in bits {
+                let before = said(bits?);
+                answers.push(match proven {
+                    Ok(()) => before,
+                    // The bits are set, but it is not known what was there before.
+                    Err(Reason::History) => Answer::Unknown(Reason::History),
+                    Err(reason) => return Err(reason.into()),
+                });
+            }
         }
         Ok(answers)
     }
 
-    async fn set(&self, keys: &[Vec<u64>]) -> Result<Vec<Answer>, Reason> {
+    /// Sends a command for each key. Whether all bits of each were set, and whether the bitmap is the right
+    /// one.
+    async fn send(
+        &self,
+        keys: &[Vec<u64>],
+        operation: &[&str],
+        name: &str,
+        value: Option<u8>,
+    ) -> Result<Sent, Reason> {
         let before = self.seen();
+        if let Some(lost) = before.lost {
+            return Err(lost);
+        }
         let call = keys_a_call(keys);
-        let calls = keys.chunks(call).map(|keys| self.call(keys, before)).collect();
-        let last = Some(History::question());
-        let Replies { replies, repeated } =
-            SET.run_all(&self.server, &self.key, calls, last).await?;
-        let (last, replies) = replies.split_last().ok_or(Reason::Garbage)?;
-        let sure = History::of(last).and_then(|history| self.same(before, history));
-        let mut answers = Vec::with_capacity(keys.len());
-        for (keys, reply) in keys.chunks(call).zip(replies) {
-            let fresh = match reply {
-                Value::Nil => return Err(Reason::Missing),
-                reply => bytes_of(reply)?,
-            };
-            if fresh.len() != keys.len() {
-                return Err(Reason::Garbage);
-            }
-            answers.extend(fresh.iter().map(|fresh| match (sure, fresh) {
-                (Err(reason), _) => Answer::Unknown(reason),
-                (Ok(()), b'1') => Answer::Absent,
-                (Ok(()), _) if repeated => Answer::Unknown(Reason::Disconnected),
-                (Ok(()), _) => Answer::Maybe,
+        let mut pipeline = Pipeline::new();
+        for keys in keys.chunks(call) {
+            self.add_transaction(&mut pipeline, keys, operation, name, value);
+        }
+        pipeline.add_command(History::question());
+        let (replies, repeated) = self.server.ask_noting_retries(&self.key, pipeline).await?;
+        let (last, mut rest) = replies.split_last().ok_or(Reason::Garbage)?;
+        let history = History::of(last);
+        let mut proven = history.and_then(|history| self.same(before, history));
+        let mut all = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(call) {
+            // MULTI, the length, what proves it, the keys, EXEC.
+            let (here, others) = rest.split_at(rest.len().min(keys.len() + 4));
+            rest = others;
+            let (exec, queued) = here.split_last().ok_or(Reason::Garbage)?;
+            let replies = transaction(queued, exec, keys.len() + 2)?;
+            let [length, proof, bits @ ..] = replies else { return Err(Reason::Garbage) };
+            let right = history.and_then(|history| self.prove(proof, history));
+            let right = right.and_then(|()| self.accept(count(length)?, before, value.is_some()));
+            proven = proven.and(right);
+            all.extend(bits.iter().zip(keys).map(|(bits, positions)| {
+                // Perhaps it was this very call that set them, before a connection broke.
+                match all_set(bits, positions.len())? {
+                    true if repeated && value.is_some() => Err(Reason::Disconnected),
+                    set => Ok(set),
+                }
             }));
         }
-        Ok(answers)
+        if let Err(reason @ (Reason::Missing | Reason::Shrunken | Reason::Replaced)) = proven {
+            self.lose(reason, value.is_some());
+        }
+        Ok((all, proven))
     }
 
-    fn call(&self, keys: &[Vec<u64>], seen: Seen) -> Cmd {
-        let described = match &self.guard {
-            Guard::Config { key, .. } => key,
-            _ => &self.key,
-        };
-        let mut call = SET.call_with(&[&self.key, described]);
-        call.arg(seen.length);
-        match &self.guard {
-            Guard::Length => call.arg("length").arg("").arg(""),
-            Guard::Seal { from, seal } => call.arg("seal").arg(*from).arg(&seal[..]),
-            Guard::Config { values, .. } => call.arg("config").arg(&values[0]).arg(&values[1]),
-        };
-        call.arg(keys.first().map_or(1, Vec::len));
-        for position in keys.iter().flatten() {
-            call.arg(*position);
+    /// Remembers that it was gone: what somebody inserts from now on is not all that was ever inserted. If it was
+    /// this client who began it anew, it looks as if it had never been gone.
+    fn lose(&self, reason: Reason, written: bool) {
+        let sealed = matches!(self.guard, Guard::Seal { .. });
+        if written && !sealed {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.lost = Some(reason);
         }
-        call
     }
 
     /// What proves it, and the bits of some keys, in one step.
-    fn add_transaction(&self, pipeline: &mut Pipeline, keys: &[Vec<u64>]) {
+    fn add_transaction(
+        &self,
+        pipeline: &mut Pipeline,
+        keys: &[Vec<u64>],
+        operation: &[&str],
+        name: &str,
+        value: Option<u8>,
+    ) {
         let mut length = command("STRLEN");
         length.arg(&self.key);
         pipeline.add_command(command("MULTI")).add_command(length);
@@ -288,19 +297,19 @@ impl Bitmap {
         }
         pipeline.add_command(proof);
         for positions in keys {
-            let mut get = command("BITFIELD_RO");
-            get.arg(&self.key);
+            let mut bits = command(name);
+            bits.arg(&self.key);
             for position in positions {
-                get.arg("GET").arg("u1").arg(*position);
+                bits.arg(operation).arg(*position).arg(value);
             }
-            pipeline.add_command(get);
+            pipeline.add_command(bits);
         }
         pipeline.add_command(command("EXEC"));
     }
 
-    /// Whether it is as long as it was.
-    fn accept(&self, length: u64, before: Seen) -> Result<(), Reason> {
-        if length == 0 {
+    /// Whether it is as long as it was. One that was never there is begun by inserting.
+    fn accept(&self, length: u64, before: Seen, written: bool) -> Result<(), Reason> {
+        if length == 0 && !(written && before.length == 0) {
             return Err(Reason::Missing);
         }
         if length < before.length {
@@ -308,7 +317,7 @@ impl Bitmap {
         }
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.history == before.history {
-            seen.length = seen.length.max(length);
+            seen.length = seen.length.max(length).max(1);
         }
         Ok(())
     }
@@ -352,19 +361,28 @@ impl Bitmap {
 /// The bytes of a seal and of the history behind it.
 pub(crate) const SEALED: u64 = 44;
 
-fn answer((bits, positions): (&Value, &Vec<u64>)) -> Answer {
+/// Whether all bits of each key were set, and whether the bitmap was the right one.
+type Sent = (Vec<Result<bool, Reason>>, Result<(), Reason>);
+
+/// What is said of a key.
+fn said(all_set: bool) -> Answer {
+    if all_set { Answer::Maybe } else { Answer::Absent }
+}
+
+fn all_set(bits: &Value, asked: usize) -> Result<bool, Reason> {
     match bits {
-        Value::Array(bits) if bits.len() == positions.len() => {
-            let is = |wanted: i64| move |bit: &Value| *bit == Value::Int(wanted);
-            if !bits.iter().all(|bit| is(0)(bit) || is(1)(bit)) {
-                Answer::Unknown(Reason::Garbage)
-            } else if bits.iter().all(is(1)) {
-                Answer::Maybe
-            } else {
-                Answer::Absent
+        Value::Array(bits) if bits.len() == asked => {
+            let mut all = true;
+            for bit in bits {
+                match bit {
+                    Value::Int(0) => all = false,
+                    Value::Int(1) => {}
+                    _ => return Err(Reason::Garbage),
+                }
             }
+            Ok(all)
         }
-        other => Answer::Unknown(fine(other.clone()).err().unwrap_or(Reason::Garbage)),
+        other => Err(fine(other.clone()).err().unwrap_or(Reason::Garbage)),
     }
 }
 

@@ -57,7 +57,7 @@ pub struct Server {
 
 enum Link {
     Primary(Primary),
-    Cluster(Cluster),
+    Cluster(Box<Cluster>),
 }
 
 struct Cluster {
@@ -132,7 +132,7 @@ impl Server {
         let (often, client) = (client(limits.retries)?, client(0)?);
         let connection = within(limits.total() + limits.connect, open(&often)).await?;
         let cluster = Cluster { connection, once: OnceCell::new(), client };
-        Ok(Self { link: Arc::new(Link::Cluster(cluster)), limits })
+        Ok(Self { link: Arc::new(Link::Cluster(cluster.into())), limits })
     }
 
     /// What it is limited by.

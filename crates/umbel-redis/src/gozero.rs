@@ -32,7 +32,7 @@
 //! assert_eq!(positions[..3], [7_974_195, 15_487_778, 3_939_938]);
 //! ```
 
-use crate::answer::{Answer, Error, Reason, RemoteFilter};
+use crate::answer::{Answer, Error, Reason};
 use crate::bitmap::{Bitmap, Guard, SEALED, count};
 use crate::connect::{Server, bytes_of, command};
 use crate::health::{self, Hazard, Policy};
@@ -179,6 +179,14 @@ impl GoZeroBloom {
         &self.hazards
     }
 
+    async fn ask_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Vec<Answer> {
+        self.bitmap.contains(&self.all_positions(keys)).await
+    }
+
+    async fn add_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Result<Vec<Answer>, Error> {
+        self.bitmap.insert(&self.all_positions(keys)).await
+    }
+
     fn all_positions<A: Borrow<[u8]>>(&self, keys: &[A]) -> Vec<Vec<u64>> {
         keys.iter().map(|key| Self::positions(self.bits, key.borrow()).to_vec()).collect()
     }
@@ -228,27 +236,7 @@ async fn seal(server: &Server, key: &str, bits: u64) -> Result<(), Error> {
     Err(Reason::Building.into())
 }
 
-impl RemoteFilter for GoZeroBloom {
-    type Key = [u8];
-
-    async fn contains(&self, key: &[u8]) -> Answer {
-        let answers = self.bitmap.contains(&self.all_positions(&[key])).await;
-        answers.first().copied().unwrap_or(Answer::Unknown(Reason::Garbage))
-    }
-
-    async fn insert(&self, key: &[u8]) -> Result<Answer, Error> {
-        let answers = self.bitmap.insert(&self.all_positions(&[key])).await?;
-        answers.first().copied().ok_or(Error::Unknown(Reason::Garbage))
-    }
-
-    async fn contains_batch<A: Borrow<[u8]> + Sync>(&self, keys: &[A]) -> Vec<Answer> {
-        self.bitmap.contains(&self.all_positions(keys)).await
-    }
-
-    async fn insert_batch<A: Borrow<[u8]> + Sync>(&self, keys: &[A]) -> Result<Vec<Answer>, Error> {
-        self.bitmap.insert(&self.all_positions(keys)).await
-    }
-}
+crate::answer::remote_in_batches!(GoZeroBloom);
 
 #[cfg(test)]
 mod tests {

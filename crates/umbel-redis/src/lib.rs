@@ -47,7 +47,7 @@
 //! # Features
 //!
 //! `tls` for `rediss://`. Passwords and users (ACL) are parts of a URL. A user needs the commands `GETRANGE`, `STRLEN`,
-//! `SETRANGE`, `BITFIELD`, `BITFIELD_RO`, `EVAL`, `EVALSHA`, `UNLINK`, `PTTL`, `TYPE`, `MULTI`, `EXEC` and `INFO`.
+//! `SETRANGE`, `BITFIELD`, `BITFIELD_RO`, `EVAL`, `EVALSHA`, `UNLINK`, `PTTL`, `TYPE`, `WATCH`, `MULTI`, `EXEC` and `INFO`.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

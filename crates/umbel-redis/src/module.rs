@@ -19,7 +19,7 @@
 //! this client has seen in it, and a cuckoo filter, which may shrink, not even then. After a failover or a restart
 //! nothing is known until the filter is adopted, as with all filters here, but each client has to do that for itself.
 
-use crate::answer::{Answer, Error, Reason, RemoteFilter};
+use crate::answer::{Answer, Error, Reason};
 use crate::bitmap::count;
 use crate::connect::{Server, bytes_of, command, fine, transaction};
 use crate::health::{self, Hazard, Policy};
@@ -333,11 +333,19 @@ impl ModuleBloom {
     pub fn hazards(&self) -> &[Hazard] {
         &self.0.hazards
     }
+
+    async fn ask_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Vec<Answer> {
+        self.0.contains(keys).await
+    }
+
+    async fn add_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Result<Vec<Answer>, Error> {
+        self.0.insert(keys).await
+    }
 }
 
 /// A cuckoo filter of a module's, from which keys can be removed. The [module](crate::module) tells what it proves.
 ///
-/// [`insert`](RemoteFilter::insert) adds a copy every time, so that as many can be removed: only then does
+/// [`insert`](crate::RemoteFilter::insert) adds a copy every time, so that as many can be removed: only then does
 /// removing one key never take another away. It never answers `Absent`. If a connection breaks, a copy too many may stay.
 #[derive(Debug)]
 pub struct ModuleCuckoo(Module);
@@ -400,35 +408,14 @@ impl ModuleCuckoo {
     pub fn hazards(&self) -> &[Hazard] {
         &self.0.hazards
     }
+
+    async fn ask_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Vec<Answer> {
+        self.0.contains(keys).await
+    }
+
+    async fn add_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Result<Vec<Answer>, Error> {
+        self.0.insert(keys).await
+    }
 }
 
-/// Both ask and insert alike.
-macro_rules! remote {
-    ($($filter:ty),*) => {$(
-        impl RemoteFilter for $filter {
-            type Key = [u8];
-
-            async fn contains(&self, key: &[u8]) -> Answer {
-                let answers = self.0.contains(&[key]).await;
-                answers.first().copied().unwrap_or(Answer::Unknown(Reason::Garbage))
-            }
-
-            async fn insert(&self, key: &[u8]) -> Result<Answer, Error> {
-                let answers = self.0.insert(&[key]).await?;
-                answers.first().copied().ok_or(Error::Unknown(Reason::Garbage))
-            }
-
-            async fn contains_batch<A: Borrow<[u8]> + Sync>(&self, keys: &[A]) -> Vec<Answer> {
-                self.0.contains(keys).await
-            }
-
-            async fn insert_batch<A: Borrow<[u8]> + Sync>(
-                &self,
-                keys: &[A],
-            ) -> Result<Vec<Answer>, Error> {
-                self.0.insert(keys).await
-            }
-        }
-    )*};
-}
-remote!(ModuleBloom, ModuleCuckoo);
+crate::answer::remote_in_batches!(ModuleBloom, ModuleCuckoo);

@@ -33,7 +33,7 @@
 //! assert_eq!(positions[..3], [1_904_273, 5_703_746, 1_001_831]);
 //! ```
 
-use crate::answer::{Answer, Error, Reason, RemoteFilter};
+use crate::answer::{Answer, Error, Reason};
 use crate::bitmap::{Bitmap, CONFIG, Guard};
 use crate::connect::{Server, bytes_of, command};
 use crate::health::{self, Hazard, Policy};
@@ -76,7 +76,7 @@ impl RedissonBloom {
         get.arg(&config).arg(&CONFIG[..]);
         let reply = server.ask_one(&config, get).await?;
         let Value::Array(values) = reply else { return Err(Reason::Garbage.into()) };
-        if values.iter().any(|value| *value == Value::Nil) {
+        if values.contains(&Value::Nil) {
             return Err(Reason::Missing.into());
         }
         let values = values.iter().map(text).collect::<Result<Vec<_>, _>>()?;
@@ -176,6 +176,14 @@ impl RedissonBloom {
         Ok(self.bitmap.attach().await?)
     }
 
+    async fn ask_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Vec<Answer> {
+        self.bitmap.contains(&self.all_positions(keys)).await
+    }
+
+    async fn add_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Result<Vec<Answer>, Error> {
+        self.bitmap.insert(&self.all_positions(keys)).await
+    }
+
     fn all_positions<A: Borrow<[u8]>>(&self, keys: &[A]) -> Vec<Vec<u64>> {
         let positions = |key: &A| Self::positions(self.size, self.probes, key.borrow());
         keys.iter().map(positions).collect()
@@ -217,27 +225,7 @@ fn text(value: &Value) -> Result<String, Reason> {
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| Reason::Foreign)
 }
 
-impl RemoteFilter for RedissonBloom {
-    type Key = [u8];
-
-    async fn contains(&self, key: &[u8]) -> Answer {
-        let answers = self.bitmap.contains(&self.all_positions(&[key])).await;
-        answers.first().copied().unwrap_or(Answer::Unknown(Reason::Garbage))
-    }
-
-    async fn insert(&self, key: &[u8]) -> Result<Answer, Error> {
-        let answers = self.bitmap.insert(&self.all_positions(&[key])).await?;
-        answers.first().copied().ok_or(Error::Unknown(Reason::Garbage))
-    }
-
-    async fn contains_batch<A: Borrow<[u8]> + Sync>(&self, keys: &[A]) -> Vec<Answer> {
-        self.bitmap.contains(&self.all_positions(keys)).await
-    }
-
-    async fn insert_batch<A: Borrow<[u8]> + Sync>(&self, keys: &[A]) -> Result<Vec<Answer>, Error> {
-        self.bitmap.insert(&self.all_positions(keys)).await
-    }
-}
+crate::answer::remote_in_batches!(RedissonBloom);
 
 #[cfg(test)]
 mod tests {

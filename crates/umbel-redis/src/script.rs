@@ -30,13 +30,8 @@ pub(crate) use script;
 impl Script {
     /// A call for this key, to which arguments are added.
     pub(crate) fn call(&self, key: &str) -> Cmd {
-        self.call_with(&[key])
-    }
-
-    /// The same, for several keys of one slot.
-    pub(crate) fn call_with(&self, keys: &[&str]) -> Cmd {
         let mut command = redis::cmd("EVALSHA");
-        command.arg(&*self.name).arg(keys.len()).arg(keys);
+        command.arg(&*self.name).arg(1).arg(key);
         command
     }
 

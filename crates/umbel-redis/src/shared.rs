@@ -3,7 +3,7 @@
 //! ```text
 //!     key "seen"   [ header 128 B | line 0 | line 1 | ...      | line L-1 ]
 //!                        ^                      ^ 64 bytes
-//!     contains           '---- read together ---'     one GETRANGE for a line, a header for 200 of them
+//!     contains           '---- read together ---'     one GETRANGE for a line, a header for 500 of them
 //!     insert             '---- seen and set by one script
 //! ```
 //!
@@ -75,7 +75,7 @@ use umbel::blocked::Shape;
 use umbel::hash::Digester;
 use umbel::{Digest, Portable};
 
-/// Lines that one script or transaction is about, at most: some hundred microseconds of a server's time.
+/// Lines that one script or transaction is about, at most: less than a millisecond of a server's time.
 const CALL: usize = 200;
 
 /// How a filter is made or opened.
@@ -83,7 +83,7 @@ const CALL: usize = 200;
 pub struct Options {
     /// What is done if the server may lose the filter.
     pub policy: Policy,
-    /// In how many keys it is. When it is made: as many as it takes, 16 MiB each, and at least twelve in a
+    /// In how many keys it is. When it is made: as many as it takes, 8 MiB each, and at least twelve in a
     /// cluster. When it is opened: as many as it has.
     pub shards: Option<u32>,
     /// Which generation it is. When it is made: 1. When it is opened: any.

@@ -1,24 +1,27 @@
 //! Asking: lines and the header that proves them, in one step.
 //!
 //! ```text
-//!     MULTI                                 nobody comes between these:
-//!       GETRANGE key 0 127                    whose bits are these?
-//!       GETRANGE key a a+63                   one line
-//!       ...                                   at most 200 of them
-//!     EXEC
+//!     WATCH key                             has anybody touched it from here ...
+//!     GETRANGE key 0 127                      whose bits are these?
+//!     GETRANGE key a a+63                     one line
+//!     ...                                     at most 500 of them
+//!     MULTI EXEC                            ... to here? then EXEC says nil
 //!     INFO replication                      and has this server had them all along?
 //! ```
 //!
 //! A line counts only if the header that came with it is the one that was opened, to the byte, is at home on
 //! the server that answered, and has not gone back in time. INFO may come after EXEC: a primary that has an id when
 //! it is asked has had it since before the filter was at home there (see the `history` room).
+//!
+//! That all of them are of one moment could be had by putting them between MULTI and EXEC; but to be queued costs
+//! each of them a quarter more of the server's time. So nobody is kept out, and it is seen whether somebody
+//! came. What was found is found then all the same; only what was not is asked for again, between MULTI and EXEC.
 
-use super::header::{BYTES, Pulse, prove};
-use super::script::READ;
+use super::header::{BYTES, prove};
 use super::shards::of_line;
 use super::{CALL, Shard, SharedBloom};
 use crate::answer::{Answer, Reason};
-use crate::connect::{bytes_of, command, transaction};
+use crate::connect::{bytes_of, command, fine, transaction};
 use crate::history::History;
 use futures_util::future::join_all;
 use redis::{Pipeline, Value};
@@ -27,6 +30,8 @@ use umbel::blocked::Shape;
 
 /// Keys that are asked for before the next ones are sent.
 const BATCH: usize = 4096;
+/// Lines that are watched together. They keep nobody waiting, but the more there are the sooner somebody comes.
+const WATCHED: usize = 500;
 
 /// The bits of a key in one of its lines.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +91,23 @@ pub(super) fn by_shard<'a>(
     sorted
 }
 
+/// How lines are kept together with their header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By WATCH: whether somebody came is seen afterwards.
+    Watched,
+    /// Between MULTI and EXEC: nobody comes.
+    Queued,
+}
+
+/// What came of asking.
+#[derive(Default)]
+struct Asked<'a> {
+    answers: Vec<(usize, Answer)>,
+    /// Those for which it is not known: somebody came.
+    again: Vec<(&'a Shard, Vec<Probe>)>,
+}
+
 impl<T: ?Sized, H> SharedBloom<T, H> {
     /// As [`contains_batch`](crate::RemoteFilter::contains_batch), for keys that were digested
     /// elsewhere.
@@ -93,89 +115,142 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
         let mut answers = vec![Answer::Maybe; digests.len()];
         for (digests, answers) in digests.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             let probes = by_shard(&self.plan.shape, &self.shards, digests);
-            // Servers of a cluster are asked at the same time, a single one once.
-            let pipelines = if self.server.is_cluster() {
-                probes.into_iter().map(|one| vec![one]).collect()
-            } else {
-                vec![probes]
-            };
-            let found = join_all(pipelines.into_iter().map(|shards| self.ask_lines(shards))).await;
-            for (key, answer) in found.into_iter().flatten() {
+            let first = self.ask_all(probes, Way::Watched).await;
+            let second = self.ask_all(first.again, Way::Queued).await;
+            for (key, answer) in first.answers.into_iter().chain(second.answers) {
                 answers[key] = answers[key].and(answer);
             }
         }
         answers
     }
 
+    /// Asks all servers: those of a cluster at the same time, a single one once.
+    async fn ask_all<'a>(&self, probes: Vec<(&'a Shard, Vec<Probe>)>, way: Way) -> Asked<'a> {
+        let pipelines = if self.server.is_cluster() {
+            probes.into_iter().map(|one| vec![one]).collect()
+        } else {
+            vec![probes]
+        };
+        let mut all = Asked::default();
+        for asked in join_all(pipelines.into_iter().map(|shards| self.ask_lines(shards, way))).await
+        {
+            all.answers.extend(asked.answers);
+            all.again.extend(asked.again);
+        }
+        all
+    }
+
     /// Asks one server for lines of some shards, and tells what they say of the keys.
-    async fn ask_lines(&self, shards: Vec<(&Shard, Vec<Probe>)>) -> Vec<(usize, Answer)> {
-        let Some((first, _)) = shards.first() else { return Vec::new() };
+    async fn ask_lines<'a>(&self, shards: Vec<(&'a Shard, Vec<Probe>)>, way: Way) -> Asked<'a> {
+        let mut asked = Asked::default();
+        let Some((first, _)) = shards.first() else { return asked };
         let mut pipeline = Pipeline::new();
         let mut calls = Vec::new();
         for (shard, probes) in &shards {
-            for probes in probes.chunks(CALL) {
-                add_transaction(&mut pipeline, shard, probes);
+            for probes in probes.chunks(way.most()) {
+                way.add(&mut pipeline, shard, probes);
                 calls.push((*shard, probes, shard.pulse()));
             }
         }
         pipeline.add_command(History::question());
         let replies = self.server.ask(&first.key, pipeline).await;
-        let mut answers = Vec::new();
-        let mut rest: &[Value] = match &replies {
-            Ok(replies) => replies,
-            Err(_) => &[],
-        };
+        let mut rest: &[Value] = replies.as_deref().unwrap_or_default();
         let history = match (&replies, rest.split_last()) {
             (Err(reason), _) => Err(*reason),
             (Ok(_), None) => Err(Reason::Garbage),
             (Ok(_), Some((last, _))) => History::of(last),
         };
         for (shard, probes, before) in calls {
-            // MULTI, the header, the lines, EXEC.
-            let (here, others) = rest.split_at(rest.len().min(probes.len() + 3));
+            let (here, others) = rest.split_at(rest.len().min(way.replies(probes.len())));
             rest = others;
-            let lines = history.and_then(|history| proven(shard, probes, here, before, history));
-            match lines {
-                Ok(lines) => answers.extend(told(probes, lines)),
-                Err(Reason::OutOfMemory) => answers.extend(self.run_for_lines(shard, probes).await),
-                Err(reason) => answers.extend(untold(probes, reason)),
+            let lines = history.and_then(|history| {
+                let (lines, alone) = way.lines(here, probes.len() + 1)?;
+                let head = lines.first().ok_or(Reason::Garbage)?;
+                shard.accept(before, prove(bytes_of(head)?, &shard.fixed)?, history)?;
+                Ok((lines, alone))
+            });
+            let mut again = Vec::new();
+            asked.answers.extend(probes.iter().enumerate().filter_map(|(at, probe)| {
+                let answer = match lines {
+                    Ok((lines, alone)) => match probe.answer(&lines[at + 1]) {
+                        Answer::Absent if !alone => {
+                            again.push(*probe);
+                            return None;
+                        }
+                        answer => answer,
+                    },
+                    Err(reason) => Answer::Unknown(reason),
+                };
+                Some((probe.key, answer))
+            }));
+            if !again.is_empty() {
+                asked.again.push((shard, again));
             }
         }
-        answers
+        asked
+    }
+}
+
+impl Way {
+    /// Lines that go together, at most.
+    fn most(self) -> usize {
+        match self {
+            Self::Watched => WATCHED,
+            Self::Queued => CALL,
+        }
     }
 
-    /// As [`ask_lines`](Self::ask_lines), by a script: for servers that have no memory left for a transaction.
-    async fn run_for_lines(&self, shard: &Shard, probes: &[Probe]) -> Vec<(usize, Answer)> {
-        let mut call = READ.call(&shard.key);
+    /// The header and the lines of some probes.
+    fn add(self, pipeline: &mut Pipeline, shard: &Shard, probes: &[Probe]) {
+        match self {
+            Self::Watched => {
+                let mut watch = command("WATCH");
+                watch.arg(&shard.key);
+                pipeline.add_command(watch);
+            }
+            Self::Queued => _ = pipeline.add_command(command("MULTI")),
+        }
+        let mut range = |from: u64, bytes: u64| {
+            let mut get = command("GETRANGE");
+            get.arg(&shard.key).arg(from).arg(from + bytes - 1);
+            pipeline.add_command(get);
+        };
+        range(0, BYTES as u64);
         for probe in probes {
-            let from = shard.byte(probe.line);
-            call.arg(from).arg(from + 63);
+            range(shard.byte(probe.line), 64);
         }
-        let before = shard.pulse();
-        let last = Some(History::question());
-        let came = READ.run_all(&self.server, &shard.key, vec![call], last).await;
-        let lines = came.as_ref().map_err(|reason| *reason).and_then(|came| {
-            let [lines, history] = &came.replies[..] else { return Err(Reason::Garbage) };
-            let lines = transaction(&[], lines, probes.len() + 1)?;
-            accepted(shard, lines, before, History::of(history)?)
-        });
-        match lines {
-            Ok(lines) => told(probes, lines).collect(),
-            Err(reason) => untold(probes, reason).collect(),
+        if self == Self::Watched {
+            pipeline.add_command(command("MULTI"));
+        }
+        pipeline.add_command(command("EXEC"));
+    }
+
+    /// How many replies there are to so many lines.
+    fn replies(self, lines: usize) -> usize {
+        match self {
+            // WATCH, the header, the lines, MULTI, EXEC.
+            Self::Watched => lines + 4,
+            Self::Queued => lines + 3,
         }
     }
-}
 
-/// What the replies to the header and to all lines say, when the header is proven.
-fn told<'a>(
-    probes: &'a [Probe],
-    lines: &'a [Value],
-) -> impl Iterator<Item = (usize, Answer)> + use<'a> {
-    probes.iter().zip(&lines[1..]).map(|(probe, line)| (probe.key, probe.answer(line)))
-}
-
-fn untold(probes: &[Probe], reason: Reason) -> impl Iterator<Item = (usize, Answer)> + use<'_> {
-    probes.iter().map(move |probe| (probe.key, Answer::Unknown(reason)))
+    /// The replies to the header and to the lines, `asked` of them, and whether nobody came.
+    fn lines(self, replies: &[Value], asked: usize) -> Result<(&[Value], bool), Reason> {
+        let (exec, before) = replies.split_last().ok_or(Reason::Garbage)?;
+        if self == Self::Queued {
+            return Ok((transaction(before, exec, asked)?, true));
+        }
+        let [watch, lines @ .., multi] = before else { return Err(Reason::Garbage) };
+        for reply in [watch, multi] {
+            if *reply != Value::Okay {
+                return Err(fine(reply.clone()).err().unwrap_or(Reason::Garbage));
+            }
+        }
+        match exec {
+            Value::Nil => Ok((lines, false)),
+            exec => transaction(&[], exec, 0).map(|_| (lines, true)),
+        }
+    }
 }
 
 impl Probe {
@@ -190,42 +265,48 @@ impl Probe {
     }
 }
 
-/// The header and the lines of some probes, in one step.
-fn add_transaction(pipeline: &mut Pipeline, shard: &Shard, probes: &[Probe]) {
-    pipeline.add_command(command("MULTI"));
-    let mut range = |from: u64, bytes: u64| {
-        let mut get = command("GETRANGE");
-        get.arg(&shard.key).arg(from).arg(from + bytes - 1);
-        pipeline.add_command(get);
-    };
-    range(0, BYTES as u64);
-    for probe in probes {
-        range(shard.byte(probe.line), 64);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(bytes: &[u8]) -> Value {
+        Value::BulkString(bytes.to_vec())
     }
-    pipeline.add_command(command("EXEC"));
-}
 
-/// The replies to the header and to all lines, if the header is the one that was opened and is at home.
-fn proven<'a>(
-    shard: &Shard,
-    probes: &[Probe],
-    replies: &'a [Value],
-    before: Pulse,
-    history: History,
-) -> Result<&'a [Value], Reason> {
-    let (exec, queued) = replies.split_last().ok_or(Reason::Garbage)?;
-    accepted(shard, transaction(queued, exec, probes.len() + 1)?, before, history)
-}
+    #[test]
+    fn lines_are_taken_for_what_they_are_only_if_nobody_came() {
+        let (head, line) = (bulk(b"head"), bulk(b"line"));
+        let came = |exec: Value| [Value::Okay, head.clone(), line.clone(), Value::Okay, exec];
+        let lines = [head.clone(), line.clone()];
+        let alone = came(Value::Array(Vec::new()));
+        assert_eq!(Way::Watched.lines(&alone, 2), Ok((&lines[..], true)));
+        assert_eq!(Way::Watched.lines(&came(Value::Nil), 2), Ok((&lines[..], false)));
+        for exec in [Value::Okay, Value::Int(0), Value::Array(vec![Value::Nil])] {
+            assert_eq!(Way::Watched.lines(&came(exec), 2), Err(Reason::Garbage));
+        }
+        assert_eq!(Way::Watched.lines(&[], 2), Err(Reason::Garbage));
+        let mut unwatched = alone.clone();
+        unwatched[0] = Value::Nil;
+        assert_eq!(Way::Watched.lines(&unwatched, 2), Err(Reason::Garbage));
+        let queued = Value::SimpleString("QUEUED".into());
+        let all = [Value::Okay, queued.clone(), queued, Value::Array(lines.to_vec())];
+        assert_eq!(Way::Queued.lines(&all, 2), Ok((&lines[..], true)));
+        assert_eq!(Way::Queued.lines(&all, 3), Err(Reason::Garbage));
+        for way in [Way::Watched, Way::Queued] {
+            let replies = if way == Way::Watched { alone.len() } else { all.len() };
+            assert_eq!(way.replies(1), replies);
+        }
+    }
 
-/// The same for replies that are known to be those to the header and to the lines.
-fn accepted<'a>(
-    shard: &Shard,
-    lines: &'a [Value],
-    before: Pulse,
-    history: History,
-) -> Result<&'a [Value], Reason> {
-    let head = lines.first().ok_or(Reason::Garbage)?;
-    let pulse = prove(bytes_of(head)?, &shard.fixed)?;
-    shard.accept(before, pulse, history)?;
-    Ok(lines)
+    #[test]
+    fn a_line_answers_for_the_bits_of_its_key() {
+        let probe = Probe { key: 0, line: 9, bits: [0, 9, 511, 0, 0, 0, 0, 0], count: 3 };
+        let mut line = [0; 64];
+        (line[0], line[1]) = (1, 2);
+        assert_eq!(probe.answer(&bulk(&line)), Answer::Absent);
+        line[63] = 0x80;
+        assert_eq!(probe.answer(&bulk(&line)), Answer::Maybe);
+        assert_eq!(probe.answer(&bulk(&line[1..])), Answer::Unknown(Reason::Shrunken));
+        assert_eq!(probe.answer(&Value::Int(0)), Answer::Unknown(Reason::Garbage));
+    }
 }

@@ -1,13 +1,12 @@
 //! Copying: a filter that was built elsewhere goes to the server as it is, and comes back as it is.
 
-use super::header::{BYTES, Header, prove};
+use super::header::{BYTES, Header};
 use super::make::history_at;
 use super::script::FILL;
 use super::{Options, Shard, SharedBloom};
 use crate::answer::{Error, Reason};
-use crate::connect::{Server, bytes_of, command, transaction};
-use crate::history::History;
-use redis::{Pipeline, Value};
+use crate::connect::{Server, bytes_of, command};
+use redis::Value;
 use umbel::BlockedBloomFilter;
 use umbel::format::Stored;
 
@@ -87,21 +86,10 @@ impl Shard {
 
     /// Some of its bytes, if they are known to be its own.
     async fn fetch(&self, server: &Server, from: u64, to: u64) -> Result<Vec<u8>, Reason> {
-        let before = self.pulse();
-        let mut pipeline = Pipeline::with_capacity(5);
-        let mut head = command("GETRANGE");
-        head.arg(&self.key).arg(0).arg(BYTES - 1);
         let mut piece = command("GETRANGE");
         piece.arg(&self.key).arg(from).arg(to - 1);
-        pipeline.add_command(command("MULTI")).add_command(head).add_command(piece);
-        pipeline.add_command(command("EXEC")).add_command(History::question());
-        let replies = server.ask(&self.key, pipeline).await?;
-        let [queued @ .., exec, history] = &replies[..] else { return Err(Reason::Garbage) };
-        let [head, piece] = transaction(queued, exec, 2)? else { return Err(Reason::Garbage) };
-        let pulse = prove(bytes_of(head)?, &self.fixed)?;
-        self.accept(before, pulse, History::of(history)?)?;
-        match piece {
-            Value::BulkString(bytes) if bytes.len() as u64 == to - from => Ok(bytes.clone()),
+        match self.ask_with_header(server, piece).await? {
+            Value::BulkString(bytes) if bytes.len() as u64 == to - from => Ok(bytes),
             _ => Err(Reason::Shrunken),
         }
     }

@@ -4,18 +4,18 @@ use super::header::{BYTES, FIXED, Header, prove};
 use super::script::{ADOPT, DELETE, GROW};
 use super::{Options, Shard, SharedBloom, shards};
 use crate::answer::{Error, Reason};
-use crate::connect::{Server, bytes_of, command, transaction};
+use crate::connect::{Server, bytes_of, command, fine, transaction};
 use crate::health::{self, Hazard};
 use crate::history::History;
 use futures_util::future::{join_all, try_join_all};
-use redis::{Pipeline, Value};
+use redis::{Cmd, Pipeline, Value};
 use std::marker::PhantomData;
 use umbel::blocked::Shape;
 use umbel::format::{Mark, Stored};
 
 /// How many bytes a shard grows by in one step: a few milliseconds for the server, also if all of the shard
 /// has to move.
-const STEP: u64 = 4 << 20;
+const STEP: u64 = 2 << 20;
 
 /// A filter that is somewhere, as its header tells.
 #[derive(Clone, Debug)]
@@ -75,15 +75,15 @@ impl Found {
         self.ready
     }
 
-    /// Takes all of its shards away, and nothing else: keys that have become somebody else's stay.
+    /// Takes all of its shards away, also those that an earlier filter of this name has left in its keys, and
+    /// nothing else: keys that have become somebody else's stay.
     ///
     /// # Errors
     ///
     /// [`Error::Unknown`] if a server did not say that it did.
     pub async fn delete(&self, server: &Server) -> Result<(), Error> {
         for shard in Shard::all(&self.header, &self.name) {
-            let mut call = DELETE.call(&shard.key);
-            call.arg(&shard.fixed[..]);
+            let call = DELETE.call(&shard.key);
             DELETE.run(server, &shard.key, call).await?;
         }
         Ok(())
@@ -250,22 +250,32 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
 impl Shard {
     /// Whether it is there, whole and at home.
     async fn look(&self, server: &Server) -> Result<(), Reason> {
-        let before = self.pulse();
-        let mut pipeline = Pipeline::with_capacity(5);
-        let mut head = command("GETRANGE");
-        head.arg(&self.key).arg(0).arg(BYTES - 1);
         let mut length = command("STRLEN");
         length.arg(&self.key);
-        pipeline.add_command(command("MULTI")).add_command(head).add_command(length);
+        match self.ask_with_header(server, length).await? {
+            Value::Int(length) if length as u64 == self.bytes() => Ok(()),
+            _ => Err(Reason::Shrunken),
+        }
+    }
+
+    /// The reply to a command about it, in one step with the header, if that proves that it is at home.
+    pub(super) async fn ask_with_header(
+        &self,
+        server: &Server,
+        question: Cmd,
+    ) -> Result<Value, Reason> {
+        let before = self.pulse();
+        let mut head = command("GETRANGE");
+        head.arg(&self.key).arg(0).arg(BYTES - 1);
+        let mut pipeline = Pipeline::with_capacity(5);
+        pipeline.add_command(command("MULTI")).add_command(head).add_command(question);
         pipeline.add_command(command("EXEC")).add_command(History::question());
         let replies = server.ask(&self.key, pipeline).await?;
         let [queued @ .., exec, history] = &replies[..] else { return Err(Reason::Garbage) };
-        let [head, length] = transaction(queued, exec, 2)? else { return Err(Reason::Garbage) };
+        let [head, reply] = transaction(queued, exec, 2)? else { return Err(Reason::Garbage) };
         let pulse = prove(bytes_of(head)?, &self.fixed)?;
-        if *length != Value::Int(self.bytes() as i64) {
-            return Err(Reason::Shrunken);
-        }
-        self.accept(before, pulse, History::of(history)?)
+        self.accept(before, pulse, History::of(history)?)?;
+        fine(reply.clone())
     }
 
     async fn adopt(&self, server: &Server) -> Result<(), Reason> {

@@ -35,19 +35,6 @@ return {head, table.concat(fresh)}
 }
 
 script! {
-    /// Reads lines of a shard. Arguments: where they begin and end. It replies with the header and the lines.
-    ///
-    /// A server without memory queues no commands for EXEC, but it runs this.
-    READ = r"
-local parts = {redis.call('GETRANGE', KEYS[1], 0, 127)}
-for line = 1, #ARGV, 2 do
-  parts[#parts + 1] = redis.call('GETRANGE', KEYS[1], ARGV[line], ARGV[line + 1])
-end
-return parts
-"
-}
-
-script! {
     /// Makes a shard, or makes it longer. Arguments: the fixed part of the header, the length of the whole
     /// shard, how many bytes may be added, and the history of the server.
     ///
@@ -103,10 +90,9 @@ return head
 }
 
 script! {
-    /// Takes a shard away. Argument: the fixed part of the header. It replies with how many keys it took
-    /// away: one, or none if something else is there.
+    /// Takes a shard away. It replies with how many keys it took away: one, or none if there is no shard.
     DELETE = r"
-if redis.call('GETRANGE', KEYS[1], 0, 95) == ARGV[1] then return redis.call('UNLINK', KEYS[1]) end
+if redis.call('GETRANGE', KEYS[1], 0, 7) == 'UMBELRED' then return redis.call('UNLINK', KEYS[1]) end
 return 0
 "
 }

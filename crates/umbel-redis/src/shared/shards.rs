@@ -18,10 +18,10 @@ use umbel::blocked::Shape;
 
 /// The most shards that a filter may have.
 pub const MAX_SHARDS: u32 = 4096;
-/// The most bits of a shard, 32 MiB: what a server can grow by a step without anybody noticing.
-pub(crate) const MAX_SHARD_BITS: u64 = 1 << 28;
-/// The bits of a shard unless somebody chooses: 16 MiB.
-const SHARD_BITS: u64 = 1 << 27;
+/// The most bits of a shard, 16 MiB: what a server can move in some 20 ms when it grows.
+pub(crate) const MAX_SHARD_BITS: u64 = 1 << 27;
+/// The bits of a shard unless somebody chooses: 8 MiB.
+const SHARD_BITS: u64 = 1 << 26;
 /// Shards in a cluster are a multiple of this, so that 2, 3, 4, 6 or 12 masters have equally many.
 const CLUSTER: u64 = 12;
 
@@ -101,7 +101,7 @@ mod tests {
             }
             assert_eq!(next, lines_of_all);
         }
-        let large = Shape::with(1, (1 << 39) - 1, 2, 8).unwrap();
+        let large = Shape::with(1, (1 << 30) - 1, 2, 8).unwrap();
         assert_eq!(of_line(&large, MAX_SHARDS, large.lines() - 1), MAX_SHARDS - 1);
         assert_eq!(of_line(&large, MAX_SHARDS, 0), 0);
     }
@@ -111,8 +111,8 @@ mod tests {
         let shape = Shape::with(1, 3, 1, 6).unwrap();
         assert!(!fits(&shape, 0) && !fits(&shape, 4) && fits(&shape, 3));
         let large = Shape::for_rate(100_000_000, 0.01).unwrap();
-        assert!(!fits(&large, 3) && fits(&large, 4));
-        assert_eq!((default_count(&large, false), default_count(&large, true)), (8, 12));
+        assert!(!fits(&large, 7) && fits(&large, 8));
+        assert_eq!((default_count(&large, false), default_count(&large, true)), (15, 24));
         let small = Shape::for_rate(1_000, 0.01).unwrap();
         assert_eq!((default_count(&small, false), default_count(&small, true)), (1, 12));
         assert_eq!(default_count(&Shape::with(1, 2, 1, 6).unwrap(), true), 2);

@@ -41,7 +41,7 @@ impl Model {
         while !self.over.load(SeqCst) {
             turn += 1;
             let luck = split_mix(turn.wrapping_mul(1_000_003) ^ seed);
-            if filter.is_none() || luck % 64 == 0 {
+            if filter.is_none() || luck.is_multiple_of(64) {
                 filter = open(&urls).await;
             }
             let Some(filter) = &filter else {

@@ -193,7 +193,8 @@ async fn servers_that_lose_keys_are_noticed() {
         SharedBloom::<str>::create(&server, "a", shape, Portable::default(), &options).await
     };
     let evictable = Hazard::Evictable { policy: "allkeys-lru".into() };
-    assert_eq!(create(Policy::Warn).await.unwrap().hazards(), [evictable.clone()]);
+    let warned = create(Policy::Warn).await.unwrap();
+    assert_eq!(warned.hazards(), std::slice::from_ref(&evictable));
     assert_eq!(create(Policy::Refuse).await.err(), Some(Error::Hazard(evictable)));
     node.call(&["CONFIG", "SET", "maxmemory-policy", "volatile-ttl"]);
     assert_eq!(create(Policy::Refuse).await.unwrap().hazards(), []);
@@ -227,6 +228,49 @@ async fn only_a_filter_is_taken_away() {
     assert_eq!(left, HashSet::from([(*mine).to_owned()]));
 }
 
+/// While others write, what was not found is asked for again: it is seen from the server's own counters.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn absent_keys_are_absent_while_others_write() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let shape = Shape::for_rate(200_000, 0.01).unwrap();
+    let open = async || {
+        let (server, options) = (node.server().await, Options::default());
+        let made = SharedBloom::<u64>::create(&server, "f", shape, Portable::default(), &options);
+        made.await.unwrap()
+    };
+    let calls = |name: &str| -> u64 {
+        let line = node.info("commandstats", &format!("cmdstat_{name}"));
+        let calls = line.split(',').next().and_then(|part| part.strip_prefix("calls="));
+        calls.and_then(|calls| calls.parse().ok()).unwrap_or(0)
+    };
+    let writers: Vec<_> = [open().await, open().await]
+        .into_iter()
+        .zip([1_u64, 2])
+        .map(|(filter, seed)| {
+            tokio::spawn(async move {
+                for number in 0.. {
+                    filter.insert(&(seed << 40 | number)).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let filter = open().await;
+    let absent: Vec<u64> = (0..4_000).collect();
+    for _ in 0..200 {
+        let answers = filter.contains_batch(&absent).await;
+        assert!(answers.iter().all(|answer| !answer.is_unknown()));
+        assert!(answers.iter().filter(|answer| answer.is_absent()).count() > 3_900);
+        // A transaction without WATCH is one that asks again.
+        if calls("exec") > calls("watch") + 5 {
+            break;
+        }
+    }
+    for writer in writers {
+        writer.abort();
+    }
+    assert!(calls("exec") > calls("watch"), "nobody ever came between");
+}
+
 #[tokio::test]
 async fn a_user_with_a_password_and_few_rights_is_enough() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
@@ -247,6 +291,7 @@ async fn a_user_with_a_password_and_few_rights_is_enough() {
         "+unlink",
         "+pttl",
         "+type",
+        "+watch",
         "+multi",
         "+exec",
         "+info",
