@@ -46,7 +46,10 @@ async fn run_in_time(verb: Verb) -> Result<bool> {
         Verb::Attach(args) => with_set!(&args.target, set => attach::run(set, args).await),
         Verb::Check(args) => with_set!(&args.target, set => check::run(set, args).await),
         Verb::Stats(args) => with_set!(&args.target, set => stats::run(set, args).await),
-        Verb::Serve(args) => with_set!(&args.target, set => serve::run(set, args).await),
+        Verb::Serve(args) => {
+            serve::may_listen(args)?;
+            with_set!(&args.target, set => serve::run(set, args).await)
+        }
         Verb::Replay(args) => with_set!(&args.target, set => replay::run(set, args).await),
     }
 }

@@ -1,7 +1,7 @@
 //! What `umbel guard` is told.
 
 use crate::amount;
-use crate::cli::{RATE, Records};
+use crate::cli::{Form, RATE, Records};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -202,9 +202,9 @@ pub(crate) struct Replay {
     /// Where the log comes from; standard input for none and for -
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// One JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// How results are written
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) report: Form,
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use super::cli::Replay;
 use crate::amount::{show_bytes, show_count, show_rate};
+use crate::cli::Form;
 use crate::output::print;
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
@@ -20,7 +21,7 @@ pub(super) async fn run<D: DataSet>(set: D, args: &Replay) -> Result<bool> {
     let guard = args.filter.guard(set).await?;
     guard.tend().await;
     let mut replayer = Replayer { guard };
-    let progress = Progress::new(!args.json);
+    let progress = Progress::new(args.report == Form::Text);
     block_in_place(|| read(args.files.clone(), &args.records, &progress, &mut replayer))?;
     let set = replayer.guard.data_set();
     let mut scan = set.scan(None).await?;
@@ -28,7 +29,10 @@ pub(super) async fn run<D: DataSet>(set: D, args: &Replay) -> Result<bool> {
     drop(scan);
     let stats = replayer.guard.stats();
     replayer.guard.close().await.context("the filter")?;
-    print(if args.json { format!("{}\n", object(&stats, keys)) } else { page(&stats, keys)? })?;
+    print(match args.report {
+        Form::Json => format!("{}\n", object(&stats, keys)),
+        Form::Text => page(&stats, keys)?,
+    })?;
     Ok(true)
 }
 

@@ -18,10 +18,15 @@ const CONNECTIONS: usize = 1_024;
 /// How long a header may take.
 const HEADER: Duration = Duration::from_secs(10);
 
-pub(super) async fn run<D: DataSet>(set: D, args: &Serve) -> Result<bool> {
+/// Whether it may listen there.
+pub(super) fn may_listen(args: &Serve) -> Result<()> {
     if !args.listen.ip().is_loopback() && !args.public {
         bail!("{}: other machines could write there; --public allows it", args.listen);
     }
+    Ok(())
+}
+
+pub(super) async fn run<D: DataSet>(set: D, args: &Serve) -> Result<bool> {
     let builder = Guard::builder(set, args.filter.kind()).folder(&args.filter.folder);
     let builder = builder.remember_absences(10_000, Duration::from_secs(5));
     let name = || args.filter.folder.display().to_string();

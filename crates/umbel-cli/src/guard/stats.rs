@@ -29,7 +29,7 @@ pub(super) async fn run<D: DataSet>(set: D, args: &Stats) -> Result<bool> {
             break;
         }
     }
-    if usable {
+    if usable && missed == 0 {
         // Measures the filter.
         guard.tend().await;
     }

@@ -82,7 +82,7 @@ fn how_a_table_and_its_filter_are_is_told() {
 fn a_log_is_replayed() {
     let place = redb();
     let log: String = (0..1_000).map(|number| format!("GET user{number}\nGET ada\n")).collect();
-    let ran = place.umbel_with(&format!("guard replay {REDB} --json -k 2"), &log);
+    let ran = place.umbel_with(&format!("guard replay {REDB} --report json -k 2"), &log);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&told["look_ups"], &told["absent"]), (&2_000.into(), &1_000.into()));
