@@ -46,6 +46,8 @@ pub(super) async fn run<D: DataSet>(set: D, args: &Stats) -> Result<bool> {
         add("fill", json!(filter.fill));
         add("rate_now", json!(filter.rate));
         add("rate_wanted", json!(stats.target));
+    }
+    if usable {
         add("audited", json!(audited));
         add("missed", json!(missed));
     }
