@@ -79,8 +79,6 @@ pub(crate) struct Inside {
     pub(crate) gets: AtomicU64,
     pub(crate) scans: AtomicU64,
     pub(crate) failing: AtomicU64,
-    /// In milliseconds.
-    pub(crate) lingering: AtomicU64,
     /// Look-ups wait for this, if there is one.
     gate: Mutex<Option<Arc<Semaphore>>>,
     /// Writes wait for this, before they are committed.
@@ -253,10 +251,6 @@ impl DataSet for Faulty {
         scan.keys.iter().skip(scan.at).take(limit).for_each(|key| page.push(key));
         scan.at += page.len();
         Ok(if scan.at >= scan.keys.len() { page.last() } else { page })
-    }
-
-    fn lingering(&self) -> Duration {
-        Duration::from_millis(self.0.lingering.load(SeqCst))
     }
 
     async fn count(&self, scan: &mut Copied) -> Result<u64, Fault> {
