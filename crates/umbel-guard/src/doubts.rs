@@ -1,9 +1,11 @@
 //! Writes whose outcome nobody knows: the data set failed, was too slow, or the caller went away.
 //!
 //! Such a write may happen yet, after a scan that did not see it. So its key goes into every filter that is built
-//! meanwhile; if it never happens, that is a false positive.
+//! meanwhile; if it never happens, that is a false positive. And whoever asks for it asks alone: an answer from before the
+//! write happened is not for those who ask after it, and nobody tells when that is.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -13,6 +15,8 @@ pub(crate) struct Doubts {
     room: usize,
     age: Duration,
     table: Mutex<Table>,
+    /// How many keys there are, those that were lost included.
+    count: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -24,7 +28,7 @@ struct Table {
 
 impl Doubts {
     pub(crate) fn new(room: usize, age: Duration) -> Self {
-        Self { room, age, table: Mutex::default() }
+        Self { room, age, table: Mutex::default(), count: AtomicUsize::new(0) }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -44,11 +48,23 @@ impl Doubts {
             table.keys.retain(|_, since| since.elapsed() < age);
             if table.keys.len() >= self.room {
                 table.lost = Some(Instant::now());
+                self.recount(&table);
                 return false;
             }
         }
         table.keys.insert(key.into(), Instant::now());
+        self.recount(&table);
         true
+    }
+
+    /// Whether a write to this key may happen yet.
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        // Mostly there are none.
+        if self.count.load(SeqCst) == 0 {
+            return false;
+        }
+        let table = self.table();
+        table.lost.is_some() || table.keys.contains_key(key)
     }
 
     /// All keys; `None` if some were lost.
@@ -56,7 +72,12 @@ impl Doubts {
         let mut table = self.table();
         let age = self.age;
         table.keys.retain(|_, since| since.elapsed() < age);
+        self.recount(&table);
         table.lost.is_none().then(|| table.keys.keys().cloned().collect())
+    }
+
+    fn recount(&self, table: &Table) {
+        self.count.store(table.keys.len() + usize::from(table.lost.is_some()), SeqCst);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -71,13 +92,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn keys_are_remembered_until_they_are_old() {
         let doubts = Doubts::new(2, Duration::from_secs(10));
+        assert!(!doubts.has(b"a"));
         assert!(doubts.add(b"a") && doubts.add(b"a") && doubts.len() == 1);
+        assert!(doubts.has(b"a") && !doubts.has(b"b"));
         tokio::time::advance(Duration::from_secs(6)).await;
         assert!(doubts.add(b"b"));
         assert_eq!(doubts.keys().map(|keys| keys.len()), Some(2));
         // No room: until that is long ago, nobody knows all keys.
         assert!(!doubts.add(b"c"));
         assert_eq!(doubts.keys(), None);
+        assert!(doubts.has(b"c") && doubts.has(b"d"), "any key may be one that was lost");
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(doubts.keys().map(|keys| keys.len()), Some(0));
         assert!(doubts.add(b"c"));

@@ -502,7 +502,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
 
     /// Asks the data set, together with everybody who asks for the same key.
     async fn fetch(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
-        if !self.options.single_flight {
+        if !self.options.single_flight || self.doubts.has(key) {
             return self.ask_set(key, answer).await;
         }
         let question = loop {
@@ -681,6 +681,8 @@ impl<D: DataSet, K: Kind> Drop for Write<'_, D, K> {
             return;
         }
         self.inner.counters.failed_writes.one();
+        // First, so that who asks after the question under way was forgotten knows that there is a doubt.
+        let remembered = self.inner.doubts.add(self.key);
         self.inner.flights.forget(self.key);
         if let Some(writing) = self.writing.take() {
             writing.for_ever();
@@ -688,7 +690,7 @@ impl<D: DataSet, K: Kind> Drop for Write<'_, D, K> {
         if self.inner.kind.removes() {
             self.inner.ghosts.fetch_add(1, Relaxed);
         }
-        if !self.inner.doubts.add(self.key) {
+        if !remembered {
             self.inner.suspect(Suspicion::Doubts);
         }
     }

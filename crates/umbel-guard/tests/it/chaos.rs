@@ -118,8 +118,12 @@ async fn torment(guard: Guarded, set: Faulty, seed: u64, stop: Arc<AtomicBool>, 
             8 => set.doom(Fate::Hangs(soon)),
             9 => guard.distrust(),
             10 => {
-                // Nobody moves the clock of the guard but forward.
-                tokio::time::advance(Duration::from_secs(random.below(365 * 24 * 3600))).await;
+                // Nobody moves the clock of the guard but forward, and not past doubts whose writes are due: those
+                // come first.
+                tokio::time::advance(Duration::from_secs(random.below(100))).await;
+                for _ in 0..200 {
+                    tokio::task::yield_now().await;
+                }
             }
             11 => {
                 let key = format!("bypassed {bypassed} {seed}").into_bytes();
