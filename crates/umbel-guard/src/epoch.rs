@@ -44,7 +44,7 @@ impl<G> Epoch<G> {
         }
     }
 
-    /// Begins another era; the one before it is for [`grace`].
+    /// Begins another era; the one before it is for [`Ended`].
     pub(crate) fn turn(&mut self) -> Arc<Era> {
         std::mem::take(&mut self.era)
     }
@@ -147,10 +147,27 @@ impl<G: Generation> Next<G> {
     }
 }
 
-/// Returns when nobody holds an epoch of an era that is over.
-pub(crate) async fn grace(mut era: Arc<Era>) {
-    // `get_mut` and not the count: it sees all that the others did before they let go.
-    while Arc::get_mut(&mut era).is_none() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+/// Eras that are over, each until nobody is left who began in it. A rebuild that is given up while it waits leaves
+/// them to the next one.
+#[derive(Debug, Default)]
+pub(crate) struct Ended(Mutex<Vec<Arc<Era>>>);
+
+impl Ended {
+    pub(crate) fn add(&self, era: Arc<Era>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(era);
+    }
+
+    fn is_over(&self) -> bool {
+        let mut eras = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // `get_mut` and not the count: it sees all that the others did before they let go.
+        eras.retain_mut(|era| Arc::get_mut(era).is_none());
+        eras.is_empty()
+    }
+
+    /// Returns when nobody holds an epoch of an era that is over.
+    pub(crate) async fn grace(&self) {
+        while !self.is_over() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::absences::{Absences, Writing};
 use crate::answer::{Answer, Reason, State, Suspicion};
 use crate::data_set::{DataSet, Put};
 use crate::doubts::Doubts;
-use crate::epoch::Epoch;
+use crate::epoch::{Ended, Epoch};
 use crate::error::{GuardError, StartError, Trouble, Unusable};
 use crate::flight::Flights;
 use crate::keep::{Digests, Durability, Keep};
@@ -81,6 +81,7 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     pub(crate) epoch: ArcSwap<Epoch<K::Generation>>,
     /// Held while one epoch takes the place of another.
     changing: Mutex<()>,
+    pub(crate) ended: Ended,
     /// Held while a filter is built or saved.
     pub(crate) building: tokio::sync::Mutex<()>,
     pub(crate) keep: Option<Arc<Keep>>,
@@ -171,6 +172,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             state: watch::Sender::new(epoch.state),
             epoch: ArcSwap::from_pointee(epoch),
             changing: Mutex::new(()),
+            ended: Ended::default(),
             building: tokio::sync::Mutex::new(()),
             keep,
             attention: Arc::default(),
@@ -629,6 +631,14 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     /// Takes back one `add`: of a row that is gone, or of a write to a row that had one already.
     async fn release(&self, epoch: &Epoch<K::Generation>, key: &[u8]) {
         if !self.kind.removes() {
+            return;
+        }
+        // Writes to this key may happen yet, and a filter that was built meanwhile has one entry for all of them.
+        if self.doubts.has(key) {
+            self.ghosts.fetch_add(1, Relaxed);
+            if let Some(next) = &epoch.next {
+                next.ghosts.fetch_add(1, Relaxed);
+            }
             return;
         }
         if let Some(filter) = &epoch.current {

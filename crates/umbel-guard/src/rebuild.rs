@@ -15,7 +15,7 @@
 
 use crate::answer::{State, Suspicion};
 use crate::data_set::DataSet;
-use crate::epoch::{Epoch, Next, grace};
+use crate::epoch::{Epoch, Next};
 use crate::error::{GuardError, RebuildError, Trouble};
 use crate::guard::{Guard, Inner, within};
 use crate::keep::Keep;
@@ -62,14 +62,11 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
     pub async fn close(&self) -> std::result::Result<(), GuardError<D::Error>> {
         let inner = &self.inner;
         let _one = inner.building.lock().await;
-        let mut before = None;
         drop(inner.change(|epoch| {
             epoch.closed = true;
-            before = Some(epoch.turn());
+            inner.ended.add(epoch.turn());
         }));
-        if let Some(era) = before {
-            grace(era).await;
-        }
+        inner.ended.grace().await;
         let saved = inner.checkpoint().await;
         inner.change(|epoch| {
             (epoch.state, epoch.suspicion) = (State::Suspect, Some(Suspicion::Told));
@@ -151,9 +148,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     /// Steps 1 and 2, but for the doubts.
     async fn register(&self, filter: K::Generation) -> Registered<'_, D, K> {
         let next = Arc::new(Next::new(filter));
-        let mut before = None;
         drop(self.change(|epoch| {
-            before = Some(epoch.turn());
+            self.ended.add(epoch.turn());
             (epoch.next, epoch.scanned) = (Some(next.clone()), false);
             epoch.state = match epoch.state {
                 State::Empty | State::Building => State::Building,
@@ -163,9 +159,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }));
         // Before the first wait, so that it is undone wherever this ends.
         let registered = Registered { inner: self, next, used: false };
-        if let Some(era) = before {
-            grace(era).await;
-        }
+        self.ended.grace().await;
         registered
     }
 
