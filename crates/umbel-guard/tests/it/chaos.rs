@@ -214,7 +214,8 @@ async fn round(
     // The writes that were late have come.
     tokio::time::sleep(Duration::from_secs(100)).await;
     if guard.state() == State::Active {
-        guard.audit(100_000).await.unwrap();
+        // Some of its scans may be doomed yet.
+        while guard.audit(100_000).await.is_err() {}
     }
     if guard.state() != State::Active {
         while guard.rebuild().await.is_err() {}
