@@ -13,30 +13,64 @@ use umbel::frozen;
 use umbel::hash::Digest;
 
 pub(crate) fn run(args: Build) -> Result<()> {
-    may_write_filter(&args.output, args.force)?;
     let family = family_of(&args);
+    #[cfg(feature = "redis")]
+    if crate::remote::is_remote(&args.output) {
+        return to_server(&args, family);
+    }
+    may_write_filter(&args.output, args.force)?;
     let hasher = args.hash.hasher(args.seed);
+    let filter = built(&args, family, hasher)?;
+    write_filter(&args.output, &filter, args.hash == HashChoice::Keyed)?;
+    tell(&filter);
+    Ok(())
+}
+
+/// Builds the filter here and copies it there.
+#[cfg(feature = "redis")]
+fn to_server(args: &Build, family: FamilyChoice) -> Result<()> {
+    let address = crate::remote::Address::of(&args.output)?;
+    if family != FamilyChoice::Blocked {
+        bail!("{address}: on a server a filter is a blocked one, not {}", family.name());
+    }
+    if !args.force && address.is_taken(false)? {
+        bail!("{address}: is there already; --force replaces it");
+    }
+    let hasher = address.hasher(args.hash == HashChoice::Keyed, args.seed)?;
+    let filter = built(args, family, hasher)?;
+    // As late as can be: until then the old one answers.
+    address.is_taken(true)?;
+    let AnyFilter::Blocked(blocked) = &filter else { bail!("{address}: no blocked filter") };
+    crate::remote::Remote::upload(&address, blocked)?;
+    tell(&filter);
+    Ok(())
+}
+
+fn built(args: &Build, family: FamilyChoice, hasher: AnyHasher) -> Result<AnyFilter> {
     let progress = Progress::new(true);
     let filter = if family.is_static() {
-        of_set(&args, family, hasher, &progress)?
+        of_set(args, family, hasher, &progress)?
     } else if let Some(capacity) = args.size.capacity {
         streamed(
-            &args,
-            family.empty(capacity, rate_of(&args, family, capacity)?, hasher)?,
+            args,
+            family.empty(capacity, rate_of(args, family, capacity)?, hasher)?,
             &progress,
         )?
     } else {
-        counted(&args, family, hasher, &progress)?
+        counted(args, family, hasher, &progress)?
     };
-    within(&args, &filter)?;
-    write_filter(&args.output, &filter, args.hash == HashChoice::Keyed)?;
+    within(args, &filter)?;
+    Ok(filter)
+}
+
+/// Says what was built.
+fn tell(filter: &AnyFilter) {
     note(&format!(
         "{} in {}, wrong for {}",
         filter.family(),
         show_bytes(filter.bytes()),
         show_rate(filter.expected_rate())
     ));
-    Ok(())
 }
 
 fn family_of(args: &Build) -> FamilyChoice {

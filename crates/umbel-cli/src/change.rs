@@ -19,6 +19,10 @@ pub(crate) enum What {
 }
 
 pub(crate) fn run(args: Change, what: What) -> Result<()> {
+    #[cfg(feature = "redis")]
+    if crate::remote::is_remote(&args.filter) {
+        return run_on_server(&args, what);
+    }
     let path = &args.filter;
     let name = || path.display().to_string();
     let has_secret = Header::read(path).with_context(name)?.has_secret();
@@ -43,6 +47,42 @@ pub(crate) fn run(args: Change, what: What) -> Result<()> {
     })?;
     note(&said);
     Ok(())
+}
+
+/// A filter on a server is changed as keys come, while others ask it.
+#[cfg(feature = "redis")]
+fn run_on_server(args: &Change, what: What) -> Result<()> {
+    let address = crate::remote::Address::of(&args.filter)?;
+    if what == What::Remove {
+        bail!("{address}: a blocked filter cannot remove keys");
+    }
+    let filter = crate::remote::Remote::open(&address)?;
+    let mut adder = Adder { filter, digests: Vec::new(), fresh: Vec::new(), added: 0 };
+    let records = read(args.files.clone(), &args.records, &Progress::new(true), &mut adder)?;
+    let new = show_things(adder.added, "new key");
+    let rest = show_count(records - adder.added);
+    note(&format!("{new} added, {rest} that were or seemed to be there"));
+    Ok(())
+}
+
+#[cfg(feature = "redis")]
+struct Adder {
+    filter: crate::remote::Remote,
+    digests: Vec<Digest>,
+    fresh: Vec<bool>,
+    added: u64,
+}
+
+#[cfg(feature = "redis")]
+impl Reader for Adder {
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
+        batch.digests(self.filter.hasher(), &mut self.digests)?;
+        self.fresh.clear();
+        self.fresh.resize(self.digests.len(), false);
+        self.filter.insert(&self.digests, &mut self.fresh)?;
+        self.added += self.fresh.iter().filter(|fresh| **fresh).count() as u64;
+        Ok(true)
+    }
 }
 
 /// The filter in a file.

@@ -1,6 +1,6 @@
 //! `umbel check`: prints the records that may be in a filter.
 
-use crate::change::load_for_lines;
+use crate::asked::Asked;
 use crate::cli::{Check, Records};
 use crate::key::folded;
 use crate::output::Stdout;
@@ -8,14 +8,12 @@ use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::Result;
 use std::ffi::OsString;
-use umbel::Filter;
-use umbel::any::AnyFilter;
 use umbel::hash::{Digest, Digester};
 
 /// Whether a record was found, or with `-v` one that is not there.
 pub(crate) fn run(args: Check) -> Result<bool> {
     let mut checker = Checker {
-        filter: load_for_lines(&args.filter)?,
+        filter: Asked::open(&args.filter)?,
         output: Stdout::stdout(args.records.end()),
         wanted: !args.invert_match,
         silent: args.count || args.quiet,
@@ -38,7 +36,7 @@ pub(crate) fn run(args: Check) -> Result<bool> {
 }
 
 struct Checker {
-    filter: AnyFilter,
+    filter: Asked,
     output: Stdout,
     /// The answer that is printed.
     wanted: bool,
@@ -54,7 +52,9 @@ impl Checker {
     fn items(&mut self, items: &[OsString], how: &Records) -> Result<()> {
         for item in items {
             let key = folded(item.as_encoded_bytes(), how.ignore_case);
-            if self.filter.contains_digest(self.filter.hasher().digest(&key)) == self.wanted {
+            let mut found = [false];
+            self.filter.contains(&[self.filter.hasher().digest(&key)], &mut found)?;
+            if found == [self.wanted] {
                 self.count += 1;
                 if !self.silent {
                     self.output.write(&[item.as_encoded_bytes(), how.end()].concat())?;
@@ -77,7 +77,7 @@ impl Reader for Checker {
         batch.digests(self.filter.hasher(), &mut self.digests)?;
         self.found.clear();
         self.found.resize(self.digests.len(), false);
-        self.filter.contains_digests(&self.digests, &mut self.found);
+        self.filter.contains(&self.digests, &mut self.found)?;
         let mut from = 0;
         for run in self.found.chunk_by(|one, next| one == next) {
             let (found, records) = (run[0], from..from + run.len());

@@ -210,6 +210,7 @@ Examples:
   umbel dedup access.log.gz > once.log          each line once, in its order
   umbel dedup --csv email a.csv b.csv           each address once; one header
   umbel dedup --state seen.umbel today.log      what no run before has seen
+  umbel dedup --state 'redis://host:6379/0?key=seen' -n 1e7 log   what no machine has seen
   tail -f log | umbel dedup --window 10m -n 1e6 what was not there in the last ten minutes")]
 pub(crate) struct Dedup {
     /// Where lines come from; standard input for none and for -. Gzip and zstd are unpacked
@@ -221,7 +222,7 @@ pub(crate) struct Dedup {
     /// Forget lines after this many others, or this long, such as 10m
     #[arg(long, value_name = "SPAN", value_parser = amount::span)]
     pub(crate) window: Option<Span>,
-    /// Go on where the last run with this file stopped, and save it for the next one
+    /// Go on where the last run with this file stopped, and save it for the next one; or with a filter on a server
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
     /// How keys are hashed [default: keyed, or as the state is]
@@ -301,7 +302,7 @@ pub(crate) struct Build {
     /// Where keys come from; standard input for none and for -. Gzip and zstd are unpacked
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// The file to write; - for standard output
+    /// The file to write; - for standard output; redis://host:port/0?key=name for a filter on a server
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// A set that does not change: the smallest filter
@@ -333,7 +334,7 @@ pub(crate) struct Build {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-If something goes wrong the filter stays as it was. Remove only keys that were added: removing another one may remove \
+If something goes wrong the filter stays as it was; one on a server, redis://host:port/0?key=name, is changed as keys come. Remove only keys that were added: removing another one may remove \
 a key that looks like it.
 
 Examples:
@@ -359,7 +360,7 @@ Examples:
   umbel check -v known.umbel new.txt            the lines that are certainly not
   umbel check -q block.umbel --item evil.example && echo blocked")]
 pub(crate) struct Check {
-    /// The filter
+    /// The filter: a file, or redis://host:port/0?key=name
     pub(crate) filter: PathBuf,
     /// Where lines come from; standard input for none and for -
     #[arg(value_name = "FILE")]
@@ -408,7 +409,7 @@ Exit status: 0, or 2 if a file cannot be read or is damaged.
 Example:
   umbel info --json block.umbel | jq .rate_now")]
 pub(crate) struct Info {
-    /// The files
+    /// The files, or redis://host:port/0?key=name
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// One JSON object a file

@@ -31,6 +31,10 @@ pub(crate) fn run(args: Dedup) -> Result<()> {
     let Some(state) = &args.state else {
         return with_duplicates(&args, &mut Seen::new(&args)?);
     };
+    #[cfg(feature = "redis")]
+    if crate::remote::is_remote(state) {
+        return with_duplicates(&args, &mut Seen::on_server(state, &args)?);
+    }
     // Nobody else may go on from the same state meanwhile, and if this fails it stays what it was.
     replace_file(state, true, |file| {
         let mut seen = Seen::of_state(state, &args)?;
@@ -38,6 +42,8 @@ pub(crate) fn run(args: Dedup) -> Result<()> {
         let written = match &seen.known {
             Known::Filter(filter) => filter.to_writer(file, true),
             Known::Exact(exact) => exact.write(file),
+            #[cfg(feature = "redis")]
+            Known::Server(_) => unreachable!("that is no file"),
         };
         written.with_context(|| state.display().to_string())
     })
@@ -93,6 +99,9 @@ struct Seen {
 enum Known {
     Filter(Box<AnyFilter>),
     Exact(Box<Exact>),
+    /// On a server, where others go on from the same state at the same time.
+    #[cfg(feature = "redis")]
+    Server(Box<crate::remote::Remote>),
 }
 
 impl Seen {
@@ -128,6 +137,44 @@ impl Seen {
             return Err(others());
         }
         Ok(Self::of_filter(filter))
+    }
+
+    /// What all runs with the same filter on a server know, or nothing if this is the first.
+    #[cfg(feature = "redis")]
+    fn on_server(state: &Path, args: &Dedup) -> Result<Self> {
+        use crate::remote::{Address, Remote};
+        let address = Address::of(state)?;
+        if args.exact {
+            bail!("{address}: a filter on a server is never exact; leave --exact out");
+        }
+        let asked = args.size.capacity.is_some() || args.size.memory.is_some();
+        let shape = match plan(args)? {
+            Plan::Blocked(shape) => Some(shape),
+            Plan::Scalable(_) => None,
+            Plan::Window(_) => bail!("{address}: a filter on a server has no window"),
+        };
+        if address.is_taken(false)? {
+            let remote = Remote::open(&address)?;
+            let hash = args.hash.map_or(remote.hash(), HashChoice::name);
+            let planned = if asked {
+                shape == Some(*remote.shared().shape())
+            } else {
+                args.size.rate.is_none()
+            };
+            if !planned || hash != remote.hash() {
+                bail!(
+                    "{address}: was begun with other -n, -p, --memory and --hash; leave them out"
+                );
+            }
+            return Ok(Self::of(Known::Server(remote.into()), false));
+        }
+        let Some(shape) = shape else {
+            bail!("{address}: does not grow: -n says how many different lines there will be")
+        };
+        let keyed = args.hash.map_or(address.has_secret(), |hash| hash == HashChoice::Keyed);
+        let hasher = address.hasher(keyed, 0)?;
+        let remote = Remote::create(&address, shape, hasher)?;
+        Ok(Self::of(Known::Server(remote.into()), false))
     }
 
     fn of_filter(filter: AnyFilter) -> Self {
@@ -168,6 +215,11 @@ impl Seen {
                 batch.digests(filter.hasher(), &mut self.digests)?;
                 filter.insert_digests(&self.digests, fresh)?;
             }
+            #[cfg(feature = "redis")]
+            Known::Server(remote) => {
+                batch.digests(remote.hasher(), &mut self.digests)?;
+                remote.insert(&self.digests, fresh)?;
+            }
         }
         Ok(())
     }
@@ -178,6 +230,8 @@ impl Known {
         match self {
             Self::Filter(filter) => filter.expected_rate(),
             Self::Exact(_) => 0.0,
+            #[cfg(feature = "redis")]
+            Self::Server(remote) => remote.rate(),
         }
     }
 
@@ -185,6 +239,8 @@ impl Known {
         match self {
             Self::Filter(filter) => filter.bytes(),
             Self::Exact(exact) => exact.bytes(),
+            #[cfg(feature = "redis")]
+            Self::Server(remote) => remote.shared().shape().bytes(),
         }
     }
 }
@@ -390,7 +446,7 @@ fn report(args: &Dedup, seen: &Seen, totals: &Totals) {
         let _ = writeln!(std::io::stderr(), "{stats}");
         return;
     }
-    if matches!(seen.known, Known::Filter(_)) {
+    if !matches!(seen.known, Known::Exact(_)) {
         let lost = if lost < 0.05 { "less than 0.1".into() } else { format!("about {lost:.1}") };
         note(&format!(
             "{}; {lost} more may have been taken for repeated ones (none with --exact)",

@@ -61,6 +61,10 @@ fn text(name: &str, fact: &Value) -> String {
 
 /// All that can be said of a file. Loading it has checked every checksum.
 fn facts(path: &Path) -> Result<Map<String, Value>> {
+    #[cfg(feature = "redis")]
+    if crate::remote::is_remote(path) {
+        return facts_of_server(&crate::remote::Address::of(path)?);
+    }
     let header = Header::read(path).with_context(|| path.display().to_string())?;
     let filter = load(path)?;
     let keys = match filter.hasher().keys() {
@@ -84,6 +88,24 @@ fn facts(path: &Path) -> Result<Map<String, Value>> {
     add_shape(&filter, &mut add);
     add("rate_now", json!(filter.expected_rate()));
     add("checksums", json!("match"));
+    Ok(facts)
+}
+
+/// The same of a filter on a server, which is copied to see what is in it.
+#[cfg(feature = "redis")]
+fn facts_of_server(address: &crate::remote::Address) -> Result<Map<String, Value>> {
+    let remote = crate::remote::Remote::open(address)?;
+    let filter = remote.download()?;
+    let mut facts = Map::new();
+    let mut add = |name: &str, fact: Value| _ = facts.insert(name.into(), fact);
+    add("server", json!(remote.address().to_string()));
+    add("family", json!(filter.family()));
+    add("hash", json!(remote.hash()));
+    add("shards", json!(remote.shared().shards()));
+    add("generation", json!(remote.shared().generation()));
+    add("bytes", json!(filter.bytes()));
+    add_shape(&filter, &mut add);
+    add("rate_now", json!(filter.expected_rate()));
     Ok(facts)
 }
 

@@ -1,6 +1,7 @@
 //! `umbel`: de-duplicate streams, build block lists, check against them, plan.
 
 mod amount;
+mod asked;
 mod bench;
 mod build;
 mod change;
@@ -17,6 +18,8 @@ mod output;
 mod plan;
 mod progress;
 mod reading;
+#[cfg(feature = "redis")]
+mod remote;
 
 use anyhow::{Context, Result};
 use change::What;

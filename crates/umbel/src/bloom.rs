@@ -381,6 +381,32 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, L: Layout> Bloom<T, H, Own<B>
     pub fn words(&self) -> &[u64] {
         self.storage.words()
     }
+
+    /// Sets every bit that `words` have, which are those of a filter of the same shape and hasher from
+    /// word `first` on. When all of them have come, piece by piece, whatever that filter finds is found
+    /// here.
+    ///
+    /// ```
+    /// use umbel::BlockedBloomFilter;
+    ///
+    /// let mut here = BlockedBloomFilter::<str>::new(1_000, 0.01);
+    /// let mut there = BlockedBloomFilter::<str>::new(1_000, 0.01);
+    /// there.insert("umbel");
+    /// for (piece, words) in there.words().chunks(64).enumerate() {
+    ///     here.union_with_words(piece * 64, words);
+    /// }
+    /// assert!(here.contains("umbel") && here.words() == there.words());
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many words from `first` on.
+    pub fn union_with_words(&mut self, first: usize, words: &[u64]) {
+        let here = &mut self.storage.words_mut()[first..][..words.len()];
+        for (word, other) in here.iter_mut().zip(words) {
+            *word |= other;
+        }
+    }
 }
 
 /// For whoever has the filter for itself.

@@ -318,8 +318,14 @@ const SECOND: u64 = 0xb504_f333_f9de_6485;
 /// The number of a key's first (0) or second (1) line: below `count`, since a fraction of it.
 #[inline(always)]
 pub(crate) const fn line_number(digest: u64, line: usize, count: usize) -> usize {
+    line_number_of(digest, line, count as u64) as usize
+}
+
+/// As [`line_number`], also where no memory of this machine could have so many lines.
+#[inline(always)]
+pub(crate) const fn line_number_of(digest: u64, line: usize, count: u64) -> u64 {
     let fraction = if line == 0 { digest } else { digest.wrapping_mul(SECOND) };
-    ((fraction as u128 * count as u128) >> 64) as usize
+    ((fraction as u128 * count as u128) >> 64) as u64
 }
 
 /// What places the bits of a key in its first (0) or second (1) line.

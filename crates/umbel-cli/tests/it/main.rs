@@ -12,4 +12,6 @@ mod keys; // which part of a record is its key
 mod merge; // one filter of several
 mod place; // a directory of its own, and what a run gave
 mod plan; // all families side by side
+#[cfg(feature = "redis")]
+mod server; // filters on a server, instead of files
 mod state; // runs that go on where the last one stopped

@@ -7,7 +7,9 @@ use crate::layout::ring::{Touch, batch, extend, fetch, fetch_and_answer};
 use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
 use crate::parts::prefetch::prefetch_to_write;
-use crate::simd::{Calls, Choice, Isa, Lanes, Line, Places, Portable, half, line_number};
+use crate::simd::{
+    Calls, Choice, Isa, Lanes, Line, Places, Portable, half, line_number, line_number_of,
+};
 
 /// The layout of a blocked Bloom filter: the bits of a key in one cache line or in two.
 ///
@@ -64,6 +66,40 @@ fn numbers<const N: usize>(digest: Digest, count: usize) -> [usize; N] {
 /// Where the probes of a key are.
 const fn places(shape: &Shape) -> &'static Places {
     Places::of(shape.lines_per_key() == 2, shape.probes_per_line())
+}
+
+/// Where the bits of a key are, for filters whose words are somewhere else.
+impl Shape {
+    /// Calls `each` with the number of a line and the number of a bit in it, from 0 to 511, for every
+    /// bit that a key with this digest has: the definition in `docs/hashing.md`, probe by probe. The
+    /// bits of one line come one after the other, [`probes_per_line`](Self::probes_per_line) of them; two
+    /// may be the same.
+    ///
+    /// ```
+    /// use umbel::{BlockedBloomFilter, Digest, blocked::Shape};
+    ///
+    /// let shape = Shape::for_rate(1_000, 0.001)?;
+    /// let mut filter = BlockedBloomFilter::<u64>::with(shape, Default::default())?;
+    /// let digest = Digest::mixed(42);
+    /// filter.insert_digest(digest);
+    /// let mut bits = 0;
+    /// shape.for_each_bit(digest, |line, bit| {
+    ///     let word = filter.words()[line as usize * 8 + bit as usize / 64];
+    ///     assert_eq!(word >> (bit % 64) & 1, 1);
+    ///     bits += 1;
+    /// });
+    /// assert_eq!(bits, shape.probes());
+    /// # Ok::<(), umbel::InvalidShape>(())
+    /// ```
+    pub fn for_each_bit(&self, digest: Digest, mut each: impl FnMut(u64, u32)) {
+        let places = places(self);
+        for line in 0..self.lines_per_key() as usize {
+            let number = line_number_of(digest.bits(), line, self.lines());
+            let (x, lanes) = (half(digest.bits(), line), &places.lanes[line]);
+            lanes.for_each_in_first(x, |word, place| each(number, word as u32 * 64 + place % 64));
+            lanes.for_each_in_second(x, |word, place| each(number, word as u32 * 64 + place % 64));
+        }
+    }
 }
 
 /// Looks keys up in `N` lines each.

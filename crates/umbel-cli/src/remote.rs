@@ -1,0 +1,319 @@
+//! Filters on a server: `redis://host:port/0?key=name` wherever a file could be.
+
+use crate::output::note;
+use anyhow::{Context, Result, bail};
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use umbel::any::{AnyFilter, AnyHasher};
+use umbel::blocked::Shape;
+use umbel::hash::{Digest, Kind};
+use umbel::{BlockedBloomFilter, Keyed, Portable};
+use umbel_redis::{Answer, Blocking, Error, Found, Limits, Options, Reason, Server, SharedBloom};
+
+/// How such an address begins.
+const SCHEMES: [&str; 4] = ["redis://", "rediss://", "valkey://", "valkeys://"];
+
+/// Whether this is no file but a filter on a server.
+pub(crate) fn is_remote(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| SCHEMES.iter().any(|scheme| text.starts_with(scheme)))
+}
+
+/// Where a filter is: the server, and what stands behind the question mark.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    url: String,
+    key: String,
+    cluster: bool,
+    shards: Option<u32>,
+    secret: Option<PathBuf>,
+}
+
+/// As it is shown: without a password.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, rest) = self.url.split_once("://").unwrap_or(("", &self.url));
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        write!(f, "{scheme}://{host}?key={}", self.key)
+    }
+}
+
+impl Address {
+    pub(crate) fn of(path: &Path) -> Result<Self> {
+        let text = path.to_str().context("an address is text")?;
+        let (url, query) = text.split_once('?').unwrap_or((text, ""));
+        let mut address = Self {
+            url: url.into(),
+            key: String::new(),
+            cluster: false,
+            shards: None,
+            secret: None,
+        };
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let value = decoded(value)?;
+            match name {
+                "key" => address.key = value,
+                "cluster" => address.cluster = value != "no",
+                "shards" => {
+                    address.shards = Some(value.parse().context("shards is a number")?);
+                }
+                "secret" => address.secret = Some(value.into()),
+                _ => bail!("{name}: an address takes key, secret, shards and cluster"),
+            }
+        }
+        if address.key.is_empty() {
+            bail!("which filter? {address} lacks a name: {url}?key=name");
+        }
+        Ok(address)
+    }
+
+    fn options(&self) -> Options {
+        Options { shards: self.shards, ..Options::default() }
+    }
+
+    async fn connect(&self) -> Result<Server, Error> {
+        // Somebody waits for a whole file, not for an answer.
+        let limits = Limits { reply: std::time::Duration::from_secs(10), ..Limits::default() };
+        match self.cluster {
+            true => Server::cluster(&[&self.url], limits).await,
+            false => Server::replicated(&[&self.url], limits).await,
+        }
+    }
+
+    /// The secret that goes with the filter.
+    fn keyed(&self) -> Result<Option<Keyed>> {
+        let Some(path) = &self.secret else { return Ok(None) };
+        let name = || path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(name)?;
+        let digits = text.trim_end();
+        let number = u128::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 32);
+        let number =
+            number.with_context(|| format!("{}: a secret is 32 digits of hexadecimal", name()))?;
+        Ok(Some(Keyed::new(number.to_be_bytes())))
+    }
+
+    /// The hasher of a filter that is made now. A new secret is kept in its file, for its owner only.
+    pub(crate) fn hasher(&self, keyed: bool, seed: u64) -> Result<AnyHasher> {
+        if !keyed {
+            return Ok(Portable::seeded(seed).into());
+        }
+        let Some(path) = &self.secret else {
+            bail!("no secret is kept on a server: name a file for it, {self}&secret=FILE");
+        };
+        let name = || path.display().to_string();
+        if !path.try_exists().with_context(name)? {
+            let mut options = std::fs::OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let digits = format!("{:032x}\n", u128::from_be_bytes(*Keyed::random().secret()));
+            let mut file = options.open(path).with_context(name)?;
+            file.write_all(digits.as_bytes()).and_then(|()| file.sync_all()).with_context(name)?;
+        }
+        Ok(self.keyed()?.context("a secret that was just written")?.into())
+    }
+
+    /// Whether a secret was named.
+    pub(crate) const fn has_secret(&self) -> bool {
+        self.secret.is_some()
+    }
+
+    /// Whether there is a filter. With `replace` there is none afterwards.
+    pub(crate) fn is_taken(&self, replace: bool) -> Result<bool> {
+        let found = Blocking::open(async {
+            let server = self.connect().await?;
+            let found = match Found::find(&server, &self.key).await {
+                Ok(found) => found,
+                Err(Error::Unknown(Reason::Missing)) => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            if replace {
+                found.delete(&server).await?;
+            }
+            Ok(!replace)
+        });
+        found.map(|found| *found.filter()).with_context(|| self.to_string())
+    }
+}
+
+/// What `%20` and the like stand for.
+fn decoded(text: &str) -> Result<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        rest = more;
+        if *first == b'%' {
+            let digits = more.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+            let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            bytes.push(byte.context("behind a % are two digits of hexadecimal")?);
+            rest = &more[2..];
+        } else {
+            bytes.push(*first);
+        }
+    }
+    String::from_utf8(bytes).context("a name is UTF-8")
+}
+
+/// A filter on a server, opened.
+pub(crate) struct Remote {
+    filter: Blocking<SharedBloom<[u8], AnyHasher>>,
+    address: Address,
+}
+
+impl Remote {
+    /// The filter at this address, if there is one and its keys are bytes, as records are.
+    pub(crate) fn open(address: &Address) -> Result<Self> {
+        let secret = address.keyed()?;
+        let filter = Blocking::open(async {
+            let server = address.connect().await?;
+            let options = address.options();
+            match secret {
+                Some(keyed) => {
+                    SharedBloom::open(&server, &address.key, keyed.into(), &options).await
+                }
+                None => SharedBloom::open_as_it_is(&server, &address.key, &options).await,
+            }
+        });
+        let filter = match filter {
+            Err(Error::Hasher(_)) => {
+                bail!("{address}: was made with a secret, which no server knows: &secret=FILE")
+            }
+            other => other.with_context(|| address.to_string())?,
+        };
+        let remote = Self { filter, address: address.clone() };
+        if remote.hasher().keys() != Kind::Bytes {
+            bail!(
+                "{address}: its keys are numbers, for the program that made it, and lines are none"
+            );
+        }
+        Ok(remote.warned())
+    }
+
+    /// A filter of this shape, which may be there already.
+    pub(crate) fn create(address: &Address, shape: Shape, hasher: AnyHasher) -> Result<Self> {
+        let filter = Blocking::open(async {
+            let server = address.connect().await?;
+            SharedBloom::create(&server, &address.key, shape, hasher, &address.options()).await
+        });
+        let filter = filter.with_context(|| address.to_string())?;
+        Ok(Self { filter, address: address.clone() }.warned())
+    }
+
+    /// Copies a filter to a server.
+    pub(crate) fn upload(
+        address: &Address,
+        filter: &BlockedBloomFilter<[u8], AnyHasher>,
+    ) -> Result<()> {
+        let filter = Blocking::open(async {
+            let server = address.connect().await?;
+            SharedBloom::upload(&server, &address.key, filter, &address.options()).await
+        });
+        let filter = filter.with_context(|| address.to_string())?;
+        Self { filter, address: address.clone() }.warned();
+        Ok(())
+    }
+
+    /// Says how the server may lose it.
+    fn warned(self) -> Self {
+        for hazard in self.filter.filter().hazards() {
+            note(&format!("{}: {hazard}", self.address));
+        }
+        self
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(crate) fn hasher(&self) -> &AnyHasher {
+        self.filter.filter().hasher()
+    }
+
+    /// The name of its hash.
+    pub(crate) fn hash(&self) -> &'static str {
+        self.hasher().name()
+    }
+
+    pub(crate) fn shared(&self) -> &SharedBloom<[u8], AnyHasher> {
+        self.filter.filter()
+    }
+
+    /// Whether each key was new.
+    pub(crate) fn insert(&self, digests: &[Digest], fresh: &mut [bool]) -> Result<()> {
+        let answers = self.filter.wait(self.shared().insert_digests(digests));
+        let answers = answers.with_context(|| self.address.to_string())?;
+        self.known(&answers, fresh, |answer| answer.is_absent())
+    }
+
+    /// Whether each key may be there.
+    pub(crate) fn contains(&self, digests: &[Digest], found: &mut [bool]) -> Result<()> {
+        let answers = self.filter.wait(self.shared().contains_digests(digests));
+        self.known(&answers, found, |answer| !answer.is_absent())
+    }
+
+    /// That nothing is known is an error here: a line is printed or it is not.
+    fn known(
+        &self,
+        answers: &[Answer],
+        yes: &mut [bool],
+        is: impl Fn(Answer) -> bool,
+    ) -> Result<()> {
+        for (answer, yes) in answers.iter().zip(yes) {
+            if let Answer::Unknown(reason) = answer {
+                bail!("{}: {reason}", self.address);
+            }
+            *yes = is(*answer);
+        }
+        Ok(())
+    }
+
+    /// A copy in memory.
+    pub(crate) fn download(&self) -> Result<AnyFilter> {
+        let filter = self.filter.wait(self.shared().download());
+        Ok(AnyFilter::Blocked(filter.with_context(|| self.address.to_string())?))
+    }
+
+    /// The rate now, or, if nobody tells, the one that was planned.
+    pub(crate) fn rate(&self) -> f64 {
+        let shape = self.shared().shape();
+        let planned = || shape.expected_rate(shape.items());
+        self.download().map_or_else(|_| planned(), |filter| filter.expected_rate())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> Result<Address> {
+        Address::of(Path::new(text))
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let got = address("redis://user:pass%40word@host:6379/2?key=seen%20it&shards=4").unwrap();
+        assert_eq!((&*got.key, got.shards, got.cluster), ("seen it", Some(4), false));
+        assert_eq!(got.url, "redis://user:pass%40word@host:6379/2");
+        assert_eq!(got.to_string(), "redis://host:6379/2?key=seen it");
+        let cluster = address("rediss://host?cluster&key=a&secret=s").unwrap();
+        assert!(cluster.cluster && cluster.has_secret());
+    }
+
+    #[test]
+    fn what_is_no_address_says_what_is() {
+        for (text, what) in [
+            ("redis://host", "lacks a name"),
+            ("redis://host?key=", "lacks a name"),
+            ("redis://host?key=a&shards=x", "shards is a number"),
+            ("redis://host?name=a", "name: an address takes key"),
+            ("redis://host?key=%zz", "two digits"),
+            ("redis://host?key=%f", "two digits"),
+            ("redis://host?key=%ff", "UTF-8"),
+        ] {
+            let error = format!("{:#}", address(text).unwrap_err());
+            assert!(error.contains(what), "{text}: {error}");
+        }
+        assert!(is_remote(Path::new("valkeys://host")) && !is_remote(Path::new("redis.umbel")));
+    }
+}

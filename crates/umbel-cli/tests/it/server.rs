@@ -1,0 +1,257 @@
+//! Filters on a server, wherever a file could be.
+//!
+//! Without `redis-server` on the path these tests fail, unless `UMBEL_WITHOUT_SERVERS` is set: `check`
+//! installs it.
+
+use crate::place::{Place, certain};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A server that ends with the test.
+struct Node {
+    child: Child,
+    port: u16,
+    _folder: TempDir,
+}
+
+impl Node {
+    fn start() -> Option<Self> {
+        let folder = TempDir::new().unwrap();
+        for _ in 0..5 {
+            let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+            let port = free.local_addr().unwrap().port();
+            drop(free);
+            let mut command = Command::new("redis-server");
+            command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+            command.args(["--requirepass", "sesame"]).current_dir(folder.path());
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            let Ok(child) = command.spawn() else {
+                let allowed = std::env::var_os("UMBEL_WITHOUT_SERVERS").is_some();
+                assert!(
+                    allowed,
+                    "there is no redis-server: install it, or set UMBEL_WITHOUT_SERVERS=1"
+                );
+                eprintln!("skipped: there is no redis-server");
+                return None;
+            };
+            let mut node = Self { child, port, _folder: TempDir::new().unwrap() };
+            if node.is_up() {
+                return Some(node);
+            }
+        }
+        panic!("redis-server does not start");
+    }
+
+    fn is_up(&mut self) -> bool {
+        let end = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < end && self.child.try_wait().unwrap().is_none() {
+            if self.call("PING").is_some_and(|reply| reply.contains("PONG")) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        false
+    }
+
+    /// Sends a command as people type it.
+    fn call(&self, command: &str) -> Option<String> {
+        let mut socket = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        socket.write_all(format!("AUTH sesame\r\n{command}\r\nQUIT\r\n").as_bytes()).ok()?;
+        let mut reply = String::new();
+        socket.read_to_string(&mut reply).ok()?;
+        Some(reply)
+    }
+
+    /// The address of a filter, and how it is shown.
+    fn filter(&self, name: &str) -> (String, String) {
+        let port = self.port;
+        let shown = format!("redis://127.0.0.1:{port}/0?key={name}");
+        (format!("redis://:sesame@127.0.0.1:{port}/0?key={name}"), shown)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_filter_is_built_there_and_changed_and_asked() {
+    let Some(node) = Node::start() else { return };
+    let (place, (url, shown)) = (Place::new(), node.filter("list"));
+    let built = "umbel: blocked in 128 bytes, wrong for 1 in 10,180,663,220\n";
+    place.umbel_with(&format!("build -o {url} -n 100"), "a\nb\n").gives(0, "", built);
+    place.umbel_with(&format!("check {url}"), "a\nx\nb\ny\n").gives(0, "a\nb\n", "");
+    place.umbel_with(&format!("check -v -c {url}"), "a\nx\nb\ny\n").gives(0, "2\n", "");
+    place.umbel_with(&format!("check -q {url} --item z"), "").gives(1, "", "");
+    let added = "umbel: 1 new key added, 1 that were or seemed to be there\n";
+    place.umbel_with(&format!("add {url}"), "b\nc\n").gives(0, "", added);
+    place.umbel_with(&format!("check {url}"), "c\nd\n").prints("c\n");
+    place
+        .umbel_with(&format!("remove {url}"), "a\n")
+        .fails(&format!("{shown}: a blocked filter cannot remove keys"));
+    // The same bits as in a file.
+    place.umbel_with("build -o file -n 100", "a\nb\nc\n").prints("");
+    let file = place.umbel("info --json file");
+    let there = place.umbel(&format!("info --json {url}"));
+    let fact = |ran: &crate::place::Ran, name: &str| {
+        let facts: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        facts[name].clone()
+    };
+    for name in ["family", "hash", "bytes", "bits", "fill", "rate_now", "keys_planned"] {
+        assert_eq!(fact(&file, name), fact(&there, name), "{name}");
+    }
+    assert_eq!((fact(&there, "server"), fact(&there, "shards")), (shown.clone().into(), 1.into()));
+    // It is not overwritten by mistake, and not by another family at all.
+    place
+        .umbel_with(&format!("build -o {url} -n 100"), "x\n")
+        .fails(&format!("{shown}: is there already; --force replaces it"));
+    place
+        .umbel_with(&format!("build -o {url} --static"), "x\n")
+        .fails(&format!("{shown}: on a server a filter is a blocked one, not ribbon"));
+    place.umbel_with(&format!("build --force -o {url} -n 100"), "x\n").prints("");
+    place.umbel_with(&format!("check {url}"), "a\nx\n").prints("x\n");
+}
+
+#[test]
+fn runs_on_many_machines_share_a_state() {
+    let Some(node) = Node::start() else { return };
+    let (place, (url, shown)) = (Place::new(), node.filter("seen"));
+    place
+        .umbel_with(&format!("dedup --state {url}"), "a\n")
+        .fails(&format!("{shown}: does not grow: -n says how many different lines there will be"));
+    place.umbel_with(&format!("dedup --state {url} -n 1000"), "a\nb\na\n").gives(
+        0,
+        "a\nb\n",
+        &certain("2"),
+    );
+    place.umbel_with(&format!("dedup --state {url} -n 1000"), "b\nc\n").prints("c\n");
+    place.umbel_with(&format!("dedup --state {url}"), "c\nd\n").gives(0, "d\n", &certain("1"));
+    for other in ["-n 2000", "-p 0.1", "--hash keyed"] {
+        let begun = "was begun with other -n, -p, --memory and --hash; leave them out";
+        place
+            .umbel_with(&format!("dedup --state {url} {other}"), "x\n")
+            .fails(&format!("{shown}: {begun}"));
+    }
+    place
+        .umbel_with(&format!("dedup --state {url} --window 5"), "x\n")
+        .fails(&format!("{shown}: a filter on a server has no window"));
+    // Many at once: each line is printed by one of them.
+    let lines: String = (0..3_000).map(|line| format!("line {line}\n")).collect();
+    let all: Vec<String> = std::thread::scope(|scope| {
+        let (place, url, lines) = (&place, &url, &lines);
+        let run =
+            || scope.spawn(move || place.umbel_with(&format!("dedup --state {url}"), lines).out);
+        [run(), run(), run()].map(|handle| handle.join().unwrap()).to_vec()
+    });
+    let mut printed: Vec<&str> = all.iter().flat_map(|out| out.lines()).collect();
+    printed.sort_unstable();
+    printed.dedup();
+    assert!(printed.len() > 2_990, "{}", printed.len());
+}
+
+#[test]
+fn a_secret_stays_here() {
+    let Some(node) = Node::start() else { return };
+    let (place, (url, shown)) = (Place::new(), node.filter("keyed"));
+    place
+        .umbel_with(&format!("build --hash keyed -n 10 -o {url}"), "a\n")
+        .fails(&format!("no secret is kept on a server: name a file for it, {shown}&secret=FILE"));
+    place.umbel_with(&format!("build --hash keyed -n 10 -o {url}&secret=mine"), "a\n").prints("");
+    assert_eq!(place.read("mine").len(), 33);
+    place.umbel_with(&format!("check {url}&secret=mine"), "a\nb\n").prints("a\n");
+    place
+        .umbel_with(&format!("check {url}"), "a\n")
+        .fails(&format!("{shown}: was made with a secret, which no server knows: &secret=FILE"));
+    place.write("other", format!("{}\n", "7".repeat(32)));
+    place
+        .umbel_with(&format!("check {url}&secret=other"), "a\n")
+        .fails(&format!("{shown}: the filter there has another seed or secret"));
+}
+
+#[test]
+fn what_is_lost_is_an_error_and_never_a_no() {
+    let Some(node) = Node::start() else { return };
+    let (place, (url, shown)) = (Place::new(), node.filter("list"));
+    let missing =
+        format!("{shown}: the filter is not there: evicted, expired, flushed or never made");
+    place.umbel_with(&format!("check -v {url}"), "a\n").fails(&missing);
+    place.umbel_with(&format!("build -o {url} -n 100"), "a\n").prints("");
+    node.call("SET list something").unwrap();
+    place
+        .umbel_with(&format!("check -v {url}"), "a\n")
+        .fails(&format!("{shown}: something else is stored under the filter's name"));
+    node.call("FLUSHALL").unwrap();
+    place.umbel_with(&format!("add {url}"), "a\n").fails(&missing);
+    let wrong = url.replace("sesame", "guess");
+    place
+        .umbel_with(&format!("check {wrong}"), "a\n")
+        .fails(&format!("{shown}: the server does not permit this to this user"));
+    place
+        .umbel_with(&format!("check {}", url.split('?').next().unwrap()), "a\n")
+        .refuses("lacks a name");
+}
+
+/// With a certificate that only this test trusts.
+#[cfg(feature = "tls")]
+#[test]
+fn an_encrypted_connection_is_a_connection() {
+    let (place, port) = (Place::new(), {
+        let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        free.local_addr().unwrap().port()
+    });
+    let made = place.shell(
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 9 -subj /CN=ca -keyout ca.key -out ca.pem 2>/dev/null &&
+         openssl req -newkey rsa:2048 -nodes -subj /CN=here -keyout key.pem -out csr.pem 2>/dev/null &&
+         echo subjectAltName=IP:127.0.0.1 > san &&
+         openssl x509 -req -in csr.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 9 -extfile san -out cert.pem 2>/dev/null",
+    );
+    assert_eq!(made.code, Some(0), "openssl makes certificates: {}", made.err);
+    let mut server = Command::new("redis-server");
+    server.args([
+        "--port",
+        "0",
+        "--tls-port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+    ]);
+    server.args([
+        "--tls-cert-file",
+        "cert.pem",
+        "--tls-key-file",
+        "key.pem",
+        "--tls-ca-cert-file",
+        "ca.pem",
+    ]);
+    server.args(["--tls-auth-clients", "no"]).current_dir(place.path("")).stdout(Stdio::null());
+    let Ok(child) = server.spawn() else {
+        assert!(std::env::var_os("UMBEL_WITHOUT_SERVERS").is_some(), "there is no redis-server");
+        return;
+    };
+    let node = Node { child, port, _folder: TempDir::new().unwrap() };
+    let end = Instant::now() + Duration::from_secs(20);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < end, "the server does not start");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let url = format!("rediss://127.0.0.1:{port}/0?key=list");
+    let trusting = |command: &str| {
+        place.shell(&format!("export SSL_CERT_FILE=ca.pem; printf 'a\\nb\\n' | umbel {command}"))
+    };
+    let built = trusting(&format!("build -n 100 -o '{url}'"));
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    trusting(&format!("check '{url}'")).prints("a\nb\n");
+    // Whoever does not know the certificate is not connected.
+    place
+        .umbel_with(&format!("check {url}"), "a\n")
+        .fails(&format!("rediss://127.0.0.1:{port}/0?key=list: no connection to the server"));
+    drop(node);
+}

@@ -1,0 +1,74 @@
+//! Filters shared through a stock Redis or Valkey: one filter for a fleet, on servers where no module may be loaded.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), umbel_redis::Error> {
+//! use umbel::{Portable, blocked::Shape};
+//! use umbel_redis::{Answer, Options, RemoteFilter, Server, SharedBloom};
+//!
+//! let server = Server::connect("redis://127.0.0.1:6379/0").await?;
+//! let shape = Shape::for_rate(1_000_000, 0.01)?; // capacity, error rate
+//! let seen = SharedBloom::<str>::create(&server, "seen", shape, Portable::default(), &Options::default()).await?;
+//! seen.insert("https://example.org/").await?;
+//! match seen.contains("https://example.org/other").await {
+//!     Answer::Absent => println!("certainly new"),
+//!     Answer::Maybe => println!("probably seen"),
+//!     Answer::Unknown(why) => println!("nobody knows: {why}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A missing answer is never "absent"
+//!
+//! A stock server answers with zeros for a key that it has evicted, and a replica that takes over has never heard of what was
+//! acknowledged a moment before. Both read as "certainly not seen". So here an [`Answer`] is one of three, and
+//! [`Absent`](Answer::Absent) comes with proof, read in the same atomic step as the bits: see
+//! [`shared`](shared#what-is-proven).
+//!
+//! # Which filter?
+//!
+//! | you have | type | server time per look-up, in a batch |
+//! |---|---|---|
+//! | a stock server | [`SharedBloom`] | half a microsecond |
+//! | services in Go that use go-zero | [`GoZeroBloom`] | four |
+//! | services in Java that use Redisson | [`RedissonBloom`] | two to four |
+//! | a server with RedisBloom, valkey-bloom or umbel's module | [`ModuleBloom`], [`ModuleCuckoo`] | a third |
+//!
+//! All are [`RemoteFilter`]s; [`Blocking`] is for programs that wait.
+//!
+//! # Reading order
+//!
+//! 1. [`Answer`], [`Reason`] and [`RemoteFilter`]: what can be asked and answered.
+//! 2. [`Server`] and [`Limits`]: a single server, a primary with replicas, a cluster.
+//! 3. [`shared`]: our own layout, and what it proves. `docs/redis.md` has it to the byte.
+//! 4. [`gozero`], [`redisson`], [`module`]: other people's, and what can be proven there.
+//! 5. [`Policy`] and [`Hazard`]: servers that lose what they are given.
+//!
+//! # Features
+//!
+//! `tls` for `rediss://`. Passwords and users (ACL) are parts of a URL. A user needs the commands `GETRANGE`, `STRLEN`,
+//! `SETRANGE`, `BITFIELD`, `BITFIELD_RO`, `EVAL`, `EVALSHA`, `UNLINK`, `PTTL`, `TYPE`, `WATCH`, `MULTI`, `EXEC` and `INFO`.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod answer;
+mod bitmap;
+mod blocking;
+mod connect;
+pub mod gozero;
+mod health;
+mod history;
+pub mod module;
+pub mod redisson;
+mod script;
+pub mod shared;
+
+pub use answer::{Answer, Error, Reason, RemoteFilter};
+pub use blocking::Blocking;
+pub use connect::{Limits, Server};
+pub use gozero::GoZeroBloom;
+pub use health::{Hazard, Policy};
+pub use module::{ModuleBloom, ModuleCuckoo};
+pub use redisson::RedissonBloom;
+pub use shared::{Found, Options, SharedBloom};

@@ -1,0 +1,421 @@
+//! Clients of the filters that a module brings: `BF.*` and `CF.*`.
+//!
+//! ```text
+//!     MULTI   TYPE key   BF.CARD key   BF.MEXISTS key a b c ...   EXEC   INFO replication
+//! ```
+//!
+//! | | server | bits per key at 1 % | remove |
+//! |---|---|---|---|
+//! | [`ModuleBloom`] | RedisBloom, valkey-bloom, umbel's module | 9.6 to 11 | no |
+//! | [`ModuleCuckoo`] | RedisBloom, umbel's module | 16.8 at 1.5 % | yes |
+//!
+//! Choose them where a module may be loaded: nothing costs the server less. RedisBloom answers 0, without an
+//! error, for a key that is not there and for one of another type; here both are
+//! [`Unknown`](crate::Answer::Unknown). Nothing is ever made by inserting.
+//!
+//! # Where it breaks
+//!
+//! A filter that was lost and made anew by somebody else is seen only while it has fewer items than
+//! this client has seen in it, and a cuckoo filter, which may shrink, not even then. After a failover or a restart
+//! nothing is known until the filter is adopted, as with all filters here, but each client has to do that for itself.
+
+use crate::answer::{Answer, Error, Reason};
+use crate::bitmap::count;
+use crate::connect::{Server, bytes_of, command, fine, transaction};
+use crate::health::{self, Hazard, Policy};
+use crate::history::History;
+use redis::{Cmd, Pipeline, Value};
+use std::borrow::Borrow;
+use std::sync::{Mutex, PoisonError};
+
+/// Keys that one command is about, at most.
+const CALL: usize = 200;
+/// Keys that are sent before the next ones.
+const BATCH: usize = 4096;
+/// Types of keys that no module has.
+const BUILT_IN: [&[u8]; 6] = [b"string", b"list", b"set", b"zset", b"hash", b"stream"];
+
+/// What the two have in common.
+#[derive(Debug)]
+struct Module {
+    server: Server,
+    key: String,
+    /// The beginning of its commands.
+    prefix: &'static str,
+    seen: Mutex<Seen>,
+    hazards: Vec<Hazard>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    history: History,
+    /// The most items that were seen in it; always none if they can be taken out.
+    items: u64,
+}
+
+impl Module {
+    async fn open(
+        server: &Server,
+        key: &str,
+        prefix: &'static str,
+        policy: Policy,
+    ) -> Result<Self, Error> {
+        let seen = Mutex::new(Seen { history: History([0; 20]), items: 0 });
+        let (server, key) = (server.clone(), key.to_owned());
+        let mut module = Self { server, key, prefix, seen, hazards: Vec::new() };
+        module.attach().await?;
+        let hazards = health::hazards(&module.server, &module.key).await?;
+        module.hazards = health::apply(policy, hazards)?;
+        Ok(module)
+    }
+
+    fn command(&self, name: &str) -> Cmd {
+        let mut command = command(&format!("{}.{name}", self.prefix));
+        command.arg(&self.key);
+        command
+    }
+
+    /// Sends one command that makes a filter. That there is one already is no error: it is opened.
+    async fn make(server: &Server, key: &str, command: Cmd) -> Result<(), Reason> {
+        let mut kind = redis::cmd("TYPE");
+        kind.arg(key);
+        let made = server.ask_one(key, command).await;
+        match (made, is_module(&server.ask_one(key, kind).await?)) {
+            (Ok(_), there) => there,
+            (Err(_), Ok(())) => Ok(()),
+            (Err(reason), Err(_)) => Err(reason),
+        }
+    }
+
+    /// Takes the filter as it is for the whole one.
+    async fn attach(&self) -> Result<(), Reason> {
+        let mut pipeline = Pipeline::with_capacity(5);
+        self.add_transaction(&mut pipeline, None);
+        pipeline.add_command(History::question());
+        let replies = self.server.ask(&self.key, pipeline).await?;
+        let [queued @ .., exec, history] = &replies[..] else { return Err(Reason::Garbage) };
+        let [kind, items] = transaction(queued, exec, 2)? else { return Err(Reason::Garbage) };
+        is_module(kind)?;
+        let now = Seen { history: History::of(history)?, items: self.items(items)? };
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        Ok(())
+    }
+
+    fn seen(&self) -> Seen {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a reply to the question for its items says.
+    fn items(&self, reply: &Value) -> Result<u64, Reason> {
+        if self.prefix == "BF" { count(reply) } else { fine(reply.clone()).map(|_| 0) }
+    }
+
+    /// Its type, its items and what is asked of it, in one step.
+    fn add_transaction(&self, pipeline: &mut Pipeline, question: Option<Cmd>) {
+        let mut kind = command("TYPE");
+        kind.arg(&self.key);
+        // A cuckoo filter has no cheap number that only grows.
+        let items = if self.prefix == "BF" { self.command("CARD") } else { self.exists_nothing() };
+        pipeline.add_command(command("MULTI")).add_command(kind).add_command(items);
+        if let Some(question) = question {
+            pipeline.add_command(question);
+        }
+        pipeline.add_command(command("EXEC"));
+    }
+
+    /// A question that only a server with the module can answer.
+    fn exists_nothing(&self) -> Cmd {
+        let mut exists = self.command("EXISTS");
+        exists.arg("");
+        exists
+    }
+
+    async fn contains<A: Borrow<[u8]>>(&self, keys: &[A]) -> Vec<Answer> {
+        let mut answers = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(BATCH) {
+            match self.ask(keys).await {
+                Ok(more) => answers.extend(more),
+                Err(reason) => answers.extend(keys.iter().map(|_| Answer::Unknown(reason))),
+            }
+        }
+        answers
+    }
+
+    async fn ask<A: Borrow<[u8]>>(&self, keys: &[A]) -> Result<Vec<Answer>, Reason> {
+        let mut pipeline = Pipeline::new();
+        for keys in keys.chunks(CALL) {
+            let mut question = self.command("MEXISTS");
+            for key in keys {
+                question.arg(key.borrow());
+            }
+            self.add_transaction(&mut pipeline, Some(question));
+        }
+        pipeline.add_command(History::question());
+        let before = self.seen();
+        let replies = self.server.ask(&self.key, pipeline).await?;
+        let (last, rest) = replies.split_last().ok_or(Reason::Garbage)?;
+        self.same(before, History::of(last)?)?;
+        let mut answers = Vec::with_capacity(keys.len());
+        // MULTI, three that are queued, EXEC.
+        for (keys, replies) in keys.chunks(CALL).zip(rest.chunks(5)) {
+            match self.found(replies, before, keys.len()) {
+                Ok(more) => answers.extend(more),
+                Err(reason) => answers.extend(keys.iter().map(|_| Answer::Unknown(reason))),
+            }
+        }
+        Ok(answers)
+    }
+
+    fn found(&self, replies: &[Value], before: Seen, keys: usize) -> Result<Vec<Answer>, Reason> {
+        let (exec, queued) = replies.split_last().ok_or(Reason::Garbage)?;
+        let [kind, items, found] = transaction(queued, exec, 3)? else {
+            return Err(Reason::Garbage);
+        };
+        is_module(kind)?;
+        let items = self.items(items)?;
+        if items < before.items {
+            return Err(Reason::Older);
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.items = seen.items.max(items);
+        let Value::Array(found) = found else {
+            return Err(fine(found.clone()).err().unwrap_or(Reason::Garbage));
+        };
+        if found.len() != keys {
+            return Err(Reason::Garbage);
+        }
+        found
+            .iter()
+            .map(|found| Ok(if yes(found)? { Answer::Maybe } else { Answer::Absent }))
+            .collect()
+    }
+
+    fn same(&self, before: Seen, history: History) -> Result<(), Reason> {
+        if before.history == history { Ok(()) } else { Err(Reason::History) }
+    }
+
+    async fn insert<A: Borrow<[u8]>>(&self, keys: &[A]) -> Result<Vec<Answer>, Error> {
+        let mut answers = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(BATCH) {
+            answers.extend(self.add(keys).await?);
+        }
+        Ok(answers)
+    }
+
+    async fn add<A: Borrow<[u8]>>(&self, keys: &[A]) -> Result<Vec<Answer>, Reason> {
+        let mut pipeline = Pipeline::new();
+        for keys in keys.chunks(CALL) {
+            let mut add = self.command("INSERT");
+            add.arg("NOCREATE").arg("ITEMS");
+            for key in keys {
+                add.arg(key.borrow());
+            }
+            pipeline.add_command(add);
+        }
+        pipeline.add_command(History::question());
+        let before = self.seen();
+        let (replies, repeated) = self.server.ask_noting_retries(&self.key, pipeline).await?;
+        let (last, rest) = replies.split_last().ok_or(Reason::Garbage)?;
+        let sure = History::of(last).and_then(|history| self.same(before, history));
+        let mut answers = Vec::with_capacity(keys.len());
+        for (keys, reply) in keys.chunks(CALL).zip(rest) {
+            let Value::Array(added) = reply else { return Err(not_added(reply)) };
+            for added in added {
+                let new = match added {
+                    Value::Int(number) if *number < 0 => return Err(Reason::Full),
+                    Value::ServerError(_) => return Err(not_added(added)),
+                    added => yes(added)?,
+                };
+                answers.push(match sure {
+                    Err(reason) => Answer::Unknown(reason),
+                    // A cuckoo filter does not say whether a key was there.
+                    Ok(()) if new && self.prefix == "BF" => Answer::Absent,
+                    Ok(()) if repeated => Answer::Unknown(Reason::Disconnected),
+                    Ok(()) => Answer::Maybe,
+                });
+            }
+            // A filter that is full cuts its reply.
+            if added.len() != keys.len() {
+                return Err(Reason::Full);
+            }
+        }
+        Ok(answers)
+    }
+}
+
+/// Why something was not added: these commands have errors of their own.
+fn not_added(reply: &Value) -> Reason {
+    let Value::ServerError(error) = reply else { return Reason::Garbage };
+    // Some begin without a code.
+    let text = format!("{} {}", error.code(), error.details().unwrap_or_default()).to_lowercase();
+    if text.contains("not found") {
+        Reason::Missing
+    } else if text.contains("full") || text.contains("maximum expansions") {
+        Reason::Full
+    } else {
+        fine(reply.clone()).err().unwrap_or(Reason::Garbage)
+    }
+}
+
+/// Whether a key has a type that some module brought.
+fn is_module(kind: &Value) -> Result<(), Reason> {
+    match bytes_of(kind)? {
+        b"none" => Err(Reason::Missing),
+        kind if BUILT_IN.contains(&kind) => Err(Reason::Foreign),
+        _ => Ok(()),
+    }
+}
+
+/// Yes or no, in either version of the protocol.
+fn yes(reply: &Value) -> Result<bool, Reason> {
+    match reply {
+        Value::Int(0) | Value::Boolean(false) => Ok(false),
+        Value::Int(1) | Value::Boolean(true) => Ok(true),
+        other => Err(fine(other.clone()).err().unwrap_or(Reason::Garbage)),
+    }
+}
+
+/// A Bloom filter of a module's. The [module](crate::module) tells what it proves.
+#[derive(Debug)]
+pub struct ModuleBloom(Module);
+
+impl ModuleBloom {
+    /// Opens a filter that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Missing`] or [`Reason::Foreign`] if it is none, [`Reason::Unsupported`] if the server has
+    /// no such module.
+    pub async fn open(server: &Server, key: &str, policy: Policy) -> Result<Self, Error> {
+        Module::open(server, key, "BF", policy).await.map(Self)
+    }
+
+    /// Makes a filter for `capacity` keys at an error rate of `err_rate` that grows by more filters of twice
+    /// the size, or opens it if there is one, whatever it was made for.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), or if the server refuses the numbers.
+    pub async fn reserve(
+        server: &Server,
+        key: &str,
+        capacity: u64,
+        err_rate: f64,
+        policy: Policy,
+    ) -> Result<Self, Error> {
+        let mut reserve = command("BF.RESERVE");
+        reserve.arg(key).arg(err_rate).arg(capacity);
+        Module::make(server, key, reserve).await?;
+        Self::open(server, key, policy).await
+    }
+
+    /// How many keys were new when they were inserted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] if nobody answers. A filter that is not there has no items.
+    pub async fn items(&self) -> Result<u64, Error> {
+        let reply = self.0.server.ask_one(&self.0.key, self.0.command("CARD")).await?;
+        Ok(count(&reply)?)
+    }
+
+    /// Says that the filter is whole where it is now, for this client: after a failover or a restart.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub async fn adopt(&self) -> Result<(), Error> {
+        Ok(self.0.attach().await?)
+    }
+
+    /// How the server may lose it.
+    #[must_use]
+    pub fn hazards(&self) -> &[Hazard] {
+        &self.0.hazards
+    }
+
+    async fn ask_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Vec<Answer> {
+        self.0.contains(keys).await
+    }
+
+    async fn add_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Result<Vec<Answer>, Error> {
+        self.0.insert(keys).await
+    }
+}
+
+/// A cuckoo filter of a module's, from which keys can be removed. The [module](crate::module) tells what it proves.
+///
+/// [`insert`](crate::RemoteFilter::insert) adds a copy every time, so that as many can be removed: only then does
+/// removing one key never take another away. It never answers `Absent`. If a connection breaks, a copy too many may stay.
+#[derive(Debug)]
+pub struct ModuleCuckoo(Module);
+
+impl ModuleCuckoo {
+    /// Opens a filter that is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`ModuleBloom::open`].
+    pub async fn open(server: &Server, key: &str, policy: Policy) -> Result<Self, Error> {
+        Module::open(server, key, "CF", policy).await.map(Self)
+    }
+
+    /// Makes a filter for `capacity` keys, or opens it if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`ModuleBloom::reserve`].
+    pub async fn reserve(
+        server: &Server,
+        key: &str,
+        capacity: u64,
+        policy: Policy,
+    ) -> Result<Self, Error> {
+        let mut reserve = command("CF.RESERVE");
+        reserve.arg(key).arg(capacity);
+        Module::make(server, key, reserve).await?;
+        Self::open(server, key, policy).await
+    }
+
+    /// Takes one copy of a key back. `false` if there was none. Only for keys that were certainly inserted:
+    /// removing another one may remove a key that looks like it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] if nobody says whether it was done. It is sent only once, and to try again may
+    /// remove a copy too many: better leave it.
+    pub async fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        let mut remove = self.0.command("DEL");
+        remove.arg(key);
+        let reply = self.0.server.ask_once(&self.0.key, remove).await?;
+        match reply {
+            Value::ServerError(_) => Err(not_added(&reply).into()),
+            reply => Ok(yes(&reply)?),
+        }
+    }
+
+    /// Says that the filter is whole where it is now, for this client: after a failover or a restart.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub async fn adopt(&self) -> Result<(), Error> {
+        Ok(self.0.attach().await?)
+    }
+
+    /// How the server may lose it.
+    #[must_use]
+    pub fn hazards(&self) -> &[Hazard] {
+        &self.0.hazards
+    }
+
+    async fn ask_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Vec<Answer> {
+        self.0.contains(keys).await
+    }
+
+    async fn add_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Result<Vec<Answer>, Error> {
+        self.0.insert(keys).await
+    }
+}
+
+crate::answer::remote_in_batches!(ModuleBloom, ModuleCuckoo);

@@ -1,0 +1,99 @@
+//! How a script gets to the server.
+//!
+//! A script sees what a filter is and changes its bits in one step, and no other client can be in between. Scripts
+//! compare strings and count to a few thousand: positions are computed in the client, since numbers in Lua are
+//! doubles. A server knows a script by its hash once it has seen it, and forgets it when it likes.
+
+use crate::answer::Reason;
+use crate::connect::{Server, is_no_script};
+use redis::{Cmd, Pipeline, Value};
+use std::sync::LazyLock;
+
+/// A script, and the name that servers know it by.
+pub(crate) struct Script {
+    pub(crate) text: &'static str,
+    pub(crate) name: LazyLock<String>,
+}
+
+/// Declares a script. Its name is made when it is first needed.
+macro_rules! script {
+    ($(#[$doc:meta])* $name:ident = $text:expr) => {
+        $(#[$doc])*
+        pub(crate) static $name: $crate::script::Script = $crate::script::Script {
+            text: $text,
+            name: std::sync::LazyLock::new(|| redis::Script::new($text).get_hash().to_owned()),
+        };
+    };
+}
+pub(crate) use script;
+
+impl Script {
+    /// A call for this key, to which arguments are added.
+    pub(crate) fn call(&self, key: &str) -> Cmd {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&*self.name).arg(1).arg(key);
+        command
+    }
+
+    /// The same call with the text of the script.
+    fn with_text(&self, call: &Cmd) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(self.text);
+        for argument in call.args_iter().skip(2) {
+            if let redis::Arg::Simple(bytes) = argument {
+                command.arg(bytes);
+            }
+        }
+        command
+    }
+
+    /// The reply to one call.
+    pub(crate) async fn run(&self, server: &Server, key: &str, call: Cmd) -> Result<Value, Reason> {
+        match self.run_all(server, key, vec![call], None).await?.replies.pop() {
+            Some(reply) => crate::connect::fine(reply),
+            None => Err(Reason::Garbage),
+        }
+    }
+
+    /// The replies to some calls that one server gets, and to one more command after them. Calls that the
+    /// server did not know are sent again, with the text; the others are not, so that what they replied is
+    /// what they did.
+    pub(crate) async fn run_all(
+        &self,
+        server: &Server,
+        key: &str,
+        calls: Vec<Cmd>,
+        last: Option<Cmd>,
+    ) -> Result<Replies, Reason> {
+        let mut pipeline = Pipeline::with_capacity(calls.len() + 1);
+        for call in calls.iter().chain(&last) {
+            pipeline.add_command(call.clone());
+        }
+        let (mut replies, mut repeated) = server.ask_noting_retries(key, pipeline).await?;
+        let unknown: Vec<usize> =
+            (0..calls.len()).filter(|call| is_no_script(&replies[*call])).collect();
+        if !unknown.is_empty() {
+            let mut pipeline = Pipeline::with_capacity(unknown.len() + 1);
+            for call in &unknown {
+                pipeline.add_command(self.with_text(&calls[*call]));
+            }
+            if let Some(last) = &last {
+                pipeline.add_command(last.clone());
+            }
+            let (again, more) = server.ask_noting_retries(key, pipeline).await?;
+            repeated |= more;
+            let places = unknown.into_iter().chain(last.iter().map(|_| calls.len()));
+            for (place, reply) in places.zip(again) {
+                replies[place] = reply;
+            }
+        }
+        Ok(Replies { replies, repeated })
+    }
+}
+
+/// What came back.
+pub(crate) struct Replies {
+    pub(crate) replies: Vec<Value>,
+    /// Whether something was sent twice because a connection broke: it may have been done the first time.
+    pub(crate) repeated: bool,
+}

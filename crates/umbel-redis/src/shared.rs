@@ -1,0 +1,269 @@
+//! The shared filter: a blocked Bloom filter in the strings of a stock server.
+//!
+//! ```text
+//!     key "seen"   [ header 128 B | line 0 | line 1 | ...      | line L-1 ]
+//!                        ^                      ^ 64 bytes
+//!     contains           '---- read together ---'     one GETRANGE for a line, a header for 500 of them
+//!     insert             '---- seen and set by one script
+//! ```
+//!
+//! | bits per key | a look-up | an insert | remove | union | can building fail |
+//! |---|---|---|---|---|---|
+//! | 9.9 at 1 %, 14.6 at 0.1 % | 64 bytes, or twice 64 | one script, for 200 keys | no | by copying | if the server refuses |
+//!
+//! Choose it when many processes share one filter and no module may be loaded. Prefer
+//! [`ModuleBloom`](crate::ModuleBloom) where one may, [`GoZeroBloom`](crate::GoZeroBloom) and
+//! [`RedissonBloom`](crate::RedissonBloom) when programs in Go or Java use the same key.
+//!
+//! The lines are exactly those of [`umbel::BlockedBloomFilter`] with the same shape and hasher, so a filter that was built
+//! offline is [uploaded](SharedBloom::upload), and one that is asked very often is
+//! [downloaded](SharedBloom::download). Large ones are spread over several keys, and over the servers of a
+//! cluster. `docs/redis.md` has the layout to the byte.
+//!
+//! # What is proven
+//!
+//! `Absent` is answered only if, in one atomic step of one server, a bit of the key was 0 and the header
+//! beside it was the one that was opened, to the byte: shape, hash, seed or secret, generation, and a random
+//! identity that no other filter has; the server has been a primary without interruption since the filter was
+//! made there or [adopted](SharedBloom::adopt), so that everything it has acknowledged is in its memory; and
+//! the filter has not gone back behind what this client has seen of it before. Everything else is
+//! [`Unknown`](crate::Answer::Unknown), for every client, also one that was started later.
+//!
+//! # Where it breaks
+//!
+//! A primary that is cut off and does not know that another one has taken over goes on answering from
+//! its own memory: whoever can only reach that one is not told what the other one acknowledges. Nor does anybody
+//! notice if a key is overwritten with an older copy of itself (`RESTORE`, `COPY`) on the same server, unless it has
+//! seen more of it. Like any Bloom filter it goes on past its capacity, at a rising rate.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), umbel_redis::Error> {
+//! use umbel::{Keyed, blocked::Shape};
+//! use umbel_redis::{Answer, Options, RemoteFilter, Server, SharedBloom};
+//!
+//! let server = Server::connect("redis://127.0.0.1:6379/0").await?;
+//! let (shape, secret) = (Shape::for_rate(1_000_000, 0.01)?, Keyed::new(*b"16 secret bytes!"));
+//! let seen = SharedBloom::<str, _>::create(&server, "seen", shape, secret, &Options::default()).await?;
+//! seen.insert("https://example.org/").await?;
+//! assert_ne!(seen.contains("https://example.org/").await, Answer::Absent);
+//! # Ok(())
+//! # }
+//! ```
+
+mod ask;
+mod copy;
+mod header;
+mod insert;
+mod make;
+mod script;
+mod shards;
+
+pub use make::Found;
+pub use shards::MAX_SHARDS;
+
+use crate::answer::{Answer, Error, Reason, RemoteFilter};
+use crate::connect::Server;
+use crate::health::{Hazard, Policy};
+use crate::history::History;
+use header::{BYTES, FIXED, Header, Pulse};
+use std::borrow::Borrow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+use umbel::blocked::Shape;
+use umbel::hash::Digester;
+use umbel::{Digest, Portable};
+
+/// Lines that one script or transaction is about, at most: less than a millisecond of a server's time.
+const CALL: usize = 200;
+
+/// How a filter is made or opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// What is done if the server may lose the filter.
+    pub policy: Policy,
+    /// In how many keys it is. When it is made: as many as it takes, 8 MiB each, and at least twelve in a
+    /// cluster. When it is opened: as many as it has.
+    pub shards: Option<u32>,
+    /// Which generation it is. When it is made: 1. When it is opened: any.
+    pub generation: Option<u64>,
+    /// The shape that it must have when it is opened; any, if there is none.
+    pub shape: Option<Shape>,
+}
+
+/// A blocked Bloom filter of keys `T` on a server, hashed by `H`. The [module](crate::shared) tells what it
+/// is and what it proves.
+pub struct SharedBloom<T: ?Sized, H = Portable> {
+    server: Server,
+    name: String,
+    plan: Header,
+    hasher: H,
+    shards: Vec<Shard>,
+    hazards: Vec<Hazard>,
+    keys: PhantomData<fn(&T)>,
+}
+
+/// A part of the lines, in one key.
+#[derive(Debug)]
+struct Shard {
+    key: String,
+    fixed: [u8; FIXED],
+    lines: Range<u64>,
+    /// How far it was when it was last seen.
+    seen: Mutex<Pulse>,
+}
+
+/// The bytes of a shard of these lines.
+fn shard_bytes(lines: &Range<u64>) -> u64 {
+    BYTES as u64 + (lines.end - lines.start) * 64
+}
+
+impl Shard {
+    /// All shards of a filter.
+    fn all(plan: &Header, name: &str) -> Vec<Self> {
+        let shard = |shard| Self {
+            key: shards::key(name, plan.shards, shard),
+            fixed: Header { shard, ..*plan }.fixed(),
+            lines: shards::lines(&plan.shape, plan.shards, shard),
+            seen: Mutex::new(Pulse { home: History([0; 20]), changes: 0 }),
+        };
+        (0..plan.shards).map(shard).collect()
+    }
+
+    fn bytes(&self) -> u64 {
+        shard_bytes(&self.lines)
+    }
+
+    /// Where a line begins.
+    fn byte(&self, line: u64) -> u64 {
+        BYTES as u64 + (line - self.lines.start) * 64
+    }
+
+    /// How far it was when it was last seen. What is asked for from now on is at least as far.
+    fn pulse(&self) -> Pulse {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, pulse: Pulse) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.home != pulse.home || seen.changes < pulse.changes {
+            *seen = pulse;
+        }
+    }
+
+    /// Whether a header that was read from a server with this history, after the shard was as far as `before`,
+    /// is at home there and has not gone back.
+    fn accept(&self, before: Pulse, now: Pulse, history: History) -> Result<(), Reason> {
+        if now.home != history {
+            return Err(Reason::History);
+        }
+        if now.home == before.home && now.changes < before.changes {
+            return Err(Reason::Older);
+        }
+        self.remember(now);
+        Ok(())
+    }
+}
+
+impl<T: ?Sized, H> SharedBloom<T, H> {
+    /// The plan it was made by.
+    #[must_use]
+    pub const fn shape(&self) -> &Shape {
+        &self.plan.shape
+    }
+
+    /// What turns keys into digests.
+    #[must_use]
+    pub const fn hasher(&self) -> &H {
+        &self.hasher
+    }
+
+    /// Its name on the server.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub const fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// In how many keys it is.
+    #[must_use]
+    pub const fn shards(&self) -> u32 {
+        self.plan.shards
+    }
+
+    /// The keys it is in.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.shards.iter().map(|shard| &*shard.key)
+    }
+
+    /// Which generation it is.
+    #[must_use]
+    pub const fn generation(&self) -> u64 {
+        self.plan.generation
+    }
+
+    /// How the servers may lose it, as it was found when it was opened.
+    #[must_use]
+    pub fn hazards(&self) -> &[Hazard] {
+        &self.hazards
+    }
+
+    /// Whether a key with this digest may have been inserted.
+    pub async fn contains_digest(&self, digest: Digest) -> Answer {
+        self.contains_digests(&[digest]).await.pop().unwrap_or(Answer::Unknown(Reason::Garbage))
+    }
+
+    /// Inserts a key by its digest, and tells what would have been answered before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] if nobody acknowledged it.
+    pub async fn insert_digest(&self, digest: Digest) -> Result<Answer, Error> {
+        let answers = self.insert_digests(&[digest]).await?;
+        answers.first().copied().ok_or(Error::Unknown(Reason::Garbage))
+    }
+}
+
+impl<T: ?Sized, H> fmt::Debug for SharedBloom<T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the hasher, which may have a secret.
+        f.debug_struct("SharedBloom")
+            .field("name", &self.name)
+            .field("shape", &self.plan.shape)
+            .field("shards", &self.plan.shards)
+            .field("generation", &self.plan.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: ?Sized + Sync, H: Digester<T> + Sync> RemoteFilter for SharedBloom<T, H> {
+    type Key = T;
+
+    async fn contains(&self, key: &T) -> Answer {
+        self.contains_digest(self.hasher.digest(key)).await
+    }
+
+    /// `Absent` is proof that the key is new, and at least one of several clients that insert a new key at the same
+    /// time is told so. If the key has two lines in different shards more than one of them may be.
+    async fn insert(&self, key: &T) -> Result<Answer, Error> {
+        self.insert_digest(self.hasher.digest(key)).await
+    }
+
+    async fn contains_batch<A: Borrow<T> + Sync>(&self, keys: &[A]) -> Vec<Answer> {
+        let digests: Vec<Digest> =
+            keys.iter().map(|key| self.hasher.digest(key.borrow())).collect();
+        self.contains_digests(&digests).await
+    }
+
+    async fn insert_batch<A: Borrow<T> + Sync>(&self, keys: &[A]) -> Result<Vec<Answer>, Error> {
+        let digests: Vec<Digest> =
+            keys.iter().map(|key| self.hasher.digest(key.borrow())).collect();
+        self.insert_digests(&digests).await
+    }
+}

@@ -1,0 +1,269 @@
+//! Clients insert and ask while servers are killed, promoted, flushed and stopped, with an exact model beside.
+//!
+//! The model is the set of keys that were acknowledged. The law is: none of them is ever absent, whoever asks,
+//! also clients that have just come; and what was never inserted is absent most of the time while all is well.
+
+use crate::servers::{Engine, Node, PATIENT, follow, in_step, pair};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use umbel::Portable;
+use umbel::blocked::Shape;
+use umbel_laws::split_mix;
+use umbel_redis::{Answer, Limits, Options, RemoteFilter, Server, SharedBloom};
+
+pub(crate) type Filter = SharedBloom<u64>;
+
+/// What all clients know together.
+#[derive(Default)]
+pub(crate) struct Model {
+    acknowledged: Mutex<Vec<u64>>,
+    next: AtomicU64,
+    over: AtomicBool,
+    maybe: AtomicU64,
+    absent: AtomicU64,
+    unknown: AtomicU64,
+}
+
+const HASTY: Limits =
+    Limits { connect: Duration::from_secs(2), reply: Duration::from_millis(500), retries: 1 };
+
+/// Where the filter is.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) urls: Vec<String>,
+    pub(crate) cluster: bool,
+}
+
+impl Place {
+    pub(crate) async fn open(&self) -> Option<Filter> {
+        let urls: Vec<&str> = self.urls.iter().map(String::as_str).collect();
+        let server = match self.cluster {
+            true => Server::cluster(&urls, HASTY).await,
+            false => Server::replicated(&urls, HASTY).await,
+        };
+        Filter::open(&server.ok()?, "f", Portable::default(), &Options::default()).await.ok()
+    }
+}
+
+impl Model {
+    /// Inserts and asks until it is over, with a connection that is sometimes a new one.
+    pub(crate) async fn client(self: Arc<Self>, place: Place, seed: u64) {
+        let (mut filter, mut turn) = (None, seed);
+        while !self.over.load(SeqCst) {
+            turn += 1;
+            let luck = split_mix(turn.wrapping_mul(1_000_003) ^ seed);
+            if filter.is_none() || luck.is_multiple_of(64) {
+                filter = place.open().await;
+            }
+            let Some(filter) = &filter else {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                continue;
+            };
+            let first = self.next.fetch_add(20, SeqCst);
+            let keys: Vec<u64> = (first..first + luck % 20).collect();
+            if filter.insert_batch(&keys).await.is_ok() {
+                self.acknowledged.lock().unwrap().extend(&keys);
+            }
+            self.ask(filter, luck).await;
+        }
+    }
+
+    /// Asks for some keys that were acknowledged before, and for some that never were.
+    async fn ask(&self, filter: &Filter, luck: u64) {
+        let known: Vec<u64> = {
+            let all = self.acknowledged.lock().unwrap();
+            let recent = all.len().saturating_sub(30);
+            let any =
+                (0..30).filter_map(|at| all.get(split_mix(luck + at) as usize % all.len().max(1)));
+            all[recent..].iter().chain(any).copied().collect()
+        };
+        for (key, answer) in known.iter().zip(filter.contains_batch(&known).await) {
+            assert!(!answer.is_absent(), "key {key} was acknowledged");
+            self.count(answer);
+        }
+        let strangers: Vec<u64> =
+            (0..10).map(|at| (1 << 40) + split_mix(luck + at) % (1 << 39)).collect();
+        for answer in filter.contains_batch(&strangers).await {
+            self.count(answer);
+        }
+    }
+
+    fn count(&self, answer: Answer) {
+        let counter = match answer {
+            Answer::Maybe => &self.maybe,
+            Answer::Absent => &self.absent,
+            Answer::Unknown(_) => &self.unknown,
+        };
+        counter.fetch_add(1, SeqCst);
+    }
+
+    /// Lets the clients end. All is well then, everything that was acknowledged is there, and there was
+    /// something to be seen.
+    pub(crate) async fn end(&self, clients: Vec<JoinHandle<()>>, place: &Place) {
+        self.over.store(true, SeqCst);
+        for client in clients {
+            client.await.unwrap();
+        }
+        let filter = place.open().await.unwrap();
+        let all = self.acknowledged.lock().unwrap().clone();
+        assert_eq!(filter.contains_batch(&all).await, vec![Answer::Maybe; all.len()]);
+        let counts = [&self.maybe, &self.absent, &self.unknown].map(|count| count.load(SeqCst));
+        let enough = all.len() > 1_000 && counts.iter().all(|count| *count > 200);
+        assert!(enough, "{} {counts:?}", all.len());
+    }
+
+    /// After a loss: whoever knows what was acknowledged inserts all of it again, and says so.
+    pub(crate) async fn repair(&self, place: &Place) {
+        let filter = loop {
+            match place.open().await {
+                Some(filter) => break filter,
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        };
+        // Acknowledged by a server that is gone, until the moment when nobody is acknowledged elsewhere.
+        let mut done = 0;
+        loop {
+            let all = self.acknowledged.lock().unwrap().clone();
+            if filter.insert_batch(&all[done..]).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            }
+            if done == all.len() {
+                break;
+            }
+            done = all.len();
+        }
+        filter.adopt().await.unwrap();
+    }
+}
+
+/// Kills, stops, promotes: whoever is the primary then is returned first.
+async fn fail(model: &Model, nodes: [Node; 2], place: &Place, round: u64) -> [Node; 2] {
+    let [mut primary, replica] = nodes;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    match round % 4 {
+        0 => {
+            // Acknowledged keys never reach the replica, which takes over.
+            in_step(&primary, &replica);
+            replica.signal("STOP");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            primary.kill();
+            replica.signal("CONT");
+            replica.call(&["REPLICAOF", "NO", "ONE"]);
+            primary.restart();
+            follow(&primary, &replica);
+            model.repair(place).await;
+            [replica, primary]
+        }
+        1 => {
+            // It is killed and comes back with an old copy.
+            primary.call(&["SAVE"]);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            primary.kill();
+            primary.restart();
+            replica.until("replication", "master_link_status", "up");
+            model.repair(place).await;
+            [primary, replica]
+        }
+        2 => {
+            // Roles change while clients are connected.
+            replica.call(&["REPLICAOF", "NO", "ONE"]);
+            follow(&primary, &replica);
+            model.repair(place).await;
+            [replica, primary]
+        }
+        _ => {
+            // It does not answer for longer than anybody waits, and forgets its scripts.
+            primary.signal("STOP");
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            primary.signal("CONT");
+            primary.call(&["SCRIPT", "FLUSH"]);
+            [primary, replica]
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_was_acknowledged_is_ever_absent() {
+    for engine in [Engine::Redis, Engine::Valkey] {
+        let Some(mut nodes) = pair(engine) else { continue };
+        let urls: Vec<String> = nodes.iter().map(Node::url).collect();
+        let server = Server::replicated(&[&urls[0]], PATIENT).await.unwrap();
+        let place = Place { urls, cluster: false };
+        let shape = Shape::for_rate(200_000, 0.001).unwrap();
+        let options = Options { shards: Some(3), ..Options::default() };
+        Filter::create(&server, "f", shape, Portable::default(), &options).await.unwrap();
+        let model = Arc::new(Model::default());
+        let clients: Vec<_> = (0..3)
+            .map(|seed| tokio::spawn(model.clone().client(place.clone(), seed * 1_000_000)))
+            .collect();
+        for round in 0..8 {
+            nodes = fail(&model, nodes, &place, round).await;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        model.end(clients, &place).await;
+    }
+}
+
+/// Losing the filter itself: flushed, expired, evicted by hand, made anew, while clients ask. Each filter has a
+/// model of its own, since one that was made anew is another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_that_is_lost_and_made_anew_answers_for_itself_only() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let (server, over) = (node.server().await, Arc::new(AtomicBool::new(false)));
+    let shape = Shape::for_rate(50_000, 0.01).unwrap();
+    let mut clients = Vec::new();
+    let counts: Arc<[AtomicU64; 3]> = Arc::default();
+    for seed in 0..3_u64 {
+        let (server, over, counts) = (server.clone(), over.clone(), counts.clone());
+        clients.push(tokio::spawn(async move {
+            let mut turn = seed << 32;
+            while !over.load(SeqCst) {
+                let options = Options::default();
+                let made = Filter::create(&server, "f", shape, Portable::default(), &options).await;
+                let Ok(filter) = made else { continue };
+                let mut mine = Vec::new();
+                for _ in 0..200 {
+                    turn += 1;
+                    if filter.insert(&turn).await.is_ok() {
+                        mine.push(turn);
+                    }
+                    let mut lost = false;
+                    for answer in filter.contains_batch(&mine).await {
+                        assert!(!answer.is_absent());
+                        lost |= answer.is_unknown();
+                        counts[usize::from(answer.is_unknown())].fetch_add(1, SeqCst);
+                    }
+                    let stranger = filter.contains(&(turn | 1 << 50)).await;
+                    counts[2].fetch_add(u64::from(stranger.is_absent()), SeqCst);
+                    if lost {
+                        break;
+                    }
+                }
+            }
+        }));
+    }
+    for round in 0..200 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let what: &[&str] = match round % 5 {
+            0 => &["FLUSHALL"],
+            1 => &["DEL", "f"],
+            2 => &["PEXPIRE", "f", "1"],
+            3 => &["SWAPDB", "0", "1"],
+            _ => &[
+                "EVAL",
+                "if redis.call('EXISTS', 'f') == 1 then redis.call('RENAME', 'f', 'g') end",
+                "0",
+            ],
+        };
+        node.call(what);
+    }
+    over.store(true, SeqCst);
+    for client in clients {
+        client.await.unwrap();
+    }
+    let counts = [0, 1, 2].map(|at: usize| counts[at].load(SeqCst));
+    assert!(counts.iter().all(|count| *count > 20), "{counts:?}");
+}
