@@ -40,6 +40,7 @@ pub use link::{Link, LinkFields, LinkPlan, MAX_BITS, Pair};
 pub use merge::Unlike;
 
 use crate::error::{Invalid, Refused};
+use crate::membership::{About, GROUP, Measure, Membership};
 use crate::murmur::{M64, murmur2, murmur64a};
 use umbel::hash::Digester;
 use umbel::{Digest, Keyed};
@@ -395,8 +396,61 @@ impl Chain {
     }
 }
 
-/// How many keys are under way at once.
-const GROUP: usize = 32;
+impl Membership for Chain {
+    fn find(&self, keys: &[&[u8]], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "an answer for every key");
+        for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+            self.group_contains(&self.group(keys)[..keys.len()], found);
+        }
+    }
+
+    fn put(&mut self, keys: &[&[u8]], fresh: &mut [bool]) -> Result<(), (usize, Refused)> {
+        assert_eq!(keys.len(), fresh.len(), "an answer for every key");
+        for (number, (keys, fresh)) in keys.chunks(GROUP).zip(fresh.chunks_mut(GROUP)).enumerate() {
+            let pairs = self.group(keys);
+            let result = self.group_add(&pairs[..keys.len()], fresh);
+            result.map_err(|(done, refused)| (number * GROUP + done, refused))?;
+        }
+        Ok(())
+    }
+
+    fn about(&self) -> About {
+        About {
+            capacity: self.capacity(),
+            bytes: self.reported_bytes(),
+            filters: self.links.len() as u64,
+            items: self.size,
+            expansion: match self.growth() {
+                Growth::By(growth) => Some(growth),
+                Growth::None => None,
+            },
+            layout: if let Hashing::Keyed(_) = self.hashing { "keyed" } else { "classic" },
+        }
+    }
+
+    fn measure(&self) -> Measure {
+        let (mut ones, mut bits, mut items, mut no) = (0, 0, 0.0, 1.0);
+        for link in &self.links {
+            let set = link.count_ones();
+            (ones, bits) = (ones + set, bits + link.bits());
+            items += link.estimated_len(set);
+            no *= 1.0 - link.rate_at(set);
+        }
+        Measure { fill: ones as f64 / bits as f64, items, rate: 1.0 - no }
+    }
+}
+
+impl Chain {
+    /// The hashes of up to [`GROUP`] keys.
+    #[inline]
+    fn group(&self, keys: &[&[u8]]) -> [Pair; GROUP] {
+        let mut pairs = [Pair { a: 0, b: 0 }; GROUP];
+        for (pair, key) in pairs.iter_mut().zip(keys) {
+            *pair = self.hashing.pair(key);
+        }
+        pairs
+    }
+}
 
 /// Links of up to so many bytes are in a near cache: asking for them ahead would only take time.
 const NEAR: usize = 128 << 10;

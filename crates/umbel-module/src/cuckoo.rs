@@ -190,7 +190,6 @@ impl Cuckoo {
     /// [`Refused`] if there is no room and the filter does not grow, or cannot, or has `max_tables` already. Nothing
     /// has changed then.
     pub fn add(&mut self, place: Place, max_tables: usize) -> Result<(), Refused> {
-        self.step();
         let found = self.tables.iter_mut().rev().any(|table| table.put(place));
         if !found && !self.make_way(place) {
             self.grow(max_tables)?;
@@ -199,6 +198,7 @@ impl Cuckoo {
             }
         }
         self.items = self.items.saturating_add(1);
+        self.step();
         Ok(())
     }
 
@@ -233,8 +233,8 @@ impl Cuckoo {
             self.items = self.items.saturating_sub(1);
             self.deletes = self.deletes.saturating_add(1);
             self.sweep_if_worth_it();
+            self.step();
         }
-        self.step();
         removed
     }
 

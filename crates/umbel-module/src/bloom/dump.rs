@@ -67,21 +67,23 @@ impl Chain {
         header
     }
 
+    /// How many bytes of bits the chain of this header has.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] if this is no header.
+    pub fn bytes_of_header(header: &[u8]) -> Result<u64, Invalid> {
+        let (_, plans) = plans(header)?;
+        Ok(plans.iter().map(LinkPlan::bytes).fold(0, u64::saturating_add))
+    }
+
     /// The chain of this header, with no bit set. Chunks bring them.
     ///
     /// # Errors
     ///
     /// [`Invalid`] if this is no header, or there is no memory for what it announces.
     pub fn of_header(header: &[u8], hashing: Hashing) -> Result<Self, Invalid> {
-        let mut reader = Reader(header);
-        let size = reader.u64()?;
-        let count = reader.u32()? as usize;
-        let fields = ChainFields { size, options: reader.u32()?, growth: reader.u32()? };
-        Self::check(fields, count)?;
-        if reader.0.len() != count * LINK_HEADER {
-            return Err(Invalid::Length);
-        }
-        let plans = (0..count).map(|_| plan(&mut reader)).collect::<Result<Vec<_>, _>>()?;
+        let (fields, plans) = plans(header)?;
         // All of them are looked at before the first one takes memory.
         let sum = plans.iter().map(LinkPlan::bytes).fold(0, u64::saturating_add);
         if sum > memory::MODEST && !memory::fits(sum) {
@@ -127,6 +129,20 @@ impl Chain {
         }
         Err(Invalid::Offset)
     }
+}
+
+/// What a header says of the chain, and of each of its links.
+fn plans(header: &[u8]) -> Result<(ChainFields, Vec<LinkPlan>), Invalid> {
+    let mut reader = Reader(header);
+    let size = reader.u64()?;
+    let count = reader.u32()? as usize;
+    let fields = ChainFields { size, options: reader.u32()?, growth: reader.u32()? };
+    Chain::check(fields, count)?;
+    if reader.0.len() != count * LINK_HEADER {
+        return Err(Invalid::Length);
+    }
+    let plans = (0..count).map(|_| plan(&mut reader)).collect::<Result<_, _>>()?;
+    Ok((fields, plans))
 }
 
 fn plan(reader: &mut Reader<'_>) -> Result<LinkPlan, Invalid> {
