@@ -41,6 +41,7 @@ pub use merge::Unlike;
 
 use crate::error::{Invalid, Refused};
 use crate::membership::{About, GROUP, Measure, Membership};
+use self::link::FIRST;
 use crate::murmur::{M64, murmur2, murmur64a};
 use umbel::hash::Digester;
 use umbel::{Digest, Keyed};
@@ -342,11 +343,8 @@ impl Chain {
         found.fill(false);
         for link in self.links.iter().rev() {
             if link.bytes().len() > NEAR {
-                for (pair, found) in pairs.iter().zip(&*found) {
-                    if !found {
-                        link.fetch(*pair, AHEAD);
-                    }
-                }
+                far_contains(link, pairs, found);
+                continue;
             }
             for (pair, found) in pairs.iter().zip(&mut *found) {
                 if !*found {
@@ -399,6 +397,10 @@ impl Chain {
 impl Membership for Chain {
     fn find(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "an answer for every key");
+        if let ([key], [found]) = (keys, &mut *found) {
+            *found = self.contains(self.hash(key));
+            return;
+        }
         for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
             self.group_contains(&self.group(keys)[..keys.len()], found);
         }
@@ -406,6 +408,10 @@ impl Membership for Chain {
 
     fn put(&mut self, keys: &[&[u8]], fresh: &mut [bool]) -> Result<(), (usize, Refused)> {
         assert_eq!(keys.len(), fresh.len(), "an answer for every key");
+        if let ([key], [fresh]) = (keys, &mut *fresh) {
+            *fresh = self.add(self.hash(key)).map_err(|refused| (0, refused))?;
+            return Ok(());
+        }
         for (number, (keys, fresh)) in keys.chunks(GROUP).zip(fresh.chunks_mut(GROUP)).enumerate() {
             let pairs = self.group(keys);
             let result = self.group_add(&pairs[..keys.len()], fresh);
@@ -452,11 +458,24 @@ impl Chain {
     }
 }
 
+/// Asks a link that is not in a near cache for keys that were not found yet.
+fn far_contains(link: &Link, pairs: &[Pair], found: &mut [bool]) {
+    let mut firsts = [[0; FIRST]; GROUP];
+    for ((pair, first), found) in pairs.iter().zip(&mut firsts).zip(&*found) {
+        if !found {
+            *first = link.first(*pair);
+            link.fetch(first);
+        }
+    }
+    for ((pair, first), found) in pairs.iter().zip(&firsts).zip(found) {
+        if !*found {
+            *found = link.contains_with(*pair, *first);
+        }
+    }
+}
+
 /// Links of up to so many bytes are in a near cache: asking for them ahead would only take time.
 const NEAR: usize = 128 << 10;
-
-/// How many positions of a key are asked for ahead. An absent key rarely needs more.
-const AHEAD: u32 = 8;
 
 #[cfg(test)]
 mod tests {

@@ -21,6 +21,9 @@ pub const MAX_BITS: u64 = 1 << 43;
 /// The bits of an entry at the smallest rate that a double can tell, rounded up.
 const MAX_BITS_PER_ENTRY: f64 = 1_600.0;
 
+/// How many positions are looked at before the first decision.
+pub(super) const FIRST: usize = 4;
+
 /// The two hashes of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
@@ -236,8 +239,8 @@ impl Link {
         &mut self.bytes
     }
 
-    /// The positions of a key.
-    #[inline(always)]
+    /// The positions of a key, one after the other: what everything else here must agree with.
+    #[cfg(test)]
     pub(super) fn positions(&self, pair: Pair) -> impl Iterator<Item = u64> + use<> {
         let (modulus, mut x) = (self.modulus, pair.a);
         (0..self.plan.hashes).map(move |_| {
@@ -248,9 +251,26 @@ impl Link {
     }
 
     #[inline(always)]
-    fn bit(&self, x: u64) -> u8 {
-        let position = self.modulus.of(x);
+    fn bit(&self, position: u64) -> u8 {
         self.bytes[(position >> 3) as usize] >> (position & 7)
+    }
+
+    /// The first positions of a key. Of a link with fewer hashes some come twice.
+    #[inline(always)]
+    pub(super) fn first(&self, pair: Pair) -> [u64; FIRST] {
+        let Pair { a, b } = pair;
+        let x = if self.plan.hashes >= FIRST as u32 {
+            [a, a.wrapping_add(b), a.wrapping_add(b << 1), a.wrapping_add(b << 1).wrapping_add(b)]
+        } else {
+            [a, a, a, a]
+        };
+        x.map(|x| self.modulus.of(x))
+    }
+
+    /// Starts to load what is in these places.
+    #[inline(always)]
+    pub(super) fn fetch(&self, first: &[u64; FIRST]) {
+        first.iter().for_each(|position| prefetch(&self.bytes, (position >> 3) as usize));
     }
 
     /// Whether all bits of a key are set. Four at a time: in a filter that is half full, fifteen absent
@@ -258,20 +278,28 @@ impl Link {
     #[inline]
     #[must_use]
     pub fn contains(&self, pair: Pair) -> bool {
-        let Pair { a: mut x, b } = pair;
+        self.contains_with(pair, self.first(pair))
+    }
+
+    /// The same, for a key whose first positions are known already.
+    #[inline(always)]
+    pub(super) fn contains_with(&self, pair: Pair, first: [u64; FIRST]) -> bool {
+        let [one, two, three, four] = first.map(|position| self.bit(position));
+        one & two & three & four & 1 == 1 && self.contains_rest(pair)
+    }
+
+    /// The positions after the first ones.
+    #[inline]
+    fn contains_rest(&self, pair: Pair) -> bool {
+        let Pair { mut a, b } = pair;
         let mut left = self.plan.hashes;
-        while left >= 4 {
-            let (second, third) = (x.wrapping_add(b), x.wrapping_add(b << 1));
-            let fourth = second.wrapping_add(b << 1);
-            if self.bit(x) & self.bit(second) & self.bit(third) & self.bit(fourth) & 1 == 0 {
-                return false;
-            }
-            (x, left) = (fourth.wrapping_add(b), left - 4);
+        if left >= FIRST as u32 {
+            (a, left) = (a.wrapping_add(b << 2), left - FIRST as u32);
         }
         let mut all = 1;
         for _ in 0..left {
-            all &= self.bit(x);
-            x = x.wrapping_add(b);
+            all &= self.bit(self.modulus.of(a));
+            a = a.wrapping_add(b);
         }
         all & 1 == 1
     }
@@ -284,16 +312,6 @@ impl Link {
             let position = self.modulus.of(x);
             self.bytes[(position >> 3) as usize] |= 1 << (position & 7);
             x = x.wrapping_add(b);
-        }
-    }
-
-    /// Starts to load where the first bits of a key are.
-    #[inline(always)]
-    pub(super) fn fetch(&self, pair: Pair, positions: u32) {
-        let mut x = pair.a;
-        for _ in 0..positions.min(self.plan.hashes) {
-            prefetch(&self.bytes, (self.modulus.of(x) >> 3) as usize);
-            x = x.wrapping_add(pair.b);
         }
     }
 

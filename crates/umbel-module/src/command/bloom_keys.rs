@@ -15,7 +15,7 @@ pub(super) fn add(context: &Context, arguments: Arguments<'_>) -> Outcome {
     }
     let (name, item) = (arguments.need(0)?, arguments.need(1)?);
     let mut key = context.write(name);
-    let made = if key.is_empty() { Some(make_by_default(context, &mut key)?) } else { None };
+    let made = make_if_missing(context, &mut key)?;
     let mut fresh = [false];
     match put(&mut key, &[item.bytes()], &mut fresh)? {
         Ok(()) => {
@@ -33,8 +33,14 @@ pub(super) fn add_many(context: &Context, arguments: Arguments<'_>) -> Outcome {
     }
     let name = arguments.need(0)?;
     let mut key = context.write(name);
-    let made = if key.is_empty() { Some(make_by_default(context, &mut key)?) } else { None };
+    let made = make_if_missing(context, &mut key)?;
     put_all(context, name, &mut key, arguments.from(1), made, c"bf.madd")
+}
+
+/// Makes a filter as the settings say, if there is nothing.
+fn make_if_missing(context: &Context, key: &mut Key<'_>) -> Result<Option<Made>, Fault> {
+    let missing = key.value::<Chain>().is_none() && key.is_empty();
+    if missing { make_by_default(context, key).map(Some) } else { Ok(None) }
 }
 
 /// Adds items, and answers for each of them.
