@@ -41,7 +41,7 @@ mod dump;
 mod table;
 
 pub use dump::HEADER;
-pub use table::{Place, Table};
+pub use table::{Place, Slots, Table};
 
 use crate::error::{Invalid, Refused};
 use crate::murmur::murmur64a;
@@ -107,7 +107,7 @@ impl Cuckoo {
         let buckets = (capacity / u64::from(settings.bucket_size.max(1))).max(1);
         let buckets = buckets.checked_next_power_of_two().ok_or(Invalid::Field("capacity"))?;
         let fields = CuckooFields { items: 0, buckets, deletes: 0, tables: 1, settings };
-        Self::of(fields, |_, len| crate::memory::zeroed(len).ok_or(Invalid::NoMemory))
+        Self::of(fields, |_, len| Slots::empty(len))
     }
 
     /// The one validator: the filter with these fields, and tables whose bytes `table` gives by number and length.
@@ -117,7 +117,7 @@ impl Cuckoo {
     /// [`Invalid`] if a field is out of its range, or `table` fails, or gives another number of bytes.
     pub fn of(
         fields: CuckooFields,
-        mut table: impl FnMut(usize, usize) -> Result<Box<[u8]>, Invalid>,
+        mut table: impl FnMut(usize, usize) -> Result<Slots, Invalid>,
     ) -> Result<Self, Invalid> {
         let lengths = lengths(&fields)?;
         let mut tables = Vec::new();
@@ -221,7 +221,7 @@ impl Cuckoo {
             return Err(Refused::NoMemory);
         }
         self.tables.try_reserve(1).map_err(|_| Refused::NoMemory)?;
-        let slots = crate::memory::zeroed(len as usize).ok_or(Refused::NoMemory)?;
+        let slots = Slots::empty(len as usize).map_err(|_| Refused::NoMemory)?;
         self.tables.push(Table::new(slots, self.settings.bucket_size));
         Ok(())
     }
@@ -242,7 +242,8 @@ impl Cuckoo {
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         let mut copy = Self::of(self.fields(), |number, _| {
-            crate::memory::copied(self.tables[number].slots()).ok_or(Invalid::NoMemory)
+            let slots = crate::memory::copied(self.tables[number].slots());
+            slots.map(Slots::Taken).ok_or(Invalid::NoMemory)
         });
         if let Ok(copy) = &mut copy {
             copy.sweep = self.sweep;
@@ -398,7 +399,7 @@ mod tests {
     #[test]
     fn fields_out_of_range_are_refused() {
         let good = Cuckoo::new(64, Settings::default()).unwrap().fields();
-        let of = |fields| Cuckoo::of(fields, |_, len| Ok(vec![0; len].into())).map(|_| ());
+        let of = |fields| Cuckoo::of(fields, |_, len| Slots::empty(len)).map(|_| ());
         assert_eq!(of(good), Ok(()));
         let with = |change: fn(&mut CuckooFields)| {
             let mut fields = good;
@@ -418,7 +419,7 @@ mod tests {
             with(|f| (f.tables, f.settings.expansion) = (60_000, 2)),
             Invalid::Field("size")
         );
-        let short = Cuckoo::of(good, |_, len| Ok(vec![0; len - 1].into()));
+        let short = Cuckoo::of(good, |_, len| Slots::empty(len - 1));
         assert_eq!(short.map(|_| ()), Err(Invalid::Length));
         assert!(Cuckoo::new(u64::MAX, Settings::default()).is_err());
     }

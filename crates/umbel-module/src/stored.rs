@@ -8,7 +8,7 @@
 //! | [`OwnCuckoo`] | `umbel-cf-`, version 1 | the same |
 
 use crate::bloom::{Chain, ChainFields, Hashing, LinkFields, LinkPlan};
-use crate::cuckoo::{Cuckoo, CuckooFields, Settings};
+use crate::cuckoo::{Cuckoo, CuckooFields, Settings, Slots};
 use crate::engine::{Digester, Loader, Mover, Rewriter, Saver, Slot, Stored};
 use crate::error::Invalid;
 use crate::own::stream::{MAX_STREAM, Streamed};
@@ -133,7 +133,7 @@ impl Stored for Cuckoo {
             if buckets.checked_mul(u64::from(settings.bucket_size)) != Some(len as u64) {
                 return Err(Invalid::Field("number of buckets"));
             }
-            from.bytes()
+            from.bytes().map(Slots::Taken)
         })
     }
 

@@ -318,10 +318,18 @@ impl Link {
     /// How many bits are set. Reads all of them.
     #[must_use]
     pub fn count_ones(&self) -> u64 {
+        self.count_ones_with(self)
+    }
+
+    /// How many bits would be set with those of a link of as many.
+    pub(super) fn count_ones_with(&self, other: &Self) -> u64 {
         let (words, tail) = self.bytes.as_chunks::<8>();
-        let words: u64 =
-            words.iter().map(|word| u64::from(u64::from_le_bytes(*word).count_ones())).sum();
-        words + tail.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
+        let (more, more_tail) = other.bytes.as_chunks::<8>();
+        let both = |(one, other): (&[u8; 8], &[u8; 8])| {
+            u64::from((u64::from_le_bytes(*one) | u64::from_le_bytes(*other)).count_ones())
+        };
+        let rest = |(one, other): (&u8, &u8)| u64::from((one | other).count_ones());
+        words.iter().zip(more).map(both).sum::<u64>() + tail.iter().zip(more_tail).map(rest).sum::<u64>()
     }
 
     /// About how many keys are in it, by the share of bits that are set.

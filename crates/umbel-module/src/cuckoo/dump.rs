@@ -6,10 +6,9 @@
 //! chunk   up to 16 MiB of one table; its number is one more than the bytes up to its end
 //! ```
 
-use super::{Cuckoo, CuckooFields, Settings};
+use super::{Cuckoo, CuckooFields, Settings, Slots};
 use crate::bloom::MAX_CHUNK;
 use crate::error::Invalid;
-use crate::memory;
 
 /// The bytes of a header.
 pub const HEADER: usize = 38;
@@ -50,7 +49,7 @@ impl Cuckoo {
             tables: word(3),
             settings,
         };
-        Self::of(fields, |_, len| memory::zeroed(len).ok_or(Invalid::NoMemory))
+        Self::of(fields, |_, len| Slots::empty(len))
     }
 
     /// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.

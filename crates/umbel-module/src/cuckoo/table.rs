@@ -1,5 +1,7 @@
 //! One table of a cuckoo filter: buckets of fingerprints, 0 where a slot is free.
 
+use crate::error::Invalid;
+use crate::memory;
 use crate::prefetch::prefetch;
 
 /// The multiplier that takes a fingerprint to the distance of its two buckets: Murmur's.
@@ -34,6 +36,31 @@ const fn other(fingerprint: u8, hash: u64) -> u64 {
     hash ^ (fingerprint as u64).wrapping_mul(DISTANCE)
 }
 
+/// Slots of a table to be: those that are known to be empty are not looked at, since there may be very many.
+#[derive(Debug)]
+pub enum Slots {
+    /// All of them are free.
+    Empty(Box<[u8]>),
+    /// Some may be taken.
+    Taken(Box<[u8]>),
+}
+
+impl Slots {
+    /// So many that are free.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid::NoMemory`] if there is none.
+    pub fn empty(len: usize) -> Result<Self, Invalid> {
+        memory::zeroed(len).map(Self::Empty).ok_or(Invalid::NoMemory)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let (Self::Empty(slots) | Self::Taken(slots)) = self;
+        slots.len()
+    }
+}
+
 /// Buckets in a row.
 #[derive(Debug)]
 pub struct Table {
@@ -47,9 +74,15 @@ pub struct Table {
 
 impl Table {
     /// The table with these slots, a power of two of buckets.
-    pub(super) fn new(slots: Box<[u8]>, bucket_size: u16) -> Self {
+    pub(super) fn new(slots: Slots, bucket_size: u16) -> Self {
         let bucket = usize::from(bucket_size);
-        let items = slots.iter().map(|slot| u64::from(*slot != 0)).sum();
+        let (slots, items) = match slots {
+            Slots::Empty(slots) => (slots, 0),
+            Slots::Taken(slots) => {
+                let items = slots.iter().map(|slot| u64::from(*slot != 0)).sum();
+                (slots, items)
+            }
+        };
         Self { bucket, mask: (slots.len() / bucket) as u64 - 1, slots, items }
     }
 
@@ -207,7 +240,7 @@ mod tests {
 
     #[test]
     fn kicks_that_fail_leave_everything_where_it_was() {
-        let mut table = Table::new(vec![0; 64].into(), 2);
+        let mut table = Table::new(Slots::empty(64).unwrap(), 2);
         let (mut refused, mut state) = (0, 3_u64);
         for _ in 0..1_000 {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);

@@ -27,6 +27,21 @@ impl Level {
         self.filter.shape().items()
     }
 
+    /// How many keys are in both together, by their bits, if this one has room for them.
+    fn united_size(&self, other: &Self) -> Option<u64> {
+        let shape = self.filter.shape();
+        if shape != other.filter.shape() {
+            return None;
+        }
+        let words = self.filter.words().iter().zip(other.filter.words());
+        let ones = words.map(|(one, other)| u64::from((one | other).count_ones())).sum();
+        let items = shape.estimate_items(ones);
+        // As for links of a chain: four standard deviations of the estimate.
+        let most = self.capacity() + self.capacity().isqrt();
+        let (larger, sum) = (self.size.max(other.size), self.size.saturating_add(other.size));
+        (items <= most).then(|| items.clamp(larger, sum))
+    }
+
     fn try_clone(&self) -> Option<Self> {
         crate::memory::fits(self.filter.bytes()).then(|| Self { filter: self.filter.clone(), ..*self })
     }
@@ -153,14 +168,14 @@ impl Blocked {
     /// As [`Chain::merge`](crate::bloom::Chain::merge). Nothing has changed then.
     pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         let mut fresh = Vec::new();
-        let mut united: Vec<(usize, &Level)> = Vec::new();
+        let mut united: Vec<(usize, &Level, u64)> = Vec::new();
         for level in other.levels.iter().filter(|level| level.size > 0) {
-            let like = self.levels.iter().position(|mine| {
-                let room = mine.size.saturating_add(level.size) <= mine.capacity();
-                mine.filter.shape() == level.filter.shape() && room
+            let like = self.levels.iter().enumerate().find_map(|(at, mine)| {
+                let free = united.iter().all(|(taken, ..)| *taken != at);
+                free.then(|| mine.united_size(level))?.map(|size| (at, size))
             });
-            match like.filter(|at| united.iter().all(|(taken, _)| taken != at)) {
-                Some(at) => united.push((at, level)),
+            match like {
+                Some((at, size)) => united.push((at, level, size)),
                 None => fresh.push(level.try_clone().ok_or(Refused::NoMemory)?),
             }
         }
@@ -170,12 +185,12 @@ impl Blocked {
         if self.levels.len() + fresh.len() > MAX_LINKS {
             return Err(Refused::MaxExpansions);
         }
-        for (at, level) in united {
+        for (at, level, size) in united {
             let mine = &mut self.levels[at];
             if mine.filter.union_with(&level.filter).is_err() {
                 return Err(Refused::Full);
             }
-            mine.size += level.size;
+            mine.size = size;
         }
         self.levels.splice(0..0, fresh);
         Ok(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What a server answers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub(crate) enum Reply {
     Text(Vec<u8>),
     Error(String),
     Integer(i64),
@@ -16,25 +16,25 @@ pub enum Reply {
 }
 
 impl Reply {
-    pub fn is_error(&self) -> bool {
+    pub(crate) fn is_error(&self) -> bool {
         matches!(self, Self::Error(_))
     }
 
-    pub fn integer(&self) -> i64 {
+    pub(crate) fn integer(&self) -> i64 {
         match self {
             Self::Integer(value) => *value,
             other => panic!("not an integer: {other:?}"),
         }
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Text(bytes) => bytes,
             other => panic!("not a string: {other:?}"),
         }
     }
 
-    pub fn array(&self) -> &[Reply] {
+    pub(crate) fn array(&self) -> &[Reply] {
         match self {
             Self::Array(array) => array,
             other => panic!("not an array: {other:?}"),
@@ -44,12 +44,12 @@ impl Reply {
 
 /// One connection.
 #[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     stream: BufReader<TcpStream>,
 }
 
 impl Client {
-    pub fn connect(port: u16) -> io::Result<Self> {
+    pub(crate) fn connect(port: u16) -> io::Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(120)))?;
@@ -57,27 +57,27 @@ impl Client {
     }
 
     /// Sends bytes as they are.
-    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
 
-    pub fn try_call(&mut self, words: &[&[u8]]) -> io::Result<Reply> {
+    pub(crate) fn try_call(&mut self, words: &[&[u8]]) -> io::Result<Reply> {
         self.send(&command(words))?;
         self.reply()
     }
 
     /// The answer to a command, given in words.
-    pub fn call(&mut self, words: &[&[u8]]) -> Reply {
+    pub(crate) fn call(&mut self, words: &[&[u8]]) -> Reply {
         self.try_call(words).expect("the server answers")
     }
 
     /// The answer to a command, given as a line.
-    pub fn say(&mut self, line: &str) -> Reply {
+    pub(crate) fn say(&mut self, line: &str) -> Reply {
         self.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
     }
 
     /// As [`say`](Self::say), for a command that succeeds.
-    pub fn ask(&mut self, line: &str) -> Reply {
+    pub(crate) fn ask(&mut self, line: &str) -> Reply {
         let reply = self.say(line);
         assert!(!reply.is_error(), "{line}: {reply:?}");
         reply
@@ -94,7 +94,7 @@ impl Client {
     }
 
     /// The next answer.
-    pub fn reply(&mut self) -> io::Result<Reply> {
+    pub(crate) fn reply(&mut self) -> io::Result<Reply> {
         let line = self.line()?;
         let text = String::from_utf8_lossy(&line[1..]).into_owned();
         let number = || text.parse::<i64>().map_err(io::Error::other);
@@ -117,7 +117,7 @@ impl Client {
 }
 
 /// A command as bytes.
-pub fn command(words: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         bytes.extend(format!("${}\r\n", word.len()).into_bytes());

