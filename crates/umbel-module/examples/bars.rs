@@ -44,14 +44,24 @@ fn shuffled(number: u64, below: u64) -> u64 {
 }
 
 /// Commands of up to 500 keys at once: `per` keys a command.
-fn run(client: &mut Client, keys: impl Iterator<Item = Vec<u8>>, head: &[&[u8]], per: usize, tail: &[&[u8]]) {
+fn run(
+    client: &mut Client,
+    keys: impl Iterator<Item = Vec<u8>>,
+    head: &[&[u8]],
+    per: usize,
+    tail: &[&[u8]],
+) {
     let keys: Vec<Vec<u8>> = keys.collect();
     for batch in keys.chunks(500) {
         let mut bytes = Vec::new();
         let mut replies = 0;
         for keys in batch.chunks(per) {
-            let words: Vec<&[u8]> =
-                head.iter().copied().chain(keys.iter().map(Vec::as_slice)).chain(tail.iter().copied()).collect();
+            let words: Vec<&[u8]> = head
+                .iter()
+                .copied()
+                .chain(keys.iter().map(Vec::as_slice))
+                .chain(tail.iter().copied())
+                .collect();
             bytes.extend(command(&words));
             replies += 1;
         }
@@ -82,7 +92,14 @@ fn rows() -> Vec<Row> {
     fn words(line: &'static str) -> Vec<&'static [u8]> {
         line.split(' ').filter(|word| !word.is_empty()).map(str::as_bytes).collect()
     }
-    let row = |name, bar, head, per, keys| Row { name, bar, head: words(head), per, tail: Vec::new(), keys };
+    let row = |name, bar, head, per, keys| Row {
+        name,
+        bar,
+        head: words(head),
+        per,
+        tail: Vec::new(),
+        keys,
+    };
     let hit: fn(u64) -> Vec<u8> = |number| key(shuffled(number, ITEMS));
     let miss: fn(u64) -> Vec<u8> = |number| key(50_000_000 + number);
     let next: fn(u64) -> Vec<u8> = key;
@@ -190,8 +207,10 @@ fn large(server: &Server) {
         let mut row = 0;
         for present in [true, false] {
             for name in [b"plain".as_slice(), b"blocked"] {
-                let number = |number| if present { shuffled(number, LARGE) } else { LARGE + number };
-                let keys: Vec<_> = (round * KEYS..(round + 1) * KEYS).map(|n| key(number(n))).collect();
+                let number =
+                    |number| if present { shuffled(number, LARGE) } else { LARGE + number };
+                let keys: Vec<_> =
+                    (round * KEYS..(round + 1) * KEYS).map(|n| key(number(n))).collect();
                 let before = cpu(server);
                 run(&mut client, keys.into_iter(), &[b"BF.MEXISTS", name], 100, &[]);
                 nanos[row].push((cpu(server) - before) as f64 / KEYS as f64);
@@ -200,8 +219,14 @@ fn large(server: &Server) {
         }
     }
     let [plain, blocked, plain_absent, blocked_absent] = nanos.map(median);
-    println!("1e8 items, BF.MEXISTS x 100, present: plain {plain:.1} ns, BLOCKED {blocked:.1} ns, {:.3} of it (bar 0.5)", blocked / plain);
-    println!("1e8 items, BF.MEXISTS x 100, absent:  plain {plain_absent:.1} ns, BLOCKED {blocked_absent:.1} ns, {:.3} of it (bar 0.5)", blocked_absent / plain_absent);
+    println!(
+        "1e8 items, BF.MEXISTS x 100, present: plain {plain:.1} ns, BLOCKED {blocked:.1} ns, {:.3} of it (bar 0.5)",
+        blocked / plain
+    );
+    println!(
+        "1e8 items, BF.MEXISTS x 100, absent:  plain {plain_absent:.1} ns, BLOCKED {blocked_absent:.1} ns, {:.3} of it (bar 0.5)",
+        blocked_absent / plain_absent
+    );
 }
 
 fn main() -> io::Result<()> {

@@ -39,9 +39,9 @@ pub use dump::{HEADER, LINK_HEADER, MAX_CHUNK};
 pub use link::{Link, LinkFields, LinkPlan, MAX_BITS, Pair};
 pub use merge::Unlike;
 
+use self::link::FIRST;
 use crate::error::{Invalid, Refused};
 use crate::membership::{About, GROUP, Measure, Membership};
-use self::link::FIRST;
 use crate::murmur::{M64, murmur2, murmur64a};
 use umbel::hash::Digester;
 use umbel::{Digest, Keyed};
@@ -173,11 +173,7 @@ impl Chain {
     /// # Errors
     ///
     /// [`Invalid`] if the fields cannot have their values, or do not go with the links.
-    pub fn of(
-        fields: ChainFields,
-        links: Vec<Link>,
-        hashing: Hashing,
-    ) -> Result<Self, Invalid> {
+    pub fn of(fields: ChainFields, links: Vec<Link>, hashing: Hashing) -> Result<Self, Invalid> {
         let ChainFields { size, options, growth } = fields;
         Self::check(fields, links.len())?;
         let sizes = links.iter().try_fold(0_u64, |sum, link| sum.checked_add(link.size()));
@@ -369,8 +365,7 @@ impl Chain {
         fresh: &mut [bool],
     ) -> Result<(), (usize, Refused)> {
         assert_eq!(pairs.len(), fresh.len(), "an answer for every key");
-        for (number, (pairs, fresh)) in
-            pairs.chunks(GROUP).zip(fresh.chunks_mut(GROUP)).enumerate()
+        for (number, (pairs, fresh)) in pairs.chunks(GROUP).zip(fresh.chunks_mut(GROUP)).enumerate()
         {
             let result = self.group_add(pairs, fresh);
             result.map_err(|(done, refused)| (number * GROUP + done, refused))?;
@@ -497,9 +492,8 @@ mod tests {
     #[test]
     fn positions_are_those_of_redisbloom() {
         let chain = Chain::new(100, 0.01, Growth::By(2)).unwrap();
-        let positions = |key: &[u8]| {
-            chain.links()[0].positions(chain.hash(key)).collect::<Vec<_>>()
-        };
+        let positions =
+            |key: &[u8]| chain.links()[0].positions(chain.hash(key)).collect::<Vec<_>>();
         // FORMATS.md: a real dump with the one item `cfq`, and two that were computed.
         let mut cfq = positions(b"cfq");
         cfq.sort_unstable();
@@ -527,7 +521,8 @@ mod tests {
             let mut one = Chain::new(10, 0.05, growth).unwrap();
             let mut many = Chain::new(10, 0.05, growth).unwrap();
             // Every key twice, near each other and far apart.
-            let keys: Vec<_> = keys(700).chain(keys(900)).flat_map(|key| [key.clone(), key]).collect();
+            let keys: Vec<_> =
+                keys(700).chain(keys(900)).flat_map(|key| [key.clone(), key]).collect();
             let pairs: Vec<_> = keys.iter().map(|key| one.hash(key)).collect();
             let single: Vec<_> = pairs.iter().map(|pair| one.add(*pair).unwrap()).collect();
             let mut fresh = vec![false; pairs.len()];
@@ -584,7 +579,8 @@ mod tests {
     #[test]
     fn keyed_chains_differ_by_their_secret() {
         let make = |secret| {
-            Chain::hashed(1_000, 0.01, Growth::None, Hashing::Keyed(Keyed::new([secret; 16]))).unwrap()
+            Chain::hashed(1_000, 0.01, Growth::None, Hashing::Keyed(Keyed::new([secret; 16])))
+                .unwrap()
         };
         let (mut one, other) = (make(1), make(2));
         assert_ne!(one.hash(b"a"), other.hash(b"a"));

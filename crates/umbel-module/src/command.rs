@@ -33,9 +33,11 @@ const ROW: Command = Command {
     complexity: c"O(k), where k is the number of hash functions",
 };
 
-const EACH: &core::ffi::CStr = c"O(k * n), where k is the number of hash functions and n the number of items";
+const EACH: &core::ffi::CStr =
+    c"O(k * n), where k is the number of hash functions and n the number of items";
 const TWO: &core::ffi::CStr = c"O(k), where k is the number of sub-filters";
-const TWO_EACH: &core::ffi::CStr = c"O(n * (k + i)), where n is the number of items, k of sub-filters, i of iterations";
+const TWO_EACH: &core::ffi::CStr =
+    c"O(n * (k + i)), where n is the number of items, k of sub-filters, i of iterations";
 const ONE: &core::ffi::CStr = c"O(1)";
 const ALL: &core::ffi::CStr = c"O(n), where n is the capacity";
 

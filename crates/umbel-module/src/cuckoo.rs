@@ -365,8 +365,11 @@ mod tests {
             }
             let items: u64 = model.values().sum();
             assert_eq!(filter.fields().items, items);
-            let stored: usize =
-                filter.tables().iter().map(|table| table.slots().iter().filter(|f| **f > 0).count()).sum();
+            let stored: usize = filter
+                .tables()
+                .iter()
+                .map(|table| table.slots().iter().filter(|f| **f > 0).count())
+                .sum();
             assert_eq!(stored as u64, items);
             for (number, count) in model {
                 assert!(filter.count(filter.place(&key(number))) >= count, "{number}");
@@ -430,12 +433,12 @@ mod tests {
         for number in 0..300_000 {
             filter.add(filter.place(&key(number)), 32).unwrap();
         }
-        let places: Vec<_> =
-            (290_000..310_000).map(|number| filter.place(&key(number))).collect();
+        let places: Vec<_> = (290_000..310_000).map(|number| filter.place(&key(number))).collect();
         for len in [0, 1, AHEAD, AHEAD + 1, places.len()] {
             let mut found = vec![false; len];
             filter.contains_batch(&places[..len], &mut found);
-            let single: Vec<_> = places[..len].iter().map(|place| filter.contains(*place)).collect();
+            let single: Vec<_> =
+                places[..len].iter().map(|place| filter.contains(*place)).collect();
             assert_eq!(found, single);
         }
     }

@@ -48,7 +48,8 @@ fn available() -> Option<u64> {
 #[allow(unsafe_code, reason = "a mapping has no safe name")]
 fn has_address_space(bytes: u64) -> bool {
     let Ok(len) = usize::try_from(bytes) else { return false };
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new anonymous mapping touches no memory that anybody has.
     let address = unsafe { libc::mmap(core::ptr::null_mut(), len, protection, flags, -1, 0) };
     if address == libc::MAP_FAILED {

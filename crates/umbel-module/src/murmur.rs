@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn tails_of_every_length_are_read_right() {
         for len in 0..8 {
-            let tail: Vec<u8> = (0..len).map(|byte| 0xf1 ^ byte * 29).collect();
+            let tail: Vec<u8> = (0..len).map(|byte| 0xf1 ^ (byte * 29)).collect();
             assert_eq!(little_endian(&tail), slow_tail(&tail), "{len} bytes");
         }
     }

@@ -12,7 +12,7 @@
 pub(crate) mod blocked;
 mod cuckoo;
 mod loading;
-pub(crate) mod stream;
+pub mod stream;
 
 pub use blocked::Blocked;
 pub use cuckoo::OwnCuckoo;
@@ -60,7 +60,12 @@ impl OwnBloom {
     /// # Errors
     ///
     /// As [`Chain::new`].
-    pub fn keyed(capacity: u64, err_rate: f64, growth: Growth, secret: Keyed) -> Result<Self, Invalid> {
+    pub fn keyed(
+        capacity: u64,
+        err_rate: f64,
+        growth: Growth,
+        secret: Keyed,
+    ) -> Result<Self, Invalid> {
         Chain::hashed(capacity, err_rate, growth, Hashing::Keyed(secret)).map(Self::Keyed)
     }
 
@@ -71,7 +76,8 @@ impl OwnBloom {
     /// [`Invalid`] if there is no such shape, or no memory.
     pub fn window(window: u64, err_rate: f64, secret: Option<Keyed>) -> Result<Self, Invalid> {
         let shape = Shape::for_rate(window, err_rate).map_err(|_| Invalid::Field("window"))?;
-        let filter = WindowBloomFilter::with(shape, hasher(secret)).map_err(|_| Invalid::NoMemory)?;
+        let filter =
+            WindowBloomFilter::with(shape, hasher(secret)).map_err(|_| Invalid::NoMemory)?;
         Ok(Self::Window(filter))
     }
 

@@ -43,11 +43,13 @@ pub(crate) const MAX_CAPACITY: i64 = 1 << 30;
 /// The largest expansion that can be asked for.
 pub(crate) const MAX_EXPANSION: i64 = 32_768;
 
-pub(crate) static BF_INITIAL_SIZE: Setting = Setting::new(c"bf-initial-size", (1, MAX_CAPACITY), 100);
+pub(crate) static BF_INITIAL_SIZE: Setting =
+    Setting::new(c"bf-initial-size", (1, MAX_CAPACITY), 100);
 pub(crate) static BF_EXPANSION_FACTOR: Setting =
     Setting::new(c"bf-expansion-factor", (0, MAX_EXPANSION), 2);
 pub(crate) static CF_BUCKET_SIZE: Setting = Setting::new(c"cf-bucket-size", (1, 255), 2);
-pub(crate) static CF_INITIAL_SIZE: Setting = Setting::new(c"cf-initial-size", (2, MAX_CAPACITY), 1024);
+pub(crate) static CF_INITIAL_SIZE: Setting =
+    Setting::new(c"cf-initial-size", (2, MAX_CAPACITY), 1024);
 pub(crate) static CF_MAX_ITERATIONS: Setting = Setting::new(c"cf-max-iterations", (1, 65_535), 20);
 pub(crate) static CF_EXPANSION_FACTOR: Setting =
     Setting::new(c"cf-expansion-factor", (0, MAX_EXPANSION), 1);

@@ -168,7 +168,8 @@ impl Stored for Cuckoo {
     }
 
     fn effort(&self) -> usize {
-        effort(self.tables().iter().map(|table| table.slots().len() as u64).sum()) + self.tables().len()
+        effort(self.tables().iter().map(|table| table.slots().len() as u64).sum())
+            + self.tables().len()
     }
 
     fn try_clone(&self) -> Option<Self> {
@@ -298,7 +299,7 @@ impl Read for Pieces<'_> {
 }
 
 fn save<F: Streamed>(filter: &F, to: &mut Saver) {
-    to.unsigned(filter.len());
+    to.unsigned(filter.stream_len());
     let mut writer = BufWriter::with_capacity(PIECE, Strings(to));
     // Strings take everything; errors of the file are the engine's.
     let _ = filter.write(&mut writer).and_then(|()| writer.flush());

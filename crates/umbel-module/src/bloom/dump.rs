@@ -117,7 +117,8 @@ impl Chain {
     /// than the rest of it. Nothing has changed then.
     pub fn load_chunk(&mut self, number: u64, chunk: &[u8]) -> Result<(), Invalid> {
         let offset = number.checked_sub(chunk.len() as u64).and_then(|end| end.checked_sub(1));
-        let mut offset = offset.and_then(|offset| usize::try_from(offset).ok()).ok_or(Invalid::Offset)?;
+        let mut offset =
+            offset.and_then(|offset| usize::try_from(offset).ok()).ok_or(Invalid::Offset)?;
         for link in &mut self.links {
             let len = link.bytes().len();
             if offset < len {
@@ -150,8 +151,7 @@ fn plan(reader: &mut Reader<'_>) -> Result<LinkPlan, Invalid> {
     let (error, bits_per_entry) = (reader.f64()?, reader.f64()?);
     let (hashes, entries) = (u64::from(reader.u32()?), reader.u64()?);
     let n2 = u64::from(reader.take::<1>()?[0]);
-    let plan =
-        LinkPlan::of(LinkFields { entries, error, hashes, bits_per_entry, bits, n2, size })?;
+    let plan = LinkPlan::of(LinkFields { entries, error, hashes, bits_per_entry, bits, n2, size })?;
     if bytes == plan.bytes() { Ok(plan) } else { Err(Invalid::Field("bytes")) }
 }
 
@@ -217,7 +217,10 @@ mod tests {
         assert_eq!(Chain::of_header(&longer, Hashing::Murmur64).unwrap_err(), Invalid::Length);
         let mut bytes = header.clone();
         bytes[HEADER] ^= 1;
-        assert_eq!(Chain::of_header(&bytes, Hashing::Murmur64).unwrap_err(), Invalid::Field("bytes"));
+        assert_eq!(
+            Chain::of_header(&bytes, Hashing::Murmur64).unwrap_err(),
+            Invalid::Field("bytes")
+        );
     }
 
     #[test]
@@ -226,8 +229,13 @@ mod tests {
         let before = chain.try_clone().unwrap();
         let end = 1 + chain.links().iter().map(|link| link.bytes().len() as u64).sum::<u64>();
         let first = chain.links()[0].bytes().len();
-        for (number, len) in [(0, 1), (1, 1), (end + 1, 1), (u64::MAX, 1), (5, 5), (u64::MAX, 100)] {
-            assert_eq!(chain.load_chunk(number, &vec![255; len]), Err(Invalid::Offset), "{number} {len}");
+        for (number, len) in [(0, 1), (1, 1), (end + 1, 1), (u64::MAX, 1), (5, 5), (u64::MAX, 100)]
+        {
+            assert_eq!(
+                chain.load_chunk(number, &vec![255; len]),
+                Err(Invalid::Offset),
+                "{number} {len}"
+            );
         }
         let over = chain.load_chunk(first as u64 + 2, &vec![255; first + 1]);
         assert_eq!(over, Err(Invalid::Chunk));

@@ -12,6 +12,7 @@ use crate::memory;
 use crate::prefetch::prefetch;
 
 /// ln(2) and its square, to as many digits as RedisBloom has: sizes depend on them.
+#[allow(clippy::approx_constant, reason = "the last digit is missing there too")]
 const LN2: f64 = 0.693_147_180_559_945;
 const LN2_SQUARED: f64 = 0.480_453_013_918_201;
 
@@ -116,15 +117,7 @@ impl LinkPlan {
         if n2 != 0 && (n2 >= 64 || bits != 1 << n2) {
             return Err(Invalid::Field("n2"));
         }
-        Ok(Self {
-            entries,
-            error,
-            bits_per_entry,
-            hashes: stored as u32,
-            bits,
-            n2: n2 as u8,
-            size,
-        })
+        Ok(Self { entries, error, bits_per_entry, hashes: stored as u32, bits, n2: n2 as u8, size })
     }
 
     /// The fields again, as they are stored.
@@ -329,7 +322,8 @@ impl Link {
             u64::from((u64::from_le_bytes(*one) | u64::from_le_bytes(*other)).count_ones())
         };
         let rest = |(one, other): (&u8, &u8)| u64::from((one | other).count_ones());
-        words.iter().zip(more).map(both).sum::<u64>() + tail.iter().zip(more_tail).map(rest).sum::<u64>()
+        words.iter().zip(more).map(both).sum::<u64>()
+            + tail.iter().zip(more_tail).map(rest).sum::<u64>()
     }
 
     /// About how many keys are in it, by the share of bits that are set.

@@ -121,7 +121,8 @@ mod tests {
         let before = one.header();
         assert_eq!(one.merge(&chain(1_000, Growth::None, 400..1_100)), Err(Refused::Full));
         assert_eq!(one.header(), before);
-        let keyed = Chain::hashed(10, 0.1, Growth::None, Hashing::Keyed(Keyed::new([1; 16]))).unwrap();
+        let keyed =
+            Chain::hashed(10, 0.1, Growth::None, Hashing::Keyed(Keyed::new([1; 16]))).unwrap();
         assert_eq!((one.fits(&keyed), one.fits(&one)), (Err(Unlike), Ok(())));
     }
 

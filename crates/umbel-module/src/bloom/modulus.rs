@@ -21,7 +21,7 @@ impl Modulus {
     /// `x mod by`.
     #[inline(always)]
     pub(super) const fn of(self, x: u64) -> u64 {
-        let quotient = (x as u128 * self.reciprocal as u128 >> 64) as u64;
+        let quotient = ((x as u128 * self.reciprocal as u128) >> 64) as u64;
         let rest = x.wrapping_sub(quotient.wrapping_mul(self.by));
         if rest >= self.by { rest - self.by } else { rest }
     }

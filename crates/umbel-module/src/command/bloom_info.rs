@@ -59,7 +59,10 @@ pub(super) fn info(context: &Context, arguments: Arguments<'_>) -> Outcome {
 const MEASURED: [&str; 3] = ["FILL", "ESTIMATE", "RATE"];
 
 /// The field of this word, or all of them.
-pub(super) fn named<'a>(fields: &'a [(&'static str, &'static CStr)], word: &[u8]) -> Option<&'a [(&'static str, &'static CStr)]> {
+pub(super) fn named<'a>(
+    fields: &'a [(&'static str, &'static CStr)],
+    word: &[u8],
+) -> Option<&'a [(&'static str, &'static CStr)]> {
     if word.eq_ignore_ascii_case(b"ALL") {
         return Some(fields);
     }
@@ -115,7 +118,9 @@ pub(super) fn debug(context: &Context, arguments: Arguments<'_>) -> Outcome {
     } else {
         match key.value::<OwnBloom>().map(|kept| kept.value()) {
             Some(OwnBloom::Keyed(chain)) => lines(chain),
-            Some(own) => vec![own.ready().map_or("loading".to_owned(), |filter| one_line(&filter.about()))],
+            Some(own) => {
+                vec![own.ready().map_or("loading".to_owned(), |filter| one_line(&filter.about()))]
+            }
             None => return Err(if key.is_empty() { NOT_FOUND } else { WRONG_TYPE }),
         }
     };

@@ -41,7 +41,9 @@ impl Made {
                 let rest = [rate, capacity, b"EXPANSION", growth.as_bytes()];
                 context.replicate_as(c"BF.RESERVE", name, &rest);
             }
-            Growth::None => context.replicate_as(c"BF.RESERVE", name, &[rate, capacity, b"NONSCALING"]),
+            Growth::None => {
+                context.replicate_as(c"BF.RESERVE", name, &[rate, capacity, b"NONSCALING"])
+            }
         }
     }
 }
@@ -117,7 +119,8 @@ impl Wishes {
                 }
                 b"WINDOW" => {
                     let window = value.and_then(integer).filter(|window| *window > 0);
-                    wishes.window = Some(window.ok_or(Fault::Text(c"ERR WINDOW takes a number of items"))?);
+                    wishes.window =
+                        Some(window.ok_or(Fault::Text(c"ERR WINDOW takes a number of items"))?);
                     at += 1;
                 }
                 // As RedisBloom: what nobody knows is not looked at.
@@ -227,10 +230,13 @@ fn replicate_own(
     wishes: &Wishes,
 ) -> Outcome {
     let mut rest: Vec<&[u8]> = arguments.from(1).iter().map(Argument::bytes).collect();
-    let (hexadecimal, expansion) = (drawn.map(hexadecimal), match growth {
-        Growth::By(growth) => growth.to_string(),
-        Growth::None => "0".to_owned(),
-    });
+    let (hexadecimal, expansion) = (
+        drawn.map(hexadecimal),
+        match growth {
+            Growth::By(growth) => growth.to_string(),
+            Growth::None => "0".to_owned(),
+        },
+    );
     if let Some(digits) = &hexadecimal {
         rest.extend([b"SECRET", digits.as_bytes()]);
     }

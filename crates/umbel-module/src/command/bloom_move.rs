@@ -6,8 +6,8 @@ use crate::bloom::{Chain, Hashing};
 use crate::engine::{Argument, Arguments, Context, Fault, Key, Outcome};
 use crate::error::{Invalid, Refused};
 use crate::memory::Kept;
-use crate::own::stream::{Streamed, announced};
 use crate::own::OwnBloom;
+use crate::own::stream::{Streamed, announced};
 
 const BAD_DATA: Fault = Fault::Text(c"ERR received bad data");
 
@@ -116,7 +116,9 @@ enum Merged {
     Own(Kept<OwnBloom>),
 }
 
-const UNLIKE: Fault = Fault::Text(c"ERR these filters cannot be merged: they are of different kinds, or hash differently");
+const UNLIKE: Fault = Fault::Text(
+    c"ERR these filters cannot be merged: they are of different kinds, or hash differently",
+);
 
 impl Merged {
     /// A copy of what is under the key; `None` if there is nothing.
@@ -162,7 +164,9 @@ impl Merged {
         };
         result.map_err(|refused| match refused {
             Refused::NoMemory => NO_MEMORY_TO_CREATE,
-            Refused::Full => Fault::Text(c"ERR the filter does not scale and has no room for so many items"),
+            Refused::Full => {
+                Fault::Text(c"ERR the filter does not scale and has no room for so many items")
+            }
             Refused::MaxExpansions => Fault::Text(c"ERR too many filters to merge"),
         })
     }

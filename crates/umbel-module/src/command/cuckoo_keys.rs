@@ -5,8 +5,8 @@ use super::words::{LOADING, NOT_FOUND, WRONG_TYPE, cuckoo_refused};
 use crate::cuckoo::{Cuckoo, Place};
 use crate::engine::{Argument, Arguments, Context, Fault, Key, Outcome};
 use crate::error::Refused;
-use crate::memory::Kept;
 use crate::membership::GROUP;
+use crate::memory::Kept;
 use crate::own::{OwnCuckoo, digests};
 use crate::settings::CF_MAX_EXPANSIONS;
 use core::ffi::CStr;
@@ -97,7 +97,8 @@ fn put_own(
     own.filter().ok_or(LOADING)?;
     for (item, result) in items.iter().zip(results) {
         let digest = own.digest(item);
-        let there = copies == Copies::One && own.filter().is_some_and(|f| f.contains_digest(digest));
+        let there =
+            copies == Copies::One && own.filter().is_some_and(|f| f.contains_digest(digest));
         *result = if there { Ok(false) } else { own.add(digest).map(|()| true) };
     }
     Ok(())

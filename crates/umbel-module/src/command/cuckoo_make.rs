@@ -31,7 +31,8 @@ impl Made {
     pub(super) fn replicate(self, context: &Context, name: Argument<'_>) {
         let Settings { bucket_size, max_iterations, expansion } = self.settings;
         let numbers = [self.capacity, bucket_size.into(), max_iterations.into(), expansion.into()];
-        let [capacity, bucket_size, max_iterations, expansion] = numbers.map(|number| number.to_string());
+        let [capacity, bucket_size, max_iterations, expansion] =
+            numbers.map(|number| number.to_string());
         let rest = [
             capacity.as_bytes(),
             b"BUCKETSIZE",
@@ -88,7 +89,8 @@ struct Wishes {
 impl Wishes {
     fn of(arguments: Arguments<'_>) -> Result<Self, Fault> {
         let capacity = integer(arguments.need(1)?.bytes()).ok_or(Fault::Text(c"Bad capacity"))?;
-        let mut wishes = Self { made: Made { capacity, ..by_default() }, error: None, tables: false };
+        let mut wishes =
+            Self { made: Made { capacity, ..by_default() }, error: None, tables: false };
         for at in (2..arguments.len()).step_by(2) {
             wishes.hear(arguments.need(at)?.bytes(), arguments.need(at + 1)?.bytes())?;
         }
@@ -110,7 +112,8 @@ impl Wishes {
         match word.to_ascii_uppercase().as_slice() {
             b"BUCKETSIZE" => {
                 let outside = c"BUCKETSIZE: value must be in the range [1, 255]";
-                settings.bucket_size = ranged(255, 1, c"Couldn't parse BUCKETSIZE", outside)? as u16;
+                settings.bucket_size =
+                    ranged(255, 1, c"Couldn't parse BUCKETSIZE", outside)? as u16;
             }
             b"MAXITERATIONS" => {
                 let outside = c"MAXITERATIONS: value must be in the range [1, 65535]";
@@ -175,7 +178,8 @@ pub(super) fn insert_new(context: &Context, arguments: Arguments<'_>) -> Outcome
 
 fn insert_as(context: &Context, arguments: Arguments<'_>, copies: Copies) -> Outcome {
     let is = |word: Argument<'_>, name: &str| word.bytes().eq_ignore_ascii_case(name.as_bytes());
-    let at = (1..arguments.len()).find(|at| arguments.get(*at).is_some_and(|word| is(word, "ITEMS")));
+    let at =
+        (1..arguments.len()).find(|at| arguments.get(*at).is_some_and(|word| is(word, "ITEMS")));
     let at = at.filter(|at| arguments.len() > at + 1).ok_or(Fault::Arity)?;
     let (mut made, mut create) = (by_default(), true);
     let mut options = (1..at).filter_map(|at| arguments.get(at));

@@ -8,7 +8,8 @@ const fn text(text: &'static CStr) -> Fault {
     Fault::Text(text)
 }
 
-pub(super) const WRONG_TYPE: Fault = text(c"WRONGTYPE Operation against a key holding the wrong kind of value");
+pub(super) const WRONG_TYPE: Fault =
+    text(c"WRONGTYPE Operation against a key holding the wrong kind of value");
 pub(super) const NOT_FOUND: Fault = text(c"ERR not found");
 pub(super) const EXISTS: Fault = text(c"ERR item exists");
 pub(super) const BAD_INFO: Fault = text(c"Invalid information value");
@@ -17,7 +18,8 @@ pub(super) const NO_MEMORY_TO_CREATE: Fault = text(c"ERR Insufficient memory to 
 pub(super) const CANNOT_CREATE: Fault = text(c"ERR could not create filter");
 
 /// Our own: the filter's chunks are still coming.
-pub(super) const LOADING: Fault = text(c"ERR the filter is being loaded: BF.LOADCHUNK or CF.LOADCHUNK brings the rest");
+pub(super) const LOADING: Fault =
+    text(c"ERR the filter is being loaded: BF.LOADCHUNK or CF.LOADCHUNK brings the rest");
 
 /// What is said when a filter cannot be made.
 pub(super) const fn not_created(invalid: Invalid) -> Fault {

@@ -4,8 +4,8 @@
 //! no command is held up for long, and a replica, which sees the same writes, takes the same ones. At any time
 //! between them the filter is whole.
 
-use super::table::Place;
 use super::Cuckoo;
+use super::table::Place;
 
 /// Slots that one step looks at, at most: a fraction of a millisecond.
 const STEP: usize = 1 << 14;
@@ -114,7 +114,9 @@ mod tests {
                 assert!(filter.remove(filter.place(&key.to_le_bytes())));
             }
             while !filter.compact() {}
-            assert!((15_000..20_000_u32).all(|key| filter.contains(filter.place(&key.to_le_bytes()))));
+            assert!(
+                (15_000..20_000_u32).all(|key| filter.contains(filter.place(&key.to_le_bytes())))
+            );
             assert!(filter.tables().len() < tables, "{expansion}");
             assert_eq!(filter.fields().items, 5_000);
         }
@@ -128,7 +130,9 @@ mod tests {
             assert!(filter.remove(filter.place(&key.to_le_bytes())), "{key}");
             if key % 500 == 0 {
                 let rest = key + 1..60_000;
-                assert!(rest.step_by(7).all(|key| filter.contains(filter.place(&key.to_le_bytes()))));
+                assert!(
+                    rest.step_by(7).all(|key| filter.contains(filter.place(&key.to_le_bytes())))
+                );
             }
         }
         assert!(filter.tables().len() < before, "removing keys puts tables together");

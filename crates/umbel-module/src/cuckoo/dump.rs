@@ -20,7 +20,9 @@ impl Cuckoo {
         let CuckooFields { items, buckets, deletes, tables, settings } = self.fields();
         let mut header = [0; HEADER];
         let (words, rest) = header.split_at_mut(32);
-        for (place, word) in words.as_chunks_mut().0.iter_mut().zip([items, buckets, deletes, tables]) {
+        for (place, word) in
+            words.as_chunks_mut().0.iter_mut().zip([items, buckets, deletes, tables])
+        {
             *place = word.to_le_bytes();
         }
         let shorts = [settings.bucket_size, settings.max_iterations, settings.expansion];
@@ -76,7 +78,8 @@ impl Cuckoo {
     /// changed then.
     pub fn load_chunk(&mut self, number: u64, chunk: &[u8]) -> Result<(), Invalid> {
         let offset = number.checked_sub(chunk.len() as u64).and_then(|end| end.checked_sub(1));
-        let mut offset = offset.and_then(|offset| usize::try_from(offset).ok()).ok_or(Invalid::Offset)?;
+        let mut offset =
+            offset.and_then(|offset| usize::try_from(offset).ok()).ok_or(Invalid::Offset)?;
         for table in &mut self.tables {
             let len = table.slots().len();
             if offset < len {
@@ -93,7 +96,8 @@ mod tests {
     use super::*;
 
     fn filter() -> Cuckoo {
-        let mut filter = Cuckoo::new(200, Settings { expansion: 2, ..Settings::default() }).unwrap();
+        let mut filter =
+            Cuckoo::new(200, Settings { expansion: 2, ..Settings::default() }).unwrap();
         for key in 0..2_000_u32 {
             filter.add(filter.place(&key.to_le_bytes()), 32).unwrap();
         }
@@ -113,7 +117,10 @@ mod tests {
         for (one, other) in copy.tables().iter().zip(filter.tables()) {
             assert_eq!((one.slots(), one.items()), (other.slots(), other.items()));
         }
-        assert_eq!((filter.chunk(0), filter.chunk(number), filter.chunk(u64::MAX)), (None, None, None));
+        assert_eq!(
+            (filter.chunk(0), filter.chunk(number), filter.chunk(u64::MAX)),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -149,7 +149,8 @@ impl Table {
 
     pub(super) fn count(&self, place: Place) -> u64 {
         let Place { fingerprint, first, second } = place;
-        let count = |bucket: &[u8]| bucket.iter().filter(|slot| **slot == fingerprint).count() as u64;
+        let count =
+            |bucket: &[u8]| bucket.iter().filter(|slot| **slot == fingerprint).count() as u64;
         let (one, two) = (self.bucket(first), self.bucket(second));
         // Both hashes may lead to one bucket.
         if self.start(first) == self.start(second) { count(one) } else { count(one) + count(two) }
@@ -233,7 +234,10 @@ mod tests {
             assert!(place.fingerprint > 0);
             for mask in [0, 1, 511, (1 << 20) - 1] {
                 let back = Place::found(place.fingerprint, place.second & mask);
-                assert_eq!((back.second & mask, back.first & mask), (place.first & mask, place.second & mask));
+                assert_eq!(
+                    (back.second & mask, back.first & mask),
+                    (place.first & mask, place.second & mask)
+                );
             }
         }
     }

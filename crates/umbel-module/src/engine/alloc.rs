@@ -89,7 +89,9 @@ unsafe fn take(api: &Api, layout: Layout, fill: Fill) -> *mut u8 {
         // SAFETY: the size is not zero.
         return unsafe { raw(api, layout.size(), fill) }.cast();
     }
-    let Some(size) = layout.size().checked_add(layout.align()) else { return core::ptr::null_mut() };
+    let Some(size) = layout.size().checked_add(layout.align()) else {
+        return core::ptr::null_mut();
+    };
     // SAFETY: the size is not zero.
     let whole = unsafe { raw(api, size, fill) }.cast::<u8>();
     if whole.is_null() {
@@ -181,5 +183,6 @@ unsafe fn resize(api: &Api, memory: *mut c_void, size: usize) -> *mut c_void {
 /// What the engine counts for a box.
 pub(super) fn size_of_box<T>(value: &T) -> usize {
     // SAFETY: callers pass what is in a box of this allocator, whose alignment is an ordinary one.
-    loaded().map_or(0, |api| unsafe { (api.malloc_size)(core::ptr::from_ref(value).cast_mut().cast()) })
+    loaded()
+        .map_or(0, |api| unsafe { (api.malloc_size)(core::ptr::from_ref(value).cast_mut().cast()) })
 }

@@ -4,14 +4,16 @@
 //! 6.2 on has is asked for and must be there; what came later is an `Option`, so that one library loads in all of
 //! them. The names begin with `RedisModule_` in Valkey too.
 
-use core::ffi::{c_char, c_double, c_float, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void};
+use core::ffi::{
+    c_char, c_double, c_float, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void,
+};
 use core::ptr::NonNull;
 use std::sync::OnceLock;
 
 /// What the engine hands out and only it can look into.
 macro_rules! opaque {
     ($($(#[$doc:meta])* $name:ident)*) => {
-        $($(#[$doc])* #[repr(C)] #[derive(Debug)] pub struct $name { _private: [u8; 0] })*
+        $($(#[$doc])* #[repr(C)] #[derive(Debug)] pub(super) struct $name { _private: [u8; 0] })*
     };
 }
 
@@ -65,7 +67,8 @@ pub(super) struct TypeMethods {
     pub(super) free_effort: Option<unsafe extern "C" fn(*mut Str, *const c_void) -> usize>,
     pub(super) unlink: Option<unsafe extern "C" fn(*mut Str, *const c_void)>,
     pub(super) copy: Option<unsafe extern "C" fn(*mut Str, *mut Str, *const c_void) -> *mut c_void>,
-    pub(super) defrag: Option<unsafe extern "C" fn(*mut DefragHandle, *mut Str, *mut *mut c_void) -> c_int>,
+    pub(super) defrag:
+        Option<unsafe extern "C" fn(*mut DefragHandle, *mut Str, *mut *mut c_void) -> c_int>,
 }
 
 /// How to find the keys of a command.

@@ -1,8 +1,6 @@
 //! Commands: what the engine is told of them, and how it calls them.
 
-use super::api::{
-    Begin, CommandFn, CommandInfo, Ctx, InfoVersion, KeySpec, Keyword, OK, Str, api,
-};
+use super::api::{Begin, CommandFn, CommandInfo, Ctx, InfoVersion, KeySpec, Keyword, OK, Str, api};
 use super::context::{Arguments, Context, Fault, Outcome};
 use core::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,7 +65,11 @@ impl Access {
 pub(crate) use crate::command::TABLE;
 
 /// What the engine calls for row `N`.
-unsafe extern "C" fn call<const N: usize>(ctx: *mut Ctx, argv: *mut *mut Str, argc: c_int) -> c_int {
+unsafe extern "C" fn call<const N: usize>(
+    ctx: *mut Ctx,
+    argv: *mut *mut Str,
+    argc: c_int,
+) -> c_int {
     let run = || {
         // SAFETY: the engine passes a context and arguments that live until this function returns.
         let (context, arguments) = unsafe { (Context::new(ctx), Arguments::new(argv, argc)) };
@@ -78,7 +80,8 @@ unsafe extern "C" fn call<const N: usize>(ctx: *mut Ctx, argv: *mut *mut Str, ar
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         // Commands answer when they are done, so that nothing was answered yet.
         // SAFETY: as above.
-        unsafe { Context::new(ctx) }.fault(Fault::Text(c"ERR this is a bug of the module; the key may have changed"));
+        unsafe { Context::new(ctx) }
+            .fault(Fault::Text(c"ERR this is a bug of the module; the key may have changed"));
     }
     OK
 }

@@ -24,7 +24,8 @@ pub(super) unsafe fn register(ctx: *mut Ctx) -> bool {
     unsafe {
         let unprefixed = !before_7_2 && rate(ctx, UNPREFIXED);
         let flags = if unprefixed { UNPREFIXED } else { 0 };
-        let registered = (unprefixed || rate(ctx, flags)) && NUMBERS.iter().all(|setting| number(ctx, setting, flags));
+        let registered = (unprefixed || rate(ctx, flags))
+            && NUMBERS.iter().all(|setting| number(ctx, setting, flags));
         registered && load(ctx) == OK
     }
 }
@@ -42,7 +43,10 @@ unsafe fn number(ctx: *mut Ctx, setting: &'static Setting, flags: c_uint) -> boo
     let (least, most) = setting.range;
     let (name, data) = (setting.name.as_ptr(), core::ptr::from_ref(setting).cast_mut().cast());
     // SAFETY: the caller promises a context; the setting lives for ever.
-    unsafe { register(ctx, name, setting.get(), flags, least, most, get_number, set_number, None, data) == OK }
+    unsafe {
+        register(ctx, name, setting.get(), flags, least, most, get_number, set_number, None, data)
+            == OK
+    }
 }
 
 unsafe extern "C" fn get_number(_: *const c_char, setting: *mut c_void) -> c_longlong {
@@ -70,7 +74,8 @@ unsafe extern "C" fn get_rate(_: *const c_char, _: *mut c_void) -> *mut Str {
         let text = settings::error_rate().to_string();
         // SAFETY: the engine copies the text; the old one was shown to the engine in a call that is over.
         unsafe {
-            let string = (api().create_string)(core::ptr::null_mut(), text.as_ptr().cast(), text.len());
+            let string =
+                (api().create_string)(core::ptr::null_mut(), text.as_ptr().cast(), text.len());
             let old = RATE_TEXT.swap(string, Ordering::Relaxed);
             if !old.is_null() {
                 (api().free_string)(core::ptr::null_mut(), old);

@@ -47,9 +47,13 @@ impl<'a> Arguments<'a> {
     ///
     /// These must be the arguments that the engine passed to a command that runs.
     pub(super) unsafe fn new(argv: *mut *mut Str, argc: c_int) -> Self {
-        let count = usize::try_from(argc).unwrap_or(0);
-        // SAFETY: the caller promises it.
-        let strings = if count == 0 { &[] } else { unsafe { core::slice::from_raw_parts(argv, count) } };
+        let strings = match usize::try_from(argc) {
+            Ok(count) if count > 0 => {
+                // SAFETY: the caller promises it.
+                unsafe { core::slice::from_raw_parts(argv, count) }
+            }
+            _ => &[],
+        };
         Self { strings }
     }
 
@@ -170,12 +174,15 @@ impl Context {
     pub(crate) fn speaks_maps(&self) -> bool {
         const RESP3: c_int = 1 << 22;
         // SAFETY: see above.
-        self.api.reply_with_map.is_some() && unsafe { (self.api.get_context_flags)(self.ctx) } & RESP3 != 0
+        self.api.reply_with_map.is_some()
+            && unsafe { (self.api.get_context_flags)(self.ctx) } & RESP3 != 0
     }
 
     pub(crate) fn reply_bytes(&self, bytes: &[u8]) {
         // SAFETY: see above; the engine copies the bytes.
-        unsafe { (self.api.reply_with_string_buffer)(self.ctx, bytes.as_ptr().cast(), bytes.len()) };
+        unsafe {
+            (self.api.reply_with_string_buffer)(self.ctx, bytes.as_ptr().cast(), bytes.len())
+        };
     }
 
     pub(crate) fn reply_double(&self, value: f64) {
@@ -211,14 +218,23 @@ impl Context {
     pub(crate) fn replicate_as(&self, command: &CStr, key: Argument<'_>, rest: &[&[u8]]) {
         let make = |bytes: &[u8]| {
             // SAFETY: the engine copies the bytes.
-            unsafe { (self.api.create_string)(core::ptr::null_mut(), bytes.as_ptr().cast(), bytes.len()) }
+            unsafe {
+                (self.api.create_string)(core::ptr::null_mut(), bytes.as_ptr().cast(), bytes.len())
+            }
         };
         let mut strings: Vec<*mut Str> = rest.iter().map(|bytes| make(bytes)).collect();
         let (vector, len): (*mut *mut Str, usize) = (strings.as_mut_ptr(), strings.len());
         // SAFETY: the format names a string and a vector of strings with its length, and these are that; the
         // engine takes references of its own.
         unsafe {
-            (self.api.replicate)(self.ctx, command.as_ptr(), c"sv".as_ptr(), key.string, vector, len);
+            (self.api.replicate)(
+                self.ctx,
+                command.as_ptr(),
+                c"sv".as_ptr(),
+                key.string,
+                vector,
+                len,
+            );
         }
         for string in strings {
             // SAFETY: made above, and not used any more.
@@ -230,7 +246,9 @@ impl Context {
     #[inline]
     pub(crate) fn notify(&self, event: &CStr, key: Argument<'_>) {
         // SAFETY: see above; the event ends with a zero.
-        unsafe { (self.api.notify_keyspace_event)(self.ctx, NOTIFY_GENERIC, event.as_ptr(), key.string) };
+        unsafe {
+            (self.api.notify_keyspace_event)(self.ctx, NOTIFY_GENERIC, event.as_ptr(), key.string)
+        };
     }
 
     /// Whether a filter of so many bytes is more than `maxmemory` allows for all data. A command that a primary or

@@ -80,7 +80,8 @@ pub(super) unsafe fn register<T: Stored>(ctx: *mut Ctx) -> bool {
         defrag: Some(defrag::<T>),
     };
     // SAFETY: the caller promises it; the engine copies the methods.
-    let handle = unsafe { (api().create_data_type)(ctx, T::NAME.as_ptr(), T::VERSION, &raw mut methods) };
+    let handle =
+        unsafe { (api().create_data_type)(ctx, T::NAME.as_ptr(), T::VERSION, &raw mut methods) };
     T::slot().0.store(handle, Ordering::Relaxed);
     !handle.is_null()
 }
@@ -142,7 +143,11 @@ unsafe extern "C" fn effort<T: Stored>(_: *mut Str, value: *const c_void) -> usi
     without_panic(1, || unsafe { of::<T>(value) }.value().effort())
 }
 
-unsafe extern "C" fn copy<T: Stored>(_: *mut Str, _: *mut Str, value: *const c_void) -> *mut c_void {
+unsafe extern "C" fn copy<T: Stored>(
+    _: *mut Str,
+    _: *mut Str,
+    value: *const c_void,
+) -> *mut c_void {
     without_panic(core::ptr::null_mut(), || {
         // SAFETY: the engine passes a value of this type.
         let value = unsafe { of::<T>(value) }.value();

@@ -4,10 +4,10 @@ use super::api::{Ctx, ERR, OK, Str, api, load};
 use super::context::{Arguments, Context};
 use super::datatype::{register, without_panic};
 use super::{command, config};
-use crate::settings;
 use crate::bloom::Chain;
 use crate::cuckoo::Cuckoo;
 use crate::own::{OwnBloom, OwnCuckoo};
+use crate::settings;
 use core::ffi::{CStr, c_int};
 
 /// RedisBloom's name, so that clients who ask for it find it, and both are never loaded at once.
@@ -27,7 +27,7 @@ const HANDLE_REPL_ASYNC_LOAD: c_int = 1 << 2;
 /// For the engine only.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "the engine's name")]
-pub unsafe extern "C" fn RedisModule_OnLoad(
+pub(super) unsafe extern "C" fn RedisModule_OnLoad(
     ctx: *mut Ctx,
     argv: *mut *mut Str,
     argc: c_int,

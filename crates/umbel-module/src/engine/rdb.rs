@@ -139,7 +139,9 @@ impl Digester {
     /// These bytes come next.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         // SAFETY: the digest is alive, here and below; the engine reads the bytes.
-        unsafe { (api().digest_add_string_buffer)(self.handle, bytes.as_ptr().cast(), bytes.len()) };
+        unsafe {
+            (api().digest_add_string_buffer)(self.handle, bytes.as_ptr().cast(), bytes.len())
+        };
     }
 
     /// All was told.

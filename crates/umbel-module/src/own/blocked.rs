@@ -43,7 +43,8 @@ impl Level {
     }
 
     fn try_clone(&self) -> Option<Self> {
-        crate::memory::fits(self.filter.bytes()).then(|| Self { filter: self.filter.clone(), ..*self })
+        crate::memory::fits(self.filter.bytes())
+            .then(|| Self { filter: self.filter.clone(), ..*self })
     }
 }
 
@@ -87,7 +88,8 @@ impl Blocked {
         if levels.iter().any(|level| level.filter.hasher() != hasher) {
             return Err(Invalid::Field("hash"));
         }
-        if !levels.iter().all(|level| level.rate > 0.0 && level.rate < 1.0 && level.capacity() > 0) {
+        if !levels.iter().all(|level| level.rate > 0.0 && level.rate < 1.0 && level.capacity() > 0)
+        {
             return Err(Invalid::Field("error rate"));
         }
         Ok(Self { levels, growth })
@@ -223,7 +225,8 @@ impl Membership for Blocked {
             let first = self.levels.len() - 1;
             for (done, (digest, fresh)) in digests.iter().zip(fresh).enumerate() {
                 let changed = &self.levels[first..];
-                *fresh = !*fresh && !changed.iter().any(|level| level.filter.contains_digest(*digest));
+                *fresh =
+                    !*fresh && !changed.iter().any(|level| level.filter.contains_digest(*digest));
                 if *fresh {
                     self.add(*digest).map_err(|refused| (number * GROUP + done, refused))?;
                 }

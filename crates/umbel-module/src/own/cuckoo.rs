@@ -23,7 +23,8 @@ impl OwnCuckoo {
     ///
     /// [`Invalid`] if there is no such shape, or no memory.
     pub fn new(capacity: u64, err_rate: f64) -> Result<Self, Invalid> {
-        let shape = Shape::for_rate(capacity, err_rate).map_err(|_| Invalid::Field("error rate"))?;
+        let shape =
+            Shape::for_rate(capacity, err_rate).map_err(|_| Invalid::Field("error rate"))?;
         let filter = CuckooFilter::with(shape, hasher(None)).map_err(|_| Invalid::NoMemory)?;
         Ok(Self::Filter(filter, 0))
     }

@@ -74,7 +74,7 @@ pub trait Streamed: Sized {
     }
 
     /// How long the stream is.
-    fn len(&self) -> u64 {
+    fn stream_len(&self) -> u64 {
         let mut part = Part { skip: u64::MAX, room: 0, bytes: Vec::new(), passed: 0 };
         // A `Part` takes everything.
         let _ = self.write(&mut part);
@@ -85,13 +85,14 @@ pub trait Streamed: Sized {
     fn dump_header(&self) -> [u8; 16] {
         let mut header = [0; 16];
         header[..8].copy_from_slice(&DUMP);
-        header[8..].copy_from_slice(&self.len().to_le_bytes());
+        header[8..].copy_from_slice(&self.stream_len().to_le_bytes());
         header
     }
 
     /// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.
     fn chunk(&self, after: u64) -> Option<(u64, Vec<u8>)> {
-        let mut part = Part { skip: after.checked_sub(1)?, room: MAX_CHUNK, bytes: Vec::new(), passed: 0 };
+        let mut part =
+            Part { skip: after.checked_sub(1)?, room: MAX_CHUNK, bytes: Vec::new(), passed: 0 };
         let _ = self.write(&mut part);
         let next = after + part.bytes.len() as u64;
         (!part.bytes.is_empty()).then_some((next, part.bytes))
@@ -154,7 +155,11 @@ impl Streamed for OwnBloom {
                 let window: WindowBloomFilter<[u8], AnyHasher> = read_filter(reader, limit)?;
                 let bytes = window.hasher().keys() == umbel::hash::Kind::Bytes;
                 let counts = matches!(window.shape().window(), Window::Insertions(_));
-                if bytes && counts { Ok(Self::Window(window)) } else { Err(Invalid::Field("window")) }
+                if bytes && counts {
+                    Ok(Self::Window(window))
+                } else {
+                    Err(Invalid::Field("window"))
+                }
             }
             kind::LOADING => read_loading(reader, limit).map(Self::Loading),
             _ => Err(Invalid::Field("kind")),

@@ -19,8 +19,11 @@ fn cluster(engine: super::server::Engine) -> [Server; 2] {
     let [one, two] = &nodes;
     for (node, slots) in [(one, 0..8192), (two, 8192..16384)] {
         let slots: Vec<String> = slots.map(|slot| slot.to_string()).collect();
-        let words: Vec<&[u8]> =
-            ["CLUSTER", "ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str)).map(str::as_bytes).collect();
+        let words: Vec<&[u8]> = ["CLUSTER", "ADDSLOTS"]
+            .into_iter()
+            .chain(slots.iter().map(String::as_str))
+            .map(str::as_bytes)
+            .collect();
         assert!(!node.client().call(&words).is_error());
     }
     one.client().ask(&format!("CLUSTER MEET 127.0.0.1 {}", two.port));
@@ -54,22 +57,37 @@ fn filters_live_and_move_in_a_cluster() {
         // The other node says where to go.
         let slot = clients[0].ask("CLUSTER KEYSLOT plain").integer();
         let other = usize::from(slot < 8192);
-        assert!(matches!(clients[other].say("BF.EXISTS plain x"), Reply::Error(text) if text.starts_with("MOVED")));
-        assert!(matches!(clients[1 - other].say("BF.MERGE plain fixed"), Reply::Error(_) | Reply::Text(_)));
+        assert!(
+            matches!(clients[other].say("BF.EXISTS plain x"), Reply::Error(text) if text.starts_with("MOVED"))
+        );
+        assert!(matches!(
+            clients[1 - other].say("BF.MERGE plain fixed"),
+            Reply::Error(_) | Reply::Text(_)
+        ));
         let crossed = clients[1 - other].say("BF.MERGE plain a b c d e f g h i j k");
-        assert!(matches!(crossed, Reply::Error(text) if text.starts_with("CROSSSLOT")), "all arguments are keys");
+        assert!(
+            matches!(crossed, Reply::Error(text) if text.starts_with("CROSSSLOT")),
+            "all arguments are keys"
+        );
         for (name, _) in FILTERS {
             let slot = clients[0].ask(&format!("CLUSTER KEYSLOT {name}")).integer();
             let (from, to) = (usize::from(slot >= 8192), usize::from(slot < 8192));
-            let id = |client: &mut Client| String::from_utf8_lossy(client.ask("CLUSTER MYID").bytes()).into_owned();
+            let id = |client: &mut Client| {
+                String::from_utf8_lossy(client.ask("CLUSTER MYID").bytes()).into_owned()
+            };
             let (source, target) = (id(&mut clients[from]), id(&mut clients[to]));
             clients[to].ask(&format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));
             clients[from].ask(&format!("CLUSTER SETSLOT {slot} MIGRATING {target}"));
-            let moved = clients[from].ask(&format!("MIGRATE 127.0.0.1 {} {name} 0 10000", nodes[to].port));
+            let moved =
+                clients[from].ask(&format!("MIGRATE 127.0.0.1 {} {name} 0 10000", nodes[to].port));
             assert_eq!(moved, Reply::Text(b"OK".to_vec()), "{engine:?} {name}");
             clients[to].ask(&format!("CLUSTER SETSLOT {slot} NODE {target}"));
             clients[from].ask(&format!("CLUSTER SETSLOT {slot} NODE {target}"));
-            assert_eq!(found(&mut clients[to], name, 0..ITEMS), i64::from(ITEMS), "{engine:?} {name}");
+            assert_eq!(
+                found(&mut clients[to], name, 0..ITEMS),
+                i64::from(ITEMS),
+                "{engine:?} {name}"
+            );
         }
     }
 }

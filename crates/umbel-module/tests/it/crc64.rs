@@ -4,7 +4,7 @@ const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
 
 pub(crate) fn crc64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ u64::from(*byte), |crc, _| crc >> 1 ^ POLYNOMIAL * (crc & 1))
+        (0..8).fold(crc ^ u64::from(*byte), |crc, _| (crc >> 1) ^ (POLYNOMIAL * (crc & 1)))
     })
 }
 

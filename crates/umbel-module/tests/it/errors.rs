@@ -27,11 +27,17 @@ fn errors_are_those_of_redisbloom() {
         ("BF.RESERVE string 0.01 100", WRONG_TYPE),
         ("BF.RESERVE cuckoo 0.01 100", WRONG_TYPE),
         ("BF.RESERVE n 0.01 100 KEYED SECRET 00", "ERR SECRET takes 32 hexadecimal digits"),
-        ("BF.RESERVE n 0.01 100 BLOCKED SECRET 000102030405060708090a0b0c0d0e0f", "ERR SECRET goes with KEYED"),
+        (
+            "BF.RESERVE n 0.01 100 BLOCKED SECRET 000102030405060708090a0b0c0d0e0f",
+            "ERR SECRET goes with KEYED",
+        ),
         ("BF.RESERVE n 0.01 100 WINDOW", "ERR WINDOW takes a number of items"),
         ("BF.RESERVE n 0.01 100 WINDOW 0", "ERR WINDOW takes a number of items"),
         ("BF.RESERVE n 0.01 100 WINDOW 50", "ERR the capacity of a window is its number of items"),
-        ("BF.RESERVE n 0.01 100 WINDOW 100 BLOCKED", "ERR WINDOW goes with neither BLOCKED nor EXPANSION"),
+        (
+            "BF.RESERVE n 0.01 100 WINDOW 100 BLOCKED",
+            "ERR WINDOW goes with neither BLOCKED nor EXPANSION",
+        ),
         ("BF.ADD string x", WRONG_TYPE),
         ("BF.ADD cuckoo x", WRONG_TYPE),
         ("BF.MADD string x", WRONG_TYPE),
@@ -58,24 +64,48 @@ fn errors_are_those_of_redisbloom() {
         ("BF.LOADCHUNK bloom 9223372036854775807 data", "ERR invalid offset - no link found"),
         ("BF.LOADCHUNK bloom 146 data", "ERR invalid chunk - Too big for current filter"),
         ("BF.MERGE n m", "ERR not found"),
-        ("BF.MERGE bloom string", "ERR these filters cannot be merged: they are of different kinds, or hash differently"),
+        (
+            "BF.MERGE bloom string",
+            "ERR these filters cannot be merged: they are of different kinds, or hash differently",
+        ),
         ("BF.MERGE string bloom", WRONG_TYPE),
-        ("BF.MERGE bloom own", "ERR these filters cannot be merged: they are of different kinds, or hash differently"),
-        ("BF.MERGE n window", "ERR these filters cannot be merged: they are of different kinds, or hash differently"),
-        ("BF.ADD loading x", "ERR the filter is being loaded: BF.LOADCHUNK or CF.LOADCHUNK brings the rest"),
-        ("BF.EXISTS loading x", "ERR the filter is being loaded: BF.LOADCHUNK or CF.LOADCHUNK brings the rest"),
+        (
+            "BF.MERGE bloom own",
+            "ERR these filters cannot be merged: they are of different kinds, or hash differently",
+        ),
+        (
+            "BF.MERGE n window",
+            "ERR these filters cannot be merged: they are of different kinds, or hash differently",
+        ),
+        (
+            "BF.ADD loading x",
+            "ERR the filter is being loaded: BF.LOADCHUNK or CF.LOADCHUNK brings the rest",
+        ),
+        (
+            "BF.EXISTS loading x",
+            "ERR the filter is being loaded: BF.LOADCHUNK or CF.LOADCHUNK brings the rest",
+        ),
         ("CF.RESERVE n x", "Bad capacity"),
         ("CF.RESERVE n 1", "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]"),
-        ("CF.RESERVE n 7 BUCKETSIZE 4", "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]"),
+        (
+            "CF.RESERVE n 7 BUCKETSIZE 4",
+            "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]",
+        ),
         ("CF.RESERVE n 1073741825", "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]"),
         ("CF.RESERVE n 100 BUCKETSIZE x", "Couldn't parse BUCKETSIZE"),
         ("CF.RESERVE n 100 BUCKETSIZE 256", "BUCKETSIZE: value must be in the range [1, 255]"),
         ("CF.RESERVE n 100 MAXITERATIONS x", "Couldn't parse MAXITERATIONS"),
-        ("CF.RESERVE n 100 MAXITERATIONS 0", "MAXITERATIONS: value must be in the range [1, 65535]"),
+        (
+            "CF.RESERVE n 100 MAXITERATIONS 0",
+            "MAXITERATIONS: value must be in the range [1, 65535]",
+        ),
         ("CF.RESERVE n 100 EXPANSION x", "Couldn't parse EXPANSION"),
         ("CF.RESERVE n 100 EXPANSION 32769", "EXPANSION: value must be in the range [0, 32768]"),
         ("CF.RESERVE n 100 ERROR 1", "ERR error rate must be in the range (0.000000, 1.000000)"),
-        ("CF.RESERVE n 100 ERROR 0.01 EXPANSION 2", "ERR ERROR goes with none of BUCKETSIZE, MAXITERATIONS and EXPANSION"),
+        (
+            "CF.RESERVE n 100 ERROR 0.01 EXPANSION 2",
+            "ERR ERROR goes with none of BUCKETSIZE, MAXITERATIONS and EXPANSION",
+        ),
         ("CF.RESERVE cuckoo 100", "ERR item exists"),
         ("CF.RESERVE string 100", WRONG_TYPE),
         ("CF.RESERVE bloom 100", WRONG_TYPE),
@@ -83,7 +113,10 @@ fn errors_are_those_of_redisbloom() {
         ("CF.ADDNX bloom x", WRONG_TYPE),
         ("CF.INSERT n NOCREATE ITEMS x", "ERR not found"),
         ("CF.INSERT n CAPACITY x ITEMS x", "Bad capacity"),
-        ("CF.INSERT n CAPACITY 3 ITEMS x", "Capacity must be in the range [cf-bucket-size * 2, 1073741824]"),
+        (
+            "CF.INSERT n CAPACITY 3 ITEMS x",
+            "Capacity must be in the range [cf-bucket-size * 2, 1073741824]",
+        ),
         ("CF.DEL n x", "Not found"),
         ("CF.DEL string x", "Not found"),
         ("CF.INFO n", "ERR not found"),
@@ -112,13 +145,15 @@ fn errors_are_those_of_redisbloom() {
         client.ask("CF.RESERVE cuckoo 100");
         client.call(&[b"BF.LOADCHUNK", b"loading", b"1", b"umbeldmp\x64\0\0\0\0\0\0\0"]);
         let before: Vec<_> = ["bloom", "own", "window", "cuckoo", "loading"]
-            .map(|name| client.ask(&format!("DUMP {name}"))).into();
+            .map(|name| client.ask(&format!("DUMP {name}")))
+            .into();
         for (line, text) in cases {
             assert_eq!(client.say(line), Reply::Error(text.to_owned()), "{engine:?}: {line}");
         }
         assert_eq!(client.ask("EXISTS n").integer(), 0, "{engine:?}: an error makes nothing");
         let after: Vec<_> = ["bloom", "own", "window", "cuckoo", "loading"]
-            .map(|name| client.ask(&format!("DUMP {name}"))).into();
+            .map(|name| client.ask(&format!("DUMP {name}")))
+            .into();
         assert_eq!(before, after, "{engine:?}: an error changes nothing");
     }
 }
@@ -126,12 +161,45 @@ fn errors_are_those_of_redisbloom() {
 #[test]
 fn arguments_are_counted() {
     let lines = [
-        "BF.RESERVE", "BF.RESERVE a", "BF.RESERVE a 0.01", "BF.RESERVE a 0.01 100 1 2 3 4", "BF.ADD a", "BF.ADD a b c", "BF.MADD a",
-        "BF.INSERT a", "BF.INSERT a ITEMS", "BF.INSERT a CAPACITY 5 ITEMS", "BF.INSERT a CAPACITY", "BF.EXISTS a", "BF.EXISTS a b c",
-        "BF.MEXISTS a", "BF.CARD", "BF.CARD a b", "BF.INFO", "BF.INFO a b c", "BF.SCANDUMP a", "BF.LOADCHUNK a 1", "BF.DEBUG", "BF.MERGE a",
-        "CF.RESERVE a", "CF.RESERVE a 100 BUCKETSIZE", "CF.ADD a", "CF.ADDNX a", "CF.INSERT a", "CF.INSERT a b c", "CF.INSERT a ITEMS",
-        "CF.INSERTNX a CAPACITY 5", "CF.EXISTS a", "CF.MEXISTS a", "CF.DEL a", "CF.COUNT a", "CF.INFO", "CF.SCANDUMP a", "CF.LOADCHUNK a 1",
-        "CF.COMPACT", "CF.DEBUG",
+        "BF.RESERVE",
+        "BF.RESERVE a",
+        "BF.RESERVE a 0.01",
+        "BF.RESERVE a 0.01 100 1 2 3 4",
+        "BF.ADD a",
+        "BF.ADD a b c",
+        "BF.MADD a",
+        "BF.INSERT a",
+        "BF.INSERT a ITEMS",
+        "BF.INSERT a CAPACITY 5 ITEMS",
+        "BF.INSERT a CAPACITY",
+        "BF.EXISTS a",
+        "BF.EXISTS a b c",
+        "BF.MEXISTS a",
+        "BF.CARD",
+        "BF.CARD a b",
+        "BF.INFO",
+        "BF.INFO a b c",
+        "BF.SCANDUMP a",
+        "BF.LOADCHUNK a 1",
+        "BF.DEBUG",
+        "BF.MERGE a",
+        "CF.RESERVE a",
+        "CF.RESERVE a 100 BUCKETSIZE",
+        "CF.ADD a",
+        "CF.ADDNX a",
+        "CF.INSERT a",
+        "CF.INSERT a b c",
+        "CF.INSERT a ITEMS",
+        "CF.INSERTNX a CAPACITY 5",
+        "CF.EXISTS a",
+        "CF.MEXISTS a",
+        "CF.DEL a",
+        "CF.COUNT a",
+        "CF.INFO",
+        "CF.SCANDUMP a",
+        "CF.LOADCHUNK a 1",
+        "CF.COMPACT",
+        "CF.DEBUG",
     ];
     for engine in engines() {
         let server = Server::start(engine);
@@ -153,18 +221,25 @@ fn full_filters_say_so_in_the_place_of_the_item() {
         let reply = client.ask("BF.MADD b 1 2 3 4 5 6");
         let full = Reply::Error("ERR non scaling filter is full".to_owned());
         let one = Reply::Integer(1);
-        assert_eq!(reply, Reply::Array(vec![one.clone(), one.clone(), one.clone(), full.clone()]), "{engine:?}");
+        assert_eq!(
+            reply,
+            Reply::Array(vec![one.clone(), one.clone(), one.clone(), full.clone()]),
+            "{engine:?}"
+        );
         assert_eq!(client.say("BF.ADD b 7"), full);
         assert_eq!(client.ask("BF.ADD b 1"), Reply::Integer(0));
         client.ask("CF.RESERVE c 4 BUCKETSIZE 1 EXPANSION 0");
         let reply = client.ask("CF.INSERT c ITEMS 1 2 3 4 5 6 7 8 9 10 11 12");
-        let (added, refused): (Vec<_>, Vec<_>) = reply.array().iter().partition(|reply| **reply == one);
+        let (added, refused): (Vec<_>, Vec<_>) =
+            reply.array().iter().partition(|reply| **reply == one);
         assert!(!added.is_empty() && refused.len() >= 8, "{engine:?}: {reply:?}");
         assert!(refused.iter().all(|reply| **reply == Reply::Integer(-1)), "{engine:?}: {reply:?}");
-        let full = (0..20).map(|item| client.say(&format!("CF.ADD c x{item}"))).find(Reply::is_error);
+        let full =
+            (0..20).map(|item| client.say(&format!("CF.ADD c x{item}"))).find(Reply::is_error);
         assert_eq!(full, Some(Reply::Error("Filter is full".to_owned())));
         client.ask("CF.RESERVE d 4 BUCKETSIZE 1 EXPANSION 1");
-        let most = (0..2_000).map(|item| client.say(&format!("CF.ADD d {item}"))).find(Reply::is_error);
+        let most =
+            (0..2_000).map(|item| client.say(&format!("CF.ADD d {item}"))).find(Reply::is_error);
         assert_eq!(most, Some(Reply::Error("Maximum expansions reached".to_owned())), "{engine:?}");
     }
 }

@@ -8,8 +8,8 @@ use super::server::{Engine, Server};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use umbel_laws::{
-    Pattern, Removes, Saves, Subject, Trial, Unites, keeps_the_window, no_false_negatives, rate_within,
-    refuses_incompatible, remove_undoes_insert, round_trips, union_contains_both,
+    Pattern, Removes, Saves, Subject, Trial, Unites, keeps_the_window, no_false_negatives,
+    rate_within, refuses_incompatible, remove_undoes_insert, round_trips, union_contains_both,
 };
 
 thread_local! {
@@ -89,7 +89,12 @@ impl<K> Drop for Remote<K> {
 impl<K: Kind> Subject for Remote<K> {
     fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
         let filter = Self::fresh();
-        let line = format!("{}.RESERVE {} {}", K::FAMILY, filter.name, K::options(capacity, err_rate, seed));
+        let line = format!(
+            "{}.RESERVE {} {}",
+            K::FAMILY,
+            filter.name,
+            K::options(capacity, err_rate, seed)
+        );
         let reply = call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
         assert!(!reply.is_error(), "{line}: {reply:?}");
         filter
@@ -132,7 +137,8 @@ impl<K: Kind> Unites for Remote<K> {
     fn same(&self, other: &Self) -> bool {
         let bits = |filter: &Self| {
             let reply = filter.say("SCANDUMP", b"1");
-            let from = if K::options(1, 0.1, 1).contains("KEYED") { 9 + 16 + 4 + 20 + 53 } else { 0 };
+            let from =
+                if K::options(1, 0.1, 1).contains("KEYED") { 9 + 16 + 4 + 20 + 53 } else { 0 };
             reply.array()[1].bytes().get(from..).map(<[u8]>::to_vec)
         };
         bits(self) == bits(other)

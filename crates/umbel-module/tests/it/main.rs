@@ -12,6 +12,6 @@ mod hostile; // damaged payloads, then every command
 mod laws; // the law-book, through an engine
 mod memory; // what keys take, and what happens when there is none left
 mod persistence; // RDB, AOF, RESTORE, COPY, DEBUG DIGEST
-mod replies; // every command and reply in RESP2 and RESP3, by redis-py
 mod replication; // replicas, failover, events
+mod replies; // every command and reply in RESP2 and RESP3, by redis-py
 mod surface; // flags, key specs, categories, settings

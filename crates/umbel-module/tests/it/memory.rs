@@ -32,7 +32,8 @@ fn memory_usage_is_what_used_memory_says() {
         for (number, (name, make)) in LARGE[..1].iter().chain(&LARGE).enumerate() {
             let usage = |client: &mut Client| client.say(&format!("MEMORY USAGE {name}"));
             // A question that is asked before takes no new memory later.
-            (usage(&mut client), settle(&mut client));
+            usage(&mut client);
+            settle(&mut client);
             let before = used(&mut client);
             // On a connection of its own, whose buffers go with it.
             let mut writer = server.client();
@@ -43,11 +44,17 @@ fn memory_usage_is_what_used_memory_says() {
             settle(&mut client);
             let taken = used(&mut client) - before;
             let off = (usage - taken).abs() as f64 / taken as f64;
-            assert!(off < 0.02 || number == 0, "{engine:?} {name}: MEMORY USAGE {usage}, used_memory {taken}");
+            assert!(
+                off < 0.02 || number == 0,
+                "{engine:?} {name}: MEMORY USAGE {usage}, used_memory {taken}"
+            );
             client.ask(&format!("DEL {name}"));
             settle(&mut client);
             let left = used(&mut client) - before;
-            assert!(left.abs() < taken / 50 || number == 0, "{engine:?} {name}: {left} bytes are left behind");
+            assert!(
+                left.abs() < taken / 50 || number == 0,
+                "{engine:?} {name}: {left} bytes are left behind"
+            );
         }
     }
 }
@@ -88,7 +95,10 @@ fn after_loading_the_account_is_the_same() {
             assert_eq!(copy, 1);
             for other in [after, of_copy] {
                 // Vectors that grew may have more room than those that were read.
-                assert!((other - before).abs() <= before / 5 + 128, "{engine:?} {name}: {before}, {other}");
+                assert!(
+                    (other - before).abs() <= before / 5 + 128,
+                    "{engine:?} {name}: {before}, {other}"
+                );
             }
         }
     }
@@ -103,9 +113,19 @@ fn writes_are_refused_when_there_is_no_memory_left_and_removals_are_not() {
         client.ask("CF.RESERVE c 1000");
         client.ask("CF.ADD c 1");
         client.ask("CONFIG SET maxmemory 1");
-        for line in ["BF.ADD a 1", "BF.MADD a 1", "BF.RESERVE b 0.01 10", "CF.ADD c 2", "CF.RESERVE d 10", "BF.MERGE a a"] {
+        for line in [
+            "BF.ADD a 1",
+            "BF.MADD a 1",
+            "BF.RESERVE b 0.01 10",
+            "CF.ADD c 2",
+            "CF.RESERVE d 10",
+            "BF.MERGE a a",
+        ] {
             let reply = client.say(line);
-            assert!(matches!(&reply, Reply::Error(text) if text.starts_with("OOM")), "{engine:?} {line}: {reply:?}");
+            assert!(
+                matches!(&reply, Reply::Error(text) if text.starts_with("OOM")),
+                "{engine:?} {line}: {reply:?}"
+            );
         }
         assert_eq!(client.ask("BF.EXISTS a 1").integer(), 0);
         assert_eq!(client.ask("CF.DEL c 1").integer(), 1);
@@ -135,7 +155,11 @@ fn requests_that_are_too_large_are_errors_and_take_nothing() {
             assert_eq!(client.ask("EXISTS a").integer(), 0, "{line}");
         }
         client.ask("CONFIG SET maxmemory 50mb");
-        for line in ["BF.RESERVE a 0.01 100000000", "BF.RESERVE a 0.01 100000000 BLOCKED", "CF.RESERVE a 100000000"] {
+        for line in [
+            "BF.RESERVE a 0.01 100000000",
+            "BF.RESERVE a 0.01 100000000 BLOCKED",
+            "CF.RESERVE a 100000000",
+        ] {
             let reply = client.say(line);
             let expected = "ERR Insufficient memory to create filter".to_owned();
             assert_eq!(reply, Reply::Error(expected), "{engine:?} {line}");
@@ -153,7 +177,8 @@ fn memory_limits_of_the_process_are_errors_too() {
     // 3 GiB of address space: what the machine has does not matter then.
     let server = Server::start(Engine::Redis70);
     let pid = server.pid().to_string();
-    let limited = std::process::Command::new("prlimit").args(["--pid", &pid, "--as=3221225472"]).status();
+    let limited =
+        std::process::Command::new("prlimit").args(["--pid", &pid, "--as=3221225472"]).status();
     if !limited.is_ok_and(|status| status.success()) {
         eprintln!("no prlimit here, and therefore not tested");
         return;
@@ -179,7 +204,11 @@ fn active_defragmentation_moves_filters_and_loses_nothing() {
     for number in (0..20_000).filter(|number| number % 5 > 0) {
         client.ask(&format!("DEL small:{number}"));
     }
-    for option in ["active-defrag-ignore-bytes 1", "active-defrag-threshold-lower 1", "active-defrag-cycle-min 50"] {
+    for option in [
+        "active-defrag-ignore-bytes 1",
+        "active-defrag-threshold-lower 1",
+        "active-defrag-cycle-min 50",
+    ] {
         client.ask(&format!("CONFIG SET {option}"));
     }
     client.ask("CONFIG SET activedefrag yes");

@@ -24,7 +24,16 @@ fn an_rdb_file_brings_everything_back() {
 #[test]
 fn an_aof_file_brings_everything_back_as_written_and_rewritten() {
     for engine in engines() {
-        let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always", "--aof-use-rdb-preamble", "no"];
+        let options = [
+            "--save",
+            "",
+            "--appendonly",
+            "yes",
+            "--appendfsync",
+            "always",
+            "--aof-use-rdb-preamble",
+            "no",
+        ];
         let mut server = Server::with(engine, &options);
         let mut client = server.client();
         make_all(&mut client);
@@ -45,7 +54,8 @@ fn wait_for_rewrite(client: &mut Client) {
     for _ in 0..1_500 {
         let info = client.ask("INFO persistence");
         let text = String::from_utf8_lossy(info.bytes()).into_owned();
-        let idle = text.contains("aof_rewrite_in_progress:0") && text.contains("aof_rewrite_scheduled:0");
+        let idle =
+            text.contains("aof_rewrite_in_progress:0") && text.contains("aof_rewrite_scheduled:0");
         if idle {
             assert!(text.contains("aof_last_bgrewrite_status:ok"), "{text}");
             return;

@@ -17,7 +17,8 @@ fn wait_for(primary: &mut Client, replica: &mut Client) {
     primary.ask("SET marker 0");
     let marker = format!("{:?}", start);
     primary.call(&[b"SET", b"marker", marker.as_bytes()]);
-    while !matches!(replica.say("GET marker"), super::client::Reply::Text(text) if text == marker.as_bytes()) {
+    while !matches!(replica.say("GET marker"), super::client::Reply::Text(text) if text == marker.as_bytes())
+    {
         assert!(start.elapsed() < Duration::from_secs(60), "the replica does not follow");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -37,7 +38,11 @@ fn a_replica_has_what_the_primary_has_from_the_file_and_from_the_stream() {
         }
         // ... to a replica whose settings are others.
         let replica = match engine {
-            Engine::Redis62 => Server::loading(engine, &PRIMARY, &["bf-initial-size", "7", "cf-initial-size", "16"]),
+            Engine::Redis62 => Server::loading(
+                engine,
+                &PRIMARY,
+                &["bf-initial-size", "7", "cf-initial-size", "16"],
+            ),
             _ => Server::loading(engine, &PRIMARY, &["INITIAL_SIZE", "7", "bf-error-rate", "0.2"]),
         };
         let mut second = replica.client();
@@ -74,7 +79,9 @@ fn nothing_is_lost_on_failover_in_the_middle_of_loading_chunks() {
         let replica = replica_of(&primary, &PRIMARY);
         let mut second = replica.client();
         wait_for(&mut client, &mut second);
-        for (name, family) in [("plain", "BF"), ("blocked", "BF"), ("cuckoo", "CF"), ("rated", "CF")] {
+        for (name, family) in
+            [("plain", "BF"), ("blocked", "BF"), ("cuckoo", "CF"), ("rated", "CF")]
+        {
             let mut number = 0;
             loop {
                 let reply = client.ask(&format!("{family}.SCANDUMP {name} {number}"));
@@ -84,7 +91,8 @@ fn nothing_is_lost_on_failover_in_the_middle_of_loading_chunks() {
                 }
                 let (load, copy, number) =
                     (format!("{family}.LOADCHUNK"), format!("{name}-copy"), number.to_string());
-                let words = [load.as_bytes(), copy.as_bytes(), number.as_bytes(), reply.array()[1].bytes()];
+                let words =
+                    [load.as_bytes(), copy.as_bytes(), number.as_bytes(), reply.array()[1].bytes()];
                 assert!(!client.call(&words).is_error());
             }
         }
@@ -95,8 +103,14 @@ fn nothing_is_lost_on_failover_in_the_middle_of_loading_chunks() {
         drop(primary);
         second.ask("REPLICAOF NO ONE");
         check_all(&mut second);
-        for (name, family) in [("plain", "BF"), ("blocked", "BF"), ("cuckoo", "CF"), ("rated", "CF")] {
-            assert_eq!(second.ask(&format!("DUMP {name}")), second.ask(&format!("DUMP {name}-copy")), "{engine:?}");
+        for (name, family) in
+            [("plain", "BF"), ("blocked", "BF"), ("cuckoo", "CF"), ("rated", "CF")]
+        {
+            assert_eq!(
+                second.ask(&format!("DUMP {name}")),
+                second.ask(&format!("DUMP {name}-copy")),
+                "{engine:?}"
+            );
             second.ask(&format!("{family}.ADD {name}-copy after"));
             assert_eq!(second.ask(&format!("{family}.EXISTS {name}-copy after")).integer(), 1);
         }
@@ -105,7 +119,10 @@ fn nothing_is_lost_on_failover_in_the_middle_of_loading_chunks() {
 
 #[test]
 fn a_secret_goes_to_replicas_and_nowhere_else() {
-    let server = Server::with(Engine::Redis70, &["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
+    let server = Server::with(
+        Engine::Redis70,
+        &["--save", "", "--appendonly", "yes", "--appendfsync", "always"],
+    );
     let mut client = server.client();
     let secret = "000102030405060708090a0b0c0d0e0f";
     client.ask(&format!("BF.RESERVE told 0.01 100 KEYED SECRET {secret}"));
@@ -115,12 +132,20 @@ fn a_secret_goes_to_replicas_and_nowhere_else() {
     client.ask("BF.MADD drawn a b");
     client.ask("BF.MADD drawn2 a b");
     let payload = |client: &mut Client, name: &str| client.ask(&format!("DUMP {name}"));
-    assert_ne!(payload(&mut client, "drawn"), payload(&mut client, "drawn2"), "every filter draws its own");
-    let replies = ["BF.INFO told", "BF.INFO told ALL", "BF.DEBUG told"].map(|line| format!("{:?}", client.ask(line)));
+    assert_ne!(
+        payload(&mut client, "drawn"),
+        payload(&mut client, "drawn2"),
+        "every filter draws its own"
+    );
+    let replies = ["BF.INFO told", "BF.INFO told ALL", "BF.DEBUG told"]
+        .map(|line| format!("{:?}", client.ask(line)));
     assert!(replies.iter().all(|reply| !reply.contains(secret)));
     // The command that is passed on names the secret: without it a replica would have another filter.
     let folder = server.folder().join("appendonlydir");
-    let files = std::fs::read_dir(folder).unwrap().flatten().map(|file| std::fs::read(file.path()).unwrap());
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .map(|file| std::fs::read(file.path()).unwrap());
     let aof = String::from_utf8_lossy(&files.collect::<Vec<_>>().concat()).into_owned();
     assert_eq!(aof.matches("SECRET").count(), 3);
 }

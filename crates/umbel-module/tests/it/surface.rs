@@ -51,7 +51,11 @@ fn commands_have_their_flags_keys_and_categories() {
             let fast = access == "readonly" || name == "cf.del";
             assert_eq!(flags.iter().any(|flag| flag == "fast"), fast, "{engine:?} {name}");
             let last = if name == "bf.merge" { -1 } else { 1 };
-            assert_eq!((info[3].integer(), info[4].integer(), info[5].integer()), (1, last, 1), "{engine:?} {name}");
+            assert_eq!(
+                (info[3].integer(), info[4].integer(), info[5].integer()),
+                (1, last, 1),
+                "{engine:?} {name}"
+            );
             if engine != Engine::Redis62 {
                 assert_eq!(info[1].integer(), arity, "{engine:?} {name}");
                 let spec = texts(&info[8].array()[0].array()[1]);
@@ -107,7 +111,10 @@ fn settings_can_be_read_and_set_within_their_ranges() {
             let (full, value) = configured(&mut client, name).expect("the engine knows it");
             assert_eq!(value, default, "{engine:?} {name}");
             for wrong in wrong {
-                assert!(client.say(&format!("CONFIG SET {full} {wrong}")).is_error(), "{engine:?} {name} {wrong}");
+                assert!(
+                    client.say(&format!("CONFIG SET {full} {wrong}")).is_error(),
+                    "{engine:?} {name} {wrong}"
+                );
             }
             client.ask(&format!("CONFIG SET {full} {other}"));
             assert_eq!(configured(&mut client, name).unwrap().1, other, "{engine:?}");
@@ -124,7 +131,10 @@ fn check_new_filters(client: &mut Client) {
     client.ask("BF.ADD a 1");
     assert_eq!(client.ask("BF.INFO a CAPACITY").array()[0].integer(), 5000);
     assert_eq!(client.ask("BF.INFO a EXPANSION").array()[0].integer(), 4);
-    assert!(String::from_utf8_lossy(client.ask("BF.DEBUG a").array()[1].bytes()).contains("ratio:0.0005"));
+    assert!(
+        String::from_utf8_lossy(client.ask("BF.DEBUG a").array()[1].bytes())
+            .contains("ratio:0.0005")
+    );
     client.ask("CF.ADD c 1");
     let info = client.ask("CF.INFO c");
     let value = |at: usize| info.array()[at].integer();
@@ -135,8 +145,22 @@ fn check_new_filters(client: &mut Client) {
 #[test]
 fn settings_are_arguments_of_the_module_in_every_engine() {
     let arguments = [
-        "ERROR_RATE", "0.001", "INITIAL_SIZE", "5000", "bf-expansion-factor", "4", "cf-bucket-size", "4",
-        "cf-initial-size", "4096", "cf-max-iterations", "30", "cf-expansion-factor", "2", "CF_MAX_EXPANSIONS", "64",
+        "ERROR_RATE",
+        "0.001",
+        "INITIAL_SIZE",
+        "5000",
+        "bf-expansion-factor",
+        "4",
+        "cf-bucket-size",
+        "4",
+        "cf-initial-size",
+        "4096",
+        "cf-max-iterations",
+        "30",
+        "cf-expansion-factor",
+        "2",
+        "CF_MAX_EXPANSIONS",
+        "64",
     ];
     for engine in engines() {
         let server = Server::loading(engine, &["--save", ""], &arguments);
@@ -149,7 +173,10 @@ fn the_module_says_who_it_is() {
     for engine in engines() {
         let server = Server::start(engine);
         let modules = server.client().ask("MODULE LIST");
-        assert!(format!("{modules:?}").contains(&format!("{:?}", b"bf".to_vec())), "{engine:?}: {modules:?}");
+        assert!(
+            format!("{modules:?}").contains(&format!("{:?}", b"bf".to_vec())),
+            "{engine:?}: {modules:?}"
+        );
         assert!(!server.log().contains("# Module"), "{}", server.log());
     }
 }
