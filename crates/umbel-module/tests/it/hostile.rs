@@ -186,6 +186,8 @@ fn damaged_chunks_do_not_kill_the_server() {
     for engine in engines() {
         let mut server = Server::start(engine);
         let mut client = server.client();
+        // The engines' compression reads what it has not written, by design, and valgrind would say so.
+        client.ask("CONFIG SET rdbcompression no");
         client.ask("CONFIG SET maxmemory 300mb");
         small_filters(&mut client);
         for (name, _) in FILTERS {
