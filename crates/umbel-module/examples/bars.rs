@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! crates/umbel-module/engines && cargo build --release -p umbel-module --lib --examples
-//! target/release/examples/bars [--large] [redis62|redis70|valkey]
+//! target/release/examples/bars [--large] [--lock FILE] [redis62|redis70|valkey]
 //! ```
+//!
+//! `--lock` takes the lock of this file after the filters are filled, so that measurements of others wait.
 //!
 //! CPU time is the kernel's account of the server's threads in nanoseconds (`/proc/PID/task/*/schedstat`), so that
 //! neither this client nor anybody else on the machine counts. Rounds are interleaved; every figure is a median.
@@ -17,6 +19,7 @@ mod server;
 
 use client::{Client, command};
 use server::{Engine, Server};
+use std::fs::File;
 use std::io;
 
 /// Rounds, and keys of each round and row.
@@ -43,34 +46,40 @@ fn shuffled(number: u64, below: u64) -> u64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % below
 }
 
-/// Commands of up to 500 keys at once: `per` keys a command.
-fn run(
-    client: &mut Client,
-    keys: impl Iterator<Item = Vec<u8>>,
-    head: &[&[u8]],
-    per: usize,
-    tail: &[&[u8]],
-) {
+/// Sends commands of `per` keys each, up to 500 keys at once, and waits for the answers.
+fn run(client: &mut Client, keys: impl Iterator<Item = Vec<u8>>, head: &[&[u8]], per: usize) {
     let keys: Vec<Vec<u8>> = keys.collect();
     for batch in keys.chunks(500) {
-        let mut bytes = Vec::new();
-        let mut replies = 0;
+        let (mut bytes, mut lines) = (Vec::new(), 0);
         for keys in batch.chunks(per) {
-            let words: Vec<&[u8]> = head
-                .iter()
-                .copied()
-                .chain(keys.iter().map(Vec::as_slice))
-                .chain(tail.iter().copied())
-                .collect();
+            let words: Vec<&[u8]> =
+                head.iter().copied().chain(keys.iter().map(Vec::as_slice)).collect();
             bytes.extend(command(&words));
-            replies += 1;
+            // The length of an array, and a line for every element; a string has its length in front.
+            lines += match head[0] {
+                _ if per > 1 => 1 + keys.len(),
+                b"ECHO" => 2,
+                _ => 1,
+            };
         }
         client.send(&bytes).expect("the server takes it");
-        for _ in 0..replies {
-            let reply = client.reply().expect("the server answers");
-            assert!(!reply.is_error(), "{reply:?}");
-        }
+        skip(client, lines).expect("the server answers");
     }
+}
+
+/// Passes over answers of so many lines, none of which may be an error.
+fn skip(client: &mut Client, mut lines: usize) -> io::Result<()> {
+    while lines > 0 {
+        let bytes = io::BufRead::fill_buf(&mut client.stream)?;
+        if bytes.is_empty() || bytes.starts_with(b"-") {
+            return Err(io::Error::other(String::from_utf8_lossy(bytes).into_owned()));
+        }
+        let end = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(lines - 1);
+        let used = end.map_or(bytes.len(), |(at, _)| at + 1);
+        lines -= bytes[..used].iter().filter(|byte| **byte == b'\n').count();
+        io::BufRead::consume(&mut client.stream, used);
+    }
+    Ok(())
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -84,7 +93,6 @@ struct Row {
     bar: f64,
     head: Vec<&'static [u8]>,
     per: usize,
-    tail: Vec<&'static [u8]>,
     keys: fn(u64) -> Vec<u8>,
 }
 
@@ -92,14 +100,7 @@ fn rows() -> Vec<Row> {
     fn words(line: &'static str) -> Vec<&'static [u8]> {
         line.split(' ').filter(|word| !word.is_empty()).map(str::as_bytes).collect()
     }
-    let row = |name, bar, head, per, keys| Row {
-        name,
-        bar,
-        head: words(head),
-        per,
-        tail: Vec::new(),
-        keys,
-    };
+    let row = |name, bar, head, per, keys| Row { name, bar, head: words(head), per, keys };
     let hit: fn(u64) -> Vec<u8> = |number| key(shuffled(number, ITEMS));
     let miss: fn(u64) -> Vec<u8> = |number| key(50_000_000 + number);
     let next: fn(u64) -> Vec<u8> = key;
@@ -121,8 +122,8 @@ fn rows() -> Vec<Row> {
         row("KEYED, BF.MEXISTS x 100, present", f64::NAN, "BF.MEXISTS keyed", 100, hit),
         row("WINDOW, BF.MEXISTS x 100, present", f64::NAN, "BF.MEXISTS window", 100, hit),
         row("CF ERROR 0.01, CF.MEXISTS x 100, present", f64::NAN, "CF.MEXISTS rated", 100, hit),
-        row("BF.DEBUG of no key: a call of a module", f64::NAN, "BF.CARD", 1, |_| b"none".to_vec()),
-        row("PING", f64::NAN, "ECHO", 1, |_| b"none".to_vec()),
+        row("BF.CARD of no key: a call of a module", f64::NAN, "BF.CARD", 1, |_| b"none".to_vec()),
+        row("ECHO", f64::NAN, "ECHO", 1, |_| b"none".to_vec()),
     ]
 }
 
@@ -138,16 +139,17 @@ fn prepare(client: &mut Client) {
     client.ask(&format!("CF.RESERVE cfill {ITEMS}"));
     client.ask(&format!("CF.RESERVE rated {ITEMS} ERROR 0.01"));
     for name in ["full", "grown", "blocked", "keyed", "window"] {
-        run(client, (0..ITEMS).map(key), &[b"BF.MADD", name.as_bytes()], 100, &[]);
+        run(client, (0..ITEMS).map(key), &[b"BF.MADD", name.as_bytes()], 100);
     }
     for name in ["cfull", "rated"] {
-        run(client, (0..ITEMS).map(key), &[b"CF.INSERT", name.as_bytes(), b"ITEMS"], 100, &[]);
+        run(client, (0..ITEMS).map(key), &[b"CF.INSERT", name.as_bytes(), b"ITEMS"], 100);
     }
 }
 
-fn speed(server: &Server) {
+fn speed(server: &Server, lock: Option<&File>) -> io::Result<()> {
     let mut client = server.client();
     prepare(&mut client);
+    lock.map_or(Ok(()), File::lock)?;
     let rows = rows();
     let mut nanos = vec![Vec::new(); rows.len()];
     for round in 0..ROUNDS {
@@ -155,7 +157,7 @@ fn speed(server: &Server) {
             let keys = (round * KEYS..(round + 1) * KEYS).map(row.keys);
             let keys: Vec<_> = keys.collect();
             let before = cpu(server);
-            run(&mut client, keys.into_iter(), &row.head, row.per, &row.tail);
+            run(&mut client, keys.into_iter(), &row.head, row.per);
             nanos.push((cpu(server) - before) as f64 / KEYS as f64);
         }
     }
@@ -166,6 +168,7 @@ fn speed(server: &Server) {
         let verdict = if nanos / unit <= row.bar || row.bar.is_nan() { "" } else { "  above" };
         println!("{:<44} {nanos:>8.1} {:>7.3} {:>6.2}{verdict}", row.name, nanos / unit, row.bar);
     }
+    Ok(())
 }
 
 /// What keys take: by `MEMORY USAGE`, and by how much less `used_memory` is without them.
@@ -178,7 +181,7 @@ fn memory(server: &Server) {
         line.and_then(|line| line.trim().parse().ok()).expect("INFO tells used_memory")
     };
     println!("{:<44} {:>12} {:>12} {:>8}", "", "MEMORY USAGE", "used_memory", "off");
-    for name in ["full", "grown", "blocked", "keyed", "window", "cfull", "rated"] {
+    for name in ["fill", "full", "grown", "blocked", "keyed", "window", "cfull", "rated"] {
         let usage = client.ask(&format!("MEMORY USAGE {name}")).integer();
         client.ask("GETBIT bits 0");
         let before = used(&mut client);
@@ -186,12 +189,15 @@ fn memory(server: &Server) {
         client.ask("GETBIT bits 0");
         let freed = before - used(&mut client);
         let off = (usage as f64 / freed as f64 - 1.0) * 100.0;
-        println!("{name:<44} {usage:>12} {freed:>12} {off:>7.2}%");
+        // The first one also frees buffers that the measuring itself took.
+        if name != "fill" {
+            println!("{name:<44} {usage:>12} {freed:>12} {off:>7.2}%");
+        }
     }
 }
 
 /// 1e8 items: the blocked layout against the plain one.
-fn large(server: &Server) {
+fn large(server: &Server, lock: Option<&File>) -> io::Result<()> {
     const LARGE: u64 = 100_000_000;
     let mut client = server.client();
     client.ask("FLUSHALL");
@@ -199,9 +205,10 @@ fn large(server: &Server) {
     client.ask(&format!("BF.RESERVE blocked 0.01 {LARGE} BLOCKED"));
     for name in [b"plain".as_slice(), b"blocked"] {
         for start in (0..LARGE).step_by(100_000) {
-            run(&mut client, (start..start + 100_000).map(key), &[b"BF.MADD", name], 100, &[]);
+            run(&mut client, (start..start + 100_000).map(key), &[b"BF.MADD", name], 100);
         }
     }
+    lock.map_or(Ok(()), File::lock)?;
     let mut nanos = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
     for round in 0..ROUNDS {
         let mut row = 0;
@@ -212,7 +219,7 @@ fn large(server: &Server) {
                 let keys: Vec<_> =
                     (round * KEYS..(round + 1) * KEYS).map(|n| key(number(n))).collect();
                 let before = cpu(server);
-                run(&mut client, keys.into_iter(), &[b"BF.MEXISTS", name], 100, &[]);
+                run(&mut client, keys.into_iter(), &[b"BF.MEXISTS", name], 100);
                 nanos[row].push((cpu(server) - before) as f64 / KEYS as f64);
                 row += 1;
             }
@@ -227,6 +234,7 @@ fn large(server: &Server) {
         "1e8 items, BF.MEXISTS x 100, absent:  plain {plain_absent:.1} ns, BLOCKED {blocked_absent:.1} ns, {:.3} of it (bar 0.5)",
         blocked_absent / plain_absent
     );
+    Ok(())
 }
 
 fn main() -> io::Result<()> {
@@ -239,11 +247,12 @@ fn main() -> io::Result<()> {
     };
     let server = Server::start(engine);
     println!("{engine:?}");
+    let path = words.iter().skip_while(|word| *word != "--lock").nth(1);
+    let lock = path.map(File::open).transpose()?;
     if has("--large") {
-        large(&server);
-    } else {
-        speed(&server);
-        memory(&server);
+        return large(&server, lock.as_ref());
     }
+    speed(&server, lock.as_ref())?;
+    memory(&server);
     Ok(())
 }

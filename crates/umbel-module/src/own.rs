@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `BF.RESERVE ... KEYED` | the same chain, hashed under a secret | `umbel-bf-` |
 //! | `BF.RESERVE ... BLOCKED` | [`BlockedBloomFilter`](umbel::BlockedBloomFilter)s: one or two cache lines a key | `umbel-bf-` |
-//! | `BF.RESERVE ... WINDOW n` | [`WindowBloomFilter`](umbel::WindowBloomFilter): the last n keys | `umbel-bf-` |
+//! | `BF.RESERVE ... WINDOW n` | [`WindowBloomFilter`]: the last n keys | `umbel-bf-` |
 //! | `CF.RESERVE ... ERROR p` | [`CuckooFilter`](umbel::CuckooFilter): fingerprints as long as p needs | `umbel-cf-` |
 //!
 //! Their bytes, in RDB files and in chunks, are a stream that [`stream`] writes and reads: one way in.

@@ -45,7 +45,7 @@ impl Reply {
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Client {
-    stream: BufReader<TcpStream>,
+    pub(crate) stream: BufReader<TcpStream>,
 }
 
 impl Client {
