@@ -123,6 +123,7 @@ fn rows() -> Vec<Row> {
         row("WINDOW, BF.MEXISTS x 100, present", f64::NAN, "BF.MEXISTS window", 100, hit),
         row("CF ERROR 0.01, CF.MEXISTS x 100, present", f64::NAN, "CF.MEXISTS rated", 100, hit),
         row("BF.CARD of no key: a call of a module", f64::NAN, "BF.CARD", 1, |_| b"none".to_vec()),
+        row("BF.MEXISTS x 100 of no key: what is not ours", f64::NAN, "BF.MEXISTS none", 100, miss),
         row("ECHO", f64::NAN, "ECHO", 1, |_| b"none".to_vec()),
     ]
 }

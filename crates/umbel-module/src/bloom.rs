@@ -277,7 +277,16 @@ impl Chain {
     ///
     /// [`Refused`] if the chain is full and does not grow, or cannot. Nothing has changed then.
     pub fn add(&mut self, pair: Pair) -> Result<bool, Refused> {
+        self.fetch_to_add(&[pair]);
         if self.contains(pair) { Ok(false) } else { self.put(pair).map(|()| true) }
+    }
+
+    /// Starts to load where these keys go.
+    #[inline]
+    fn fetch_to_add(&self, pairs: &[Pair]) {
+        if let Some(last) = self.links.last().filter(|link| link.bytes().len() > NEAR) {
+            pairs.iter().for_each(|pair| last.fetch_all(*pair));
+        }
     }
 
     /// Adds a key that is not there.
@@ -376,6 +385,7 @@ impl Chain {
     fn group_add(&mut self, pairs: &[Pair], fresh: &mut [bool]) -> Result<(), (usize, Refused)> {
         let mut found = [false; GROUP];
         let found = &mut found[..pairs.len()];
+        self.fetch_to_add(pairs);
         self.group_contains(pairs, found);
         // Keys of this group that are added change these links only.
         let first = self.links.len() - 1;

@@ -20,7 +20,7 @@ pub use loading::Loading;
 
 use crate::bloom::{Chain, Growth, Hashing, Unlike};
 use crate::error::{Invalid, Refused};
-use crate::membership::{About, GROUP, Measure, Membership};
+use crate::membership::{About, Measure, Membership};
 use umbel::any::AnyHasher;
 use umbel::hash::Digester;
 use umbel::window::{Shape, Window};
@@ -44,10 +44,14 @@ pub(crate) fn hasher(secret: Option<Keyed>) -> AnyHasher {
     secret.map_or_else(|| AnyHasher::from(Portable::default()), AnyHasher::from)
 }
 
-/// The digests of up to [`GROUP`] keys.
+/// Keys that are handed to a filter of `umbel` at once: its batches have their own way of asking for memory ahead, and
+/// the fewer beginnings and ends there are the better.
+pub(crate) const BATCH: usize = 128;
+
+/// The digests of up to [`BATCH`] keys.
 #[inline]
-pub(crate) fn digests(hasher: &AnyHasher, keys: &[&[u8]]) -> [Digest; GROUP] {
-    let mut digests = [Digest::new(0); GROUP];
+pub(crate) fn digests(hasher: &AnyHasher, keys: &[&[u8]]) -> [Digest; BATCH] {
+    let mut digests = [Digest::new(0); BATCH];
     for (digest, key) in digests.iter_mut().zip(keys) {
         *digest = hasher.digest(key);
     }
@@ -157,14 +161,14 @@ impl OwnBloom {
 impl Membership for WindowBloomFilter<[u8], AnyHasher> {
     fn find(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "an answer for every key");
-        for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+        for (keys, found) in keys.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
             self.contains_digests(&digests(self.hasher(), keys)[..keys.len()], found);
         }
     }
 
     fn put(&mut self, keys: &[&[u8]], fresh: &mut [bool]) -> Result<(), (usize, Refused)> {
         assert_eq!(keys.len(), fresh.len(), "an answer for every key");
-        for (keys, fresh) in keys.chunks(GROUP).zip(fresh.chunks_mut(GROUP)) {
+        for (keys, fresh) in keys.chunks(BATCH).zip(fresh.chunks_mut(BATCH)) {
             let digests = digests(self.hasher(), keys);
             self.insert_digests(&digests[..keys.len()], fresh);
         }

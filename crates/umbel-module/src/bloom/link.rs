@@ -25,6 +25,9 @@ const MAX_BITS_PER_ENTRY: f64 = 1_600.0;
 /// How many positions are looked at before the first decision.
 pub(super) const FIRST: usize = 4;
 
+/// A core waits for so many lines at once, and for hardly more.
+const MOST_AHEAD: u32 = 12;
+
 /// The two hashes of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
@@ -251,19 +254,33 @@ impl Link {
     /// The first positions of a key. Of a link with fewer hashes some come twice.
     #[inline(always)]
     pub(super) fn first(&self, pair: Pair) -> [u64; FIRST] {
+        // No `map`: the compiler makes a call of it.
         let Pair { a, b } = pair;
-        let x = if self.plan.hashes >= FIRST as u32 {
-            [a, a.wrapping_add(b), a.wrapping_add(b << 1), a.wrapping_add(b << 1).wrapping_add(b)]
-        } else {
-            [a, a, a, a]
-        };
-        x.map(|x| self.modulus.of(x))
+        let b = if self.plan.hashes >= FIRST as u32 { b } else { 0 };
+        let (second, third) = (a.wrapping_add(b), a.wrapping_add(b << 1));
+        let fourth = second.wrapping_add(b << 1);
+        [
+            self.modulus.of(a),
+            self.modulus.of(second),
+            self.modulus.of(third),
+            self.modulus.of(fourth),
+        ]
     }
 
     /// Starts to load what is in these places.
     #[inline(always)]
     pub(super) fn fetch(&self, first: &[u64; FIRST]) {
         first.iter().for_each(|position| prefetch(&self.bytes, (position >> 3) as usize));
+    }
+
+    /// Starts to load all that a key has here: whoever adds one needs it whether the key is new or not.
+    #[inline(always)]
+    pub(super) fn fetch_all(&self, pair: Pair) {
+        let mut x = pair.a;
+        for _ in 0..self.plan.hashes.min(MOST_AHEAD) {
+            prefetch(&self.bytes, (self.modulus.of(x) >> 3) as usize);
+            x = x.wrapping_add(pair.b);
+        }
     }
 
     /// Whether all bits of a key are set. Four at a time: in a filter that is half full, fifteen absent
@@ -277,8 +294,9 @@ impl Link {
     /// The same, for a key whose first positions are known already.
     #[inline(always)]
     pub(super) fn contains_with(&self, pair: Pair, first: [u64; FIRST]) -> bool {
-        let [one, two, three, four] = first.map(|position| self.bit(position));
-        one & two & three & four & 1 == 1 && self.contains_rest(pair)
+        let [one, two, three, four] = first;
+        let all = self.bit(one) & self.bit(two) & self.bit(three) & self.bit(four);
+        all & 1 == 1 && self.contains_rest(pair)
     }
 
     /// The positions after the first ones.

@@ -7,7 +7,7 @@ use crate::engine::{Argument, Arguments, Context, Fault, Key, Outcome};
 use crate::error::Refused;
 use crate::membership::GROUP;
 use crate::memory::Kept;
-use crate::own::{OwnCuckoo, digests};
+use crate::own::{BATCH, OwnCuckoo, digests};
 use crate::settings::CF_MAX_EXPANSIONS;
 use core::ffi::CStr;
 
@@ -122,7 +122,7 @@ fn find(key: &Key<'_>, items: &[&[u8]], found: &mut [bool]) -> Outcome {
         }
     } else if let Some(kept) = key.value::<OwnCuckoo>() {
         let filter = kept.value().filter().ok_or(LOADING)?;
-        for (items, found) in items.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+        for (items, found) in items.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
             let digests = digests(filter.hasher(), items);
             filter.contains_digests(&digests[..items.len()], found);
         }

@@ -1,11 +1,12 @@
 //! Blocked Bloom filters that grow: the rule of [`Chain`](crate::bloom::Chain), links of cache lines.
 
-use super::{digests, hasher};
+use super::{BATCH, digests, hasher};
 use crate::bloom::{Growth, MAX_LINKS, MAX_RATE, Unlike};
 use crate::error::{Invalid, Refused};
-use crate::membership::{About, GROUP, Measure, Membership};
+use crate::membership::{About, Measure, Membership};
 use umbel::any::AnyHasher;
 use umbel::blocked::Shape;
+use umbel::hash::Digester;
 use umbel::{BlockedBloomFilter, Digest, Keyed};
 
 /// One level, and how many keys were added to it.
@@ -116,7 +117,7 @@ impl Blocked {
     fn contains(&self, digests: &[Digest], found: &mut [bool]) {
         let Some((last, older)) = self.levels.split_last() else { return };
         last.filter.contains_digests(digests, found);
-        let mut also = [false; GROUP];
+        let mut also = [false; BATCH];
         for level in older.iter().rev() {
             if found.iter().all(|found| *found) {
                 return;
@@ -210,7 +211,12 @@ impl Membership for Blocked {
     fn find(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "an answer for every key");
         let hasher = self.hasher();
-        for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+        if let ([key], [found]) = (keys, &mut *found) {
+            let digest = hasher.digest(key);
+            *found = self.levels.iter().rev().any(|level| level.filter.contains_digest(digest));
+            return;
+        }
+        for (keys, found) in keys.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
             self.contains(&digests(&hasher, keys)[..keys.len()], found);
         }
     }
@@ -218,7 +224,7 @@ impl Membership for Blocked {
     fn put(&mut self, keys: &[&[u8]], fresh: &mut [bool]) -> Result<(), (usize, Refused)> {
         assert_eq!(keys.len(), fresh.len(), "an answer for every key");
         let hasher = self.hasher();
-        for (number, (keys, fresh)) in keys.chunks(GROUP).zip(fresh.chunks_mut(GROUP)).enumerate() {
+        for (number, (keys, fresh)) in keys.chunks(BATCH).zip(fresh.chunks_mut(BATCH)).enumerate() {
             let digests = digests(&hasher, keys);
             self.contains(&digests[..keys.len()], fresh);
             // Keys of this group that are added change these levels only.
@@ -228,7 +234,7 @@ impl Membership for Blocked {
                 *fresh =
                     !*fresh && !changed.iter().any(|level| level.filter.contains_digest(*digest));
                 if *fresh {
-                    self.add(*digest).map_err(|refused| (number * GROUP + done, refused))?;
+                    self.add(*digest).map_err(|refused| (number * BATCH + done, refused))?;
                 }
             }
         }
