@@ -35,7 +35,7 @@ mod link;
 mod merge;
 mod modulus;
 
-pub use dump::{HEADER, LINK_HEADER, MAX_CHUNK};
+pub use dump::{HEADER, LINK_HEADER};
 pub use link::{Link, LinkFields, LinkPlan, MAX_BITS, Pair};
 pub use merge::Unlike;
 

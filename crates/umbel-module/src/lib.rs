@@ -34,6 +34,7 @@
 #![deny(unsafe_code)]
 
 pub mod bloom;
+mod chunks;
 mod command;
 pub mod cuckoo;
 mod engine;

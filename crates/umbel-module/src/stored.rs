@@ -181,98 +181,121 @@ impl Stored for Cuckoo {
     }
 }
 
-impl Stored for OwnBloom {
-    const NAME: &'static CStr = c"umbel-bf-";
-    const VERSION: c_int = 1;
+/// A type of our own: what all of them do alike is written once, by their streams.
+pub(crate) trait Own: Streamed + 'static {
+    /// Nine letters, by which files name it for ever.
+    const NAME: &'static CStr;
+    /// The command that loads its chunks.
+    const LOAD: &'static CStr;
 
-    fn slot() -> &'static Slot {
+    /// Where the engine's handle of it is kept.
+    fn own_slot() -> &'static Slot;
+
+    /// The bytes of its bits.
+    fn own_bytes(&self) -> u64;
+
+    /// The same once more, or `None` if there is no memory.
+    fn again(&self) -> Option<Self>;
+}
+
+impl Own for OwnBloom {
+    const NAME: &'static CStr = c"umbel-bf-";
+    const LOAD: &'static CStr = c"BF.LOADCHUNK";
+
+    fn own_slot() -> &'static Slot {
         static SLOT: Slot = Slot::new();
         &SLOT
     }
 
+    fn own_bytes(&self) -> u64 {
+        self.bytes()
+    }
+
+    fn again(&self) -> Option<Self> {
+        self.try_clone()
+    }
+}
+
+impl Own for OwnCuckoo {
+    const NAME: &'static CStr = c"umbel-cf-";
+    const LOAD: &'static CStr = c"CF.LOADCHUNK";
+
+    fn own_slot() -> &'static Slot {
+        static SLOT: Slot = Slot::new();
+        &SLOT
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.bytes()
+    }
+
+    fn again(&self) -> Option<Self> {
+        self.try_clone()
+    }
+}
+
+impl<F: Own> Stored for F {
+    const NAME: &'static CStr = <F as Own>::NAME;
+    const VERSION: c_int = 1;
+
+    fn slot() -> &'static Slot {
+        Self::own_slot()
+    }
+
     fn load(from: &mut Loader, version: c_int) -> Result<Self, Invalid> {
-        load(from, version, Self::VERSION)
+        if version != <Self as Stored>::VERSION {
+            return Err(Invalid::Field("version"));
+        }
+        let left = from.unsigned()?;
+        if left > MAX_STREAM {
+            return Err(Invalid::Length);
+        }
+        let mut pieces = Pieces { from, left, piece: Box::new([]), at: 0 };
+        let filter = Self::read(&mut pieces, left)?;
+        if pieces.left > 0 || pieces.at < pieces.piece.len() {
+            return Err(Invalid::Length);
+        }
+        Ok(filter)
     }
 
     fn save(&self, to: &mut Saver) {
-        save(self, to);
+        to.unsigned(self.stream_len());
+        let mut writer = BufWriter::with_capacity(PIECE, Strings(to));
+        // Strings take everything; errors of the file are the engine's.
+        let _ = self.write(&mut writer).and_then(|()| writer.flush());
     }
 
     fn rewrite(&self, to: &mut Rewriter) {
-        rewrite(self, c"BF.LOADCHUNK", to);
+        to.chunk(F::LOAD, 1, &self.dump_header());
+        let mut number = 1;
+        while let Some((next, chunk)) = self.chunk(number) {
+            to.chunk(F::LOAD, next, &chunk);
+            number = next;
+        }
     }
 
     fn digest(&self, to: &mut Digester) {
-        digest(self, to);
+        // In pieces of one length, whatever those are that the filter is written in.
+        let mut writer = BufWriter::with_capacity(PIECE, Digested(to));
+        let _ = self.write(&mut writer).and_then(|()| writer.flush());
+        drop(writer);
+        to.end();
     }
 
     fn effort(&self) -> usize {
-        effort(self.bytes())
+        effort(self.own_bytes())
     }
 
     fn try_clone(&self) -> Option<Self> {
-        Self::try_clone(self)
+        self.again()
     }
 
     /// Its memory is in pieces that are too large to be worth moving.
     fn defrag(&mut self, _: &mut Mover) {}
 }
 
-impl Stored for OwnCuckoo {
-    const NAME: &'static CStr = c"umbel-cf-";
-    const VERSION: c_int = 1;
-
-    fn slot() -> &'static Slot {
-        static SLOT: Slot = Slot::new();
-        &SLOT
-    }
-
-    fn load(from: &mut Loader, version: c_int) -> Result<Self, Invalid> {
-        load(from, version, Self::VERSION)
-    }
-
-    fn save(&self, to: &mut Saver) {
-        save(self, to);
-    }
-
-    fn rewrite(&self, to: &mut Rewriter) {
-        rewrite(self, c"CF.LOADCHUNK", to);
-    }
-
-    fn digest(&self, to: &mut Digester) {
-        digest(self, to);
-    }
-
-    fn effort(&self) -> usize {
-        effort(self.bytes())
-    }
-
-    fn try_clone(&self) -> Option<Self> {
-        Self::try_clone(self)
-    }
-
-    /// Its memory is one piece that is too large to be worth moving.
-    fn defrag(&mut self, _: &mut Mover) {}
-}
-
 /// The longest string of a stream in an RDB file.
 const PIECE: usize = 1 << 20;
-
-fn load<F: Streamed>(from: &mut Loader, version: c_int, known: c_int) -> Result<F, Invalid> {
-    if version != known {
-        return Err(Invalid::Field("version"));
-    }
-    let left = from.unsigned()?;
-    if left > MAX_STREAM {
-        return Err(Invalid::Length);
-    }
-    let mut pieces = Pieces { from, left, piece: Box::new([]), at: 0 };
-    let filter = F::read(&mut pieces, left)?;
-    if pieces.left > 0 || pieces.at < pieces.piece.len() {
-        return Err(Invalid::Length);
-    }
-    Ok(filter)
-}
 
 /// A stream that comes in strings.
 struct Pieces<'a> {
@@ -298,13 +321,6 @@ impl Read for Pieces<'_> {
     }
 }
 
-fn save<F: Streamed>(filter: &F, to: &mut Saver) {
-    to.unsigned(filter.stream_len());
-    let mut writer = BufWriter::with_capacity(PIECE, Strings(to));
-    // Strings take everything; errors of the file are the engine's.
-    let _ = filter.write(&mut writer).and_then(|()| writer.flush());
-}
-
 /// Every write is a string, of a MiB at most.
 struct Strings<'a>(&'a mut Saver);
 
@@ -322,30 +338,16 @@ impl Write for Strings<'_> {
     }
 }
 
-fn rewrite<F: Streamed>(filter: &F, command: &CStr, to: &mut Rewriter) {
-    to.chunk(command, 1, &filter.dump_header());
-    let mut number = 1;
-    while let Some((next, chunk)) = filter.chunk(number) {
-        to.chunk(command, next, &chunk);
-        number = next;
-    }
-}
+/// Every write goes into a digest.
+struct Digested<'a>(&'a mut Digester);
 
-fn digest<F: Streamed>(filter: &F, to: &mut Digester) {
-    struct Bytes<'a>(&'a mut Digester);
-    impl Write for Bytes<'_> {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.bytes(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
+impl Write for Digested<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.bytes(bytes);
+        Ok(bytes.len())
     }
-    // In pieces of one length, whatever those are that the filter is written in.
-    let mut writer = BufWriter::with_capacity(PIECE, Bytes(to));
-    let _ = filter.write(&mut writer).and_then(|()| writer.flush());
-    drop(writer);
-    to.end();
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

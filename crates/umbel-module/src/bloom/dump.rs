@@ -7,7 +7,8 @@
 //! chunk   up to 16 MiB of one link; its number is one more than the bytes up to its end
 //! ```
 
-use super::{Chain, ChainFields, Hashing, LinkFields, LinkPlan};
+use super::{Chain, ChainFields, Hashing, Link, LinkFields, LinkPlan};
+use crate::chunks;
 use crate::error::Invalid;
 use crate::memory;
 
@@ -16,9 +17,6 @@ pub const HEADER: usize = 20;
 
 /// The bytes of a link in a header.
 pub const LINK_HEADER: usize = 53;
-
-/// The longest chunk.
-pub const MAX_CHUNK: usize = 16 << 20;
 
 /// Takes numbers from the front of a slice.
 struct Reader<'a>(&'a [u8]);
@@ -96,17 +94,7 @@ impl Chain {
     /// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.
     #[must_use]
     pub fn chunk(&self, after: u64) -> Option<(u64, &[u8])> {
-        let mut offset = usize::try_from(after.checked_sub(1)?).ok()?;
-        for link in &self.links {
-            if let Some(rest) = link.bytes().get(offset..)
-                && !rest.is_empty()
-            {
-                let chunk = &rest[..rest.len().min(MAX_CHUNK)];
-                return Some((after + chunk.len() as u64, chunk));
-            }
-            offset -= link.bytes().len();
-        }
-        None
+        chunks::after(self.links.iter().map(Link::bytes), after)
     }
 
     /// Puts a chunk where its number says.
@@ -116,19 +104,10 @@ impl Chain {
     /// [`Invalid::Offset`] if there is no link in this place, [`Invalid::Chunk`] if the chunk is longer
     /// than the rest of it. Nothing has changed then.
     pub fn load_chunk(&mut self, number: u64, chunk: &[u8]) -> Result<(), Invalid> {
-        let offset = number.checked_sub(chunk.len() as u64).and_then(|end| end.checked_sub(1));
-        let mut offset =
-            offset.and_then(|offset| usize::try_from(offset).ok()).ok_or(Invalid::Offset)?;
-        for link in &mut self.links {
-            let len = link.bytes().len();
-            if offset < len {
-                let place = link.bytes_mut()[offset..].get_mut(..chunk.len());
-                place.ok_or(Invalid::Chunk)?.copy_from_slice(chunk);
-                return Ok(());
-            }
-            offset -= len;
-        }
-        Err(Invalid::Offset)
+        let lengths = self.links.iter().map(|link| link.bytes().len());
+        let (link, start) = chunks::place(lengths, number, chunk.len())?;
+        self.links[link].bytes_mut()[start..start + chunk.len()].copy_from_slice(chunk);
+        Ok(())
     }
 }
 

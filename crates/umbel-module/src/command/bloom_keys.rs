@@ -129,7 +129,6 @@ pub(super) fn exist_many(context: &Context, arguments: Arguments<'_>) -> Outcome
     if let Some(filter) = filter(&key)? {
         filter.find(&items, &mut found);
     }
-    context.reply_array(found.len());
-    found.iter().for_each(|found| context.reply_bool(*found));
+    context.reply_bools(&found);
     Ok(())
 }

@@ -149,8 +149,7 @@ pub(super) fn exist_many(context: &Context, arguments: Arguments<'_>) -> Outcome
     let items: Vec<&[u8]> = arguments.from(1).iter().map(Argument::bytes).collect();
     let mut found = vec![false; items.len()];
     find(&key, &items, &mut found)?;
-    context.reply_array(found.len());
-    found.iter().for_each(|found| context.reply_bool(*found));
+    context.reply_bools(&found);
     Ok(())
 }
 

@@ -6,8 +6,8 @@
 //! chunk   up to 16 MiB of one table; its number is one more than the bytes up to its end
 //! ```
 
-use super::{Cuckoo, CuckooFields, Settings, Slots};
-use crate::bloom::MAX_CHUNK;
+use super::{Cuckoo, CuckooFields, Settings, Slots, Table};
+use crate::chunks;
 use crate::error::Invalid;
 
 /// The bytes of a header.
@@ -57,17 +57,7 @@ impl Cuckoo {
     /// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.
     #[must_use]
     pub fn chunk(&self, after: u64) -> Option<(u64, &[u8])> {
-        let mut offset = usize::try_from(after.checked_sub(1)?).ok()?;
-        for table in &self.tables {
-            if let Some(rest) = table.slots().get(offset..)
-                && !rest.is_empty()
-            {
-                let chunk = &rest[..rest.len().min(MAX_CHUNK)];
-                return Some((after + chunk.len() as u64, chunk));
-            }
-            offset -= table.slots().len();
-        }
-        None
+        chunks::after(self.tables.iter().map(Table::slots), after)
     }
 
     /// Puts a chunk where its number says.
@@ -77,17 +67,10 @@ impl Cuckoo {
     /// [`Invalid`] if there is no table in this place, or the chunk is longer than the rest of it. Nothing has
     /// changed then.
     pub fn load_chunk(&mut self, number: u64, chunk: &[u8]) -> Result<(), Invalid> {
-        let offset = number.checked_sub(chunk.len() as u64).and_then(|end| end.checked_sub(1));
-        let mut offset =
-            offset.and_then(|offset| usize::try_from(offset).ok()).ok_or(Invalid::Offset)?;
-        for table in &mut self.tables {
-            let len = table.slots().len();
-            if offset < len {
-                return table.load(offset, chunk).ok_or(Invalid::Chunk);
-            }
-            offset -= len;
-        }
-        Err(Invalid::Offset)
+        let lengths = self.tables.iter().map(|table| table.slots().len());
+        let (table, start) = chunks::place(lengths, number, chunk.len())?;
+        self.tables[table].load(start, chunk);
+        Ok(())
     }
 }
 

@@ -61,6 +61,11 @@ impl Slots {
     }
 }
 
+/// How many slots are taken.
+fn taken(slots: &[u8]) -> u64 {
+    slots.iter().map(|slot| u64::from(*slot != 0)).sum()
+}
+
 /// Buckets in a row.
 #[derive(Debug)]
 pub struct Table {
@@ -79,7 +84,7 @@ impl Table {
         let (slots, items) = match slots {
             Slots::Empty(slots) => (slots, 0),
             Slots::Taken(slots) => {
-                let items = slots.iter().map(|slot| u64::from(*slot != 0)).sum();
+                let items = taken(&slots);
                 (slots, items)
             }
         };
@@ -108,13 +113,11 @@ impl Table {
         self.items
     }
 
-    /// Overwrites slots from `start` on.
-    pub(super) fn load(&mut self, start: usize, chunk: &[u8]) -> Option<()> {
-        let place = self.slots.get_mut(start..)?.get_mut(..chunk.len())?;
-        let count = |slots: &[u8]| slots.iter().map(|slot| u64::from(*slot != 0)).sum::<u64>();
-        self.items = self.items - count(place) + count(chunk);
+    /// Overwrites slots from `start` on, as many as there are in the chunk.
+    pub(super) fn load(&mut self, start: usize, chunk: &[u8]) {
+        let place = &mut self.slots[start..start + chunk.len()];
+        self.items = self.items - taken(place) + taken(chunk);
         place.copy_from_slice(chunk);
-        Some(())
     }
 
     /// Where the bucket of this hash begins.

@@ -138,6 +138,12 @@ impl Context {
         };
     }
 
+    /// An array of these.
+    pub(crate) fn reply_bools(&self, values: &[bool]) {
+        self.reply_array(values.len());
+        values.iter().for_each(|value| self.reply_bool(*value));
+    }
+
     pub(crate) fn reply_error(&self, text: &CStr) {
         // SAFETY: see above; the text ends with a zero.
         unsafe { (self.api.reply_with_error)(self.ctx, text.as_ptr()) };

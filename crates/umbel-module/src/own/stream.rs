@@ -15,7 +15,8 @@
 
 use super::blocked::{Blocked, Level};
 use super::{Loading, OwnBloom, OwnCuckoo};
-use crate::bloom::{Chain, Growth, HEADER, Hashing, LINK_HEADER, MAX_CHUNK, MAX_GROWTH, MAX_LINKS};
+use crate::bloom::{Chain, Growth, HEADER, Hashing, LINK_HEADER, MAX_GROWTH, MAX_LINKS};
+use crate::chunks::MAX_CHUNK;
 use crate::error::Invalid;
 use std::io::{self, Read, Write};
 use umbel::Keyed;
