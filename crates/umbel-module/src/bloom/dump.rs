@@ -187,6 +187,25 @@ mod tests {
     }
 
     #[test]
+    fn filters_of_old_hash_with_32_bits_into_a_power_of_two() {
+        let mut header = Chain::new(100, 0.01, Growth::By(2)).unwrap().header();
+        header[12] = 0; // options: neither 64 bits nor sizes that are not rounded
+        header[HEADER..HEADER + 8].copy_from_slice(&128_u64.to_le_bytes());
+        header[HEADER + 8..HEADER + 16].copy_from_slice(&1024_u64.to_le_bytes());
+        header[HEADER + 52] = 10;
+        let mut chain = Chain::of_header(&header, Hashing::Murmur64).unwrap();
+        assert_eq!(chain.hashing(), &Hashing::Murmur32);
+        let pair = chain.hash(b"key");
+        assert!(pair.a <= u64::from(u32::MAX) && pair.b <= u64::from(u32::MAX));
+        assert_eq!((chain.add(pair), chain.contains(pair)), (Ok(true), true));
+        let positions = (0..8).map(|i| (pair.a + i * pair.b) & 1023);
+        for position in positions {
+            assert_eq!(chain.links()[0].bytes()[position as usize / 8] >> (position % 8) & 1, 1);
+        }
+        assert_eq!(chain.header()[HEADER..HEADER + 16], header[HEADER..HEADER + 16]);
+    }
+
+    #[test]
     fn headers_that_are_cut_or_too_long_are_refused() {
         let header = chain().header();
         for len in 0..header.len() {

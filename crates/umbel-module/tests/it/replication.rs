@@ -24,7 +24,8 @@ fn wait_for(primary: &mut Client, replica: &mut Client) {
     }
 }
 
-const PRIMARY: [&str; 4] = ["--save", "", "--repl-diskless-sync-delay", "0"];
+const PRIMARY: [&str; 6] =
+    ["--save", "", "--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"];
 
 #[test]
 fn a_replica_has_what_the_primary_has_from_the_file_and_from_the_stream() {
@@ -76,7 +77,9 @@ fn nothing_is_lost_on_failover_in_the_middle_of_loading_chunks() {
         let mut primary = Server::with(engine, &PRIMARY);
         let mut client = primary.client();
         make_all(&mut client);
-        let replica = replica_of(&primary, &PRIMARY);
+        // Which keeps its old data set while the new one comes, and answers meanwhile.
+        let replica =
+            replica_of(&primary, &[&PRIMARY[..], &["--repl-diskless-load", "swapdb"]].concat());
         let mut second = replica.client();
         wait_for(&mut client, &mut second);
         for (name, family) in
@@ -97,7 +100,6 @@ fn nothing_is_lost_on_failover_in_the_middle_of_loading_chunks() {
             }
         }
         wait_for(&mut client, &mut second);
-        primary.client().say("CLIENT NO-EVICT on");
         drop(client);
         assert!(primary.is_alive());
         drop(primary);
