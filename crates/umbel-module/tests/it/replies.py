@@ -6,6 +6,7 @@ A row is a command and its reply. A boolean is 1 or 0 in RESP2, a dict is a flat
 what differs in another way. Redis 6.2 has no booleans and maps for modules: it answers as in RESP2, but for doubles.
 """
 
+import pathlib
 import sys
 
 import redis
@@ -138,6 +139,32 @@ def table(port, engine):
     return failures
 
 
+def errors(port):
+    """The errors of errors.txt. redis-py takes the word ERR away."""
+    failures = 0
+    lines = pathlib.Path(__file__).with_name("errors.txt").read_text().splitlines()
+    for protocol in (2, 3):
+        client = redis.Redis(port=port, protocol=protocol)
+        client.flushall()
+        for line in [
+            "SET string x", "BF.RESERVE bloom 0.01 100", "BF.RESERVE own 0.01 100 KEYED", "BF.RESERVE window 0.01 100 WINDOW 100",
+            "CF.RESERVE cuckoo 100",
+        ]:
+            client.execute_command(*line.split(" "))
+        client.execute_command("BF.LOADCHUNK", "loading", 1, b"umbeldmp\x64" + bytes(7))
+        for line, text in (line.split(" -> ") for line in lines):
+            try:
+                got = client.execute_command(*line.split(" "))
+            except redis.ResponseError as error:
+                got = str(error)
+            if got == text.removeprefix("ERR "):
+                print(f"ok RESP{protocol} {line}")
+            else:
+                failures += 1
+                print(f"RESP{protocol} {line}: {got!r} instead of {text!r}")
+    return failures
+
+
 def redis_py_itself(port):
     """The calls that redis-py has for these commands, with its own reading of replies."""
     client = redis.Redis(port=port)
@@ -165,6 +192,6 @@ def redis_py_itself(port):
 
 if __name__ == "__main__":
     port, engine = int(sys.argv[1]), sys.argv[2]
-    failed = table(port, engine)
+    failed = table(port, engine) + errors(port)
     redis_py_itself(port)
     sys.exit(1 if failed else 0)
