@@ -15,3 +15,4 @@ mod persistence; // RDB, AOF, RESTORE, COPY, DEBUG DIGEST
 mod replication; // replicas, failover, events
 mod replies; // every command and reply in RESP2 and RESP3, by redis-py
 mod surface; // flags, key specs, categories, settings
+mod traffic; // anything in any order, beside an exact model
