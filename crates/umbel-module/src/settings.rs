@@ -1,7 +1,7 @@
 //! What can be configured: defaults of filters that are made without being asked how.
 //!
-//! With Redis 7 and Valkey these are options of `CONFIG`, under their own names where the engine allows it (Redis 8,
-//! Valkey 9) and as `bf.NAME` otherwise. Any engine takes them as arguments of the module:
+//! With Redis 7 and Valkey these are options of `CONFIG`, as `bf.NAME`, and under their own names in Redis 8. Any
+//! engine takes them as arguments of the module:
 //! `--loadmodule libumbel_module.so bf-initial-size 1000`.
 
 use core::ffi::CStr;

@@ -133,6 +133,8 @@ macro_rules! functions {
         pub(super) struct Api {
             $(pub(super) $need: $need_type,)*
             $(pub(super) $may: Option<$may_type>,)*
+            /// Whether the engine is Valkey, which knows all functions by names of its own too.
+            pub(super) is_valkey: bool,
         }
 
         impl Api {
@@ -153,6 +155,8 @@ macro_rules! functions {
                         find(get, concat!("RedisModule_", $may_name, "\0"))
                             .map(|address| core::mem::transmute::<NonNull<c_void>, $may_type>(address))
                     },)*
+                    // SAFETY: the caller promises it.
+                    is_valkey: unsafe { find(get, "ValkeyModule_Alloc\0") }.is_some(),
                 })
             }
         }

@@ -7,8 +7,10 @@ use core::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::ffi::CString;
 
-/// The name of a setting is its own, and not one with the module's in front. Engines that do not know that say no.
+/// The name of a setting is its own, and not one with the module's in front: a flag of Redis 8. Older ones refuse it, and
+/// for Valkey the same bit means something else.
 const UNPREFIXED: c_uint = 1 << 9;
+const FIRST_WITH_UNPREFIXED: c_int = 0x08_00_00;
 
 /// Makes all settings known to the engine, with the values they have as defaults.
 ///
@@ -17,15 +19,14 @@ const UNPREFIXED: c_uint = 1 << 9;
 /// `ctx` must be the context of `RedisModule_OnLoad`, and the functions of the engine be fetched.
 pub(super) unsafe fn register(ctx: *mut Ctx) -> bool {
     let Some(load) = api().load_configs else { return true };
-    // Redis before 7.2 would write a warning for every flag that it does not know.
     // SAFETY: the function takes nothing.
-    let before_7_2 = unsafe { (api().get_server_version)() } < 0x07_02_00;
+    let version = unsafe { (api().get_server_version)() };
+    let unprefixed = !api().is_valkey && version >= FIRST_WITH_UNPREFIXED;
+    let flags = if unprefixed { UNPREFIXED } else { 0 };
     // SAFETY: the caller promises it.
     unsafe {
-        let unprefixed = !before_7_2 && rate(ctx, UNPREFIXED);
-        let flags = if unprefixed { UNPREFIXED } else { 0 };
-        let registered = (unprefixed || rate(ctx, flags))
-            && NUMBERS.iter().all(|setting| number(ctx, setting, flags));
+        let registered =
+            rate(ctx, flags) && NUMBERS.iter().all(|setting| number(ctx, setting, flags));
         registered && load(ctx) == OK
     }
 }
