@@ -21,12 +21,13 @@ pub(super) unsafe fn register(ctx: *mut Ctx) -> bool {
     let Some(load) = api().load_configs else { return true };
     // SAFETY: the function takes nothing.
     let version = unsafe { (api().get_server_version)() };
-    let unprefixed = !api().is_valkey && version >= FIRST_WITH_UNPREFIXED;
-    let flags = if unprefixed { UNPREFIXED } else { 0 };
+    let may_be_unprefixed = !api().is_valkey && version >= FIRST_WITH_UNPREFIXED;
     // SAFETY: the caller promises it.
     unsafe {
-        let registered =
-            rate(ctx, flags) && NUMBERS.iter().all(|setting| number(ctx, setting, flags));
+        let unprefixed = may_be_unprefixed && rate(ctx, UNPREFIXED);
+        let flags = if unprefixed { UNPREFIXED } else { 0 };
+        let registered = (unprefixed || rate(ctx, flags))
+            && NUMBERS.iter().all(|setting| number(ctx, setting, flags));
         registered && load(ctx) == OK
     }
 }
