@@ -2,25 +2,25 @@
 
 use crate::amount::{Span, show_bytes, show_count, show_rate, show_things};
 use crate::change::load_for_lines;
-use crate::cli::{Dedup, Form, HashChoice, Size};
+use crate::cli::{Dedup, Form, HashChoice};
+use crate::exact::Exact;
 use crate::output::{Lines, Stdout, may_write, note, print, replace_file, write_file};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
-use siphasher::sip128::SipHasher13;
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io::Write;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use umbel::any::AnyFilter;
 use umbel::hash::Digest;
-use umbel::{BlockedBloomFilter, Keyed, ScalableBloomFilter, WindowBloomFilter};
+use umbel::{BlockedBloomFilter, ScalableBloomFilter, WindowBloomFilter};
 use umbel::{blocked, scalable, window};
 
 /// The rate unless another one is asked for.
 const RATE: f64 = 1e-6;
+/// What must be the same when a state goes on.
+const OPTIONS: &str = "-n, -p, --memory, --window, --hash and --exact";
 /// The keys that a filter which grows begins with.
 const FIRST: u64 = 1 << 20;
 
@@ -35,8 +35,11 @@ pub(crate) fn run(args: Dedup) -> Result<()> {
     replace_file(state, true, |file| {
         let mut seen = Seen::of_state(state, &args)?;
         with_duplicates(&args, &mut seen)?;
-        let Known::Filter(filter) = &seen.known else { bail!("only a filter has a state") };
-        filter.to_writer(file, true).with_context(|| state.display().to_string())
+        let written = match &seen.known {
+            Known::Filter(filter) => filter.to_writer(file, true),
+            Known::Exact(exact) => exact.write(file),
+        };
+        written.with_context(|| state.display().to_string())
     })
 }
 
@@ -89,33 +92,13 @@ struct Seen {
 
 enum Known {
     Filter(Box<AnyFilter>),
-    Exact(HashSet<u128, BuildHasherDefault<Taken>>, SipHasher13),
-}
-
-/// A hasher for what is one already.
-#[derive(Default)]
-struct Taken(u64);
-
-impl Hasher for Taken {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are of 128 bits")
-    }
-
-    fn write_u128(&mut self, number: u128) {
-        self.0 = number as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+    Exact(Box<Exact>),
 }
 
 impl Seen {
     fn new(args: &Dedup) -> Result<Self> {
         if args.exact {
-            let secret = *Keyed::random().secret();
-            let known = Known::Exact(HashSet::default(), SipHasher13::new_with_key(&secret));
-            return Ok(Self::of(known, false));
+            return Ok(Self::of_exact(Exact::new()));
         }
         let hasher = args.hash.unwrap_or(HashChoice::Keyed).hasher(0);
         let filter = match plan(args)? {
@@ -132,13 +115,17 @@ impl Seen {
         if !path.try_exists().with_context(name)? {
             return Self::new(args);
         }
+        // The same command may be run every day, but not another one.
+        let others = || anyhow!("{}: was begun with other {OPTIONS}; leave them out", name());
+        if Exact::is_in(path)? {
+            let any = args.size.is_given() || args.window.is_some() || args.hash.is_some();
+            return if any { Err(others()) } else { Ok(Self::of_exact(Exact::load(path)?)) };
+        }
         let mut filter = load_for_lines(path)?;
         filter.as_insert().with_context(name)?;
-        // The same command may be run every day, but not another one.
         let hash = args.hash.map_or(filter.hasher().name(), HashChoice::name);
-        if !is_as_planned(&filter, args)? || hash != filter.hasher().name() {
-            let options = "-n, -p, --memory, --window and --hash";
-            bail!("{}: was begun with other {options}; leave them out", name());
+        if args.exact || !is_as_planned(&filter, args)? || hash != filter.hasher().name() {
+            return Err(others());
         }
         Ok(Self::of_filter(filter))
     }
@@ -153,6 +140,10 @@ impl Seen {
         Self::of(Known::Filter(filter.into()), timed)
     }
 
+    fn of_exact(exact: Exact) -> Self {
+        Self::of(Known::Exact(exact.into()), false)
+    }
+
     fn of(known: Known, timed: bool) -> Self {
         let mut risk = Risk::default();
         risk.count_all(&known);
@@ -162,12 +153,12 @@ impl Seen {
     /// Whether each record is seen for the first time.
     fn insert(&mut self, batch: &Batch<'_>, fresh: &mut [bool]) -> Result<()> {
         match &mut self.known {
-            Known::Exact(all, hasher) => {
+            Known::Exact(exact) => {
                 // All have a key before any is known.
                 let mut digests = Vec::with_capacity(batch.len());
-                batch.for_keys(|key| digests.push(hasher.hash(key).as_u128()))?;
+                batch.for_keys(|key| digests.push(exact.digest(key)))?;
                 for (digest, fresh) in digests.into_iter().zip(fresh) {
-                    *fresh = all.insert(digest);
+                    *fresh = exact.insert(digest);
                 }
             }
             Known::Filter(filter) => {
@@ -186,14 +177,14 @@ impl Known {
     fn rate(&self) -> f64 {
         match self {
             Self::Filter(filter) => filter.expected_rate(),
-            Self::Exact(..) => 0.0,
+            Self::Exact(_) => 0.0,
         }
     }
 
     fn bytes(&self) -> u64 {
         match self {
             Self::Filter(filter) => filter.bytes(),
-            Self::Exact(all, _) => all.capacity() as u64 * 17,
+            Self::Exact(exact) => exact.bytes(),
         }
     }
 }
@@ -217,8 +208,7 @@ enum Plan {
 
 /// Whether the filter is what the arguments ask for, if they ask for something.
 fn is_as_planned(filter: &AnyFilter, args: &Dedup) -> Result<bool> {
-    let Size { capacity, rate, memory } = args.size;
-    if capacity.is_none() && rate.is_none() && memory.is_none() && args.window.is_none() {
+    if !args.size.is_given() && args.window.is_none() {
         return Ok(true);
     }
     let got = match filter {
@@ -400,7 +390,7 @@ fn report(args: &Dedup, seen: &Seen, totals: &Totals) {
         let _ = writeln!(std::io::stderr(), "{stats}");
         return;
     }
-    if !args.exact {
+    if matches!(seen.known, Known::Filter(_)) {
         let lost = if lost < 0.05 { "less than 0.1".into() } else { format!("about {lost:.1}") };
         note(&format!(
             "{}; {lost} more may have been taken for repeated ones (none with --exact)",

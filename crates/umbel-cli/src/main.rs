@@ -7,6 +7,7 @@ mod change;
 mod check;
 mod cli;
 mod dedup;
+mod exact;
 mod info;
 mod input;
 mod key;
