@@ -155,6 +155,12 @@ impl Cuckoo {
         &mut self.tables
     }
 
+    /// Whether there is no fingerprint in it, whatever its fields say: those may have come with a payload.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items == 0 && self.tables.iter().all(|table| table.items() == 0)
+    }
+
     /// What `CF.INFO` tells as size: the slots, and RedisBloom's own records of them.
     #[must_use]
     pub fn reported_bytes(&self) -> u64 {

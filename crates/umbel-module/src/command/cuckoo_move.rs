@@ -27,7 +27,7 @@ pub(super) fn dump(context: &Context, arguments: Arguments<'_>) -> Outcome {
     };
     let cuckoo = kept.value();
     match number.ok_or(INVALID_POSITION)? {
-        0 if cuckoo.fields().items == 0 => reply_end(context),
+        0 if cuckoo.is_empty() => reply_end(context),
         0 => reply_chunk(context, 1, &cuckoo.header()),
         after => match cuckoo.chunk(after) {
             Some((next, chunk)) => reply_chunk(context, next, chunk),

@@ -107,6 +107,18 @@ mod tests {
     }
 
     #[test]
+    fn a_filter_whose_header_denies_its_items_is_not_empty() {
+        let filter = filter();
+        let mut header = filter.header();
+        header[..8].fill(0);
+        let mut copy = Cuckoo::of_header(&header).unwrap();
+        assert!(copy.is_empty());
+        let (number, chunk) = filter.chunk(1).unwrap();
+        copy.load_chunk(number, chunk).unwrap();
+        assert!(!copy.is_empty() && copy.fields().items == 0);
+    }
+
+    #[test]
     fn the_header_has_the_bytes_that_are_written_down() {
         let header = Cuckoo::new(1_024, Settings::default()).unwrap().header();
         let words = [0_u64, 512, 0, 1].map(u64::to_le_bytes).concat();
