@@ -5,7 +5,7 @@
 //! redis-server --loadmodule target/release/libumbel_module.so
 //! ```
 //!
-//! One library that loads in every engine from Redis 6.2 to 8 and Valkey 8 to 9. Its Bloom and cuckoo filters are
+//! One library for Redis from 6.2 on and for Valkey, tested in Redis 6.2, 7.0 and Valkey 9.1. Its Bloom and cuckoo filters are
 //! RedisBloom's to the bit: clients, RDB and AOF files, replicas and dumps move over and back. What goes beyond that has
 //! types of its own. `docs/module.md` has the commands, the settings and the bytes.
 //!
