@@ -78,11 +78,10 @@ fn load_header(context: &Context, key: &mut Key<'_>, header: &[u8]) -> Outcome {
         key.set(own);
         return Ok(());
     }
-    let filter = Kept::try_make(|| Cuckoo::of_header(header)).map_err(bad)?;
-    if context.too_large(filter.value().reported_bytes()) {
+    if context.too_large(Cuckoo::bytes_of_header(header).map_err(bad)?) {
         return Err(NO_MEMORY_TO_CREATE);
     }
-    key.set(filter);
+    key.set(Kept::try_make(|| Cuckoo::of_header(header)).map_err(bad)?);
     Ok(())
 }
 

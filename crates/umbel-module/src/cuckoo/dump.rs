@@ -6,7 +6,7 @@
 //! chunk   up to 16 MiB of one table; its number is one more than the bytes up to its end
 //! ```
 
-use super::{Cuckoo, CuckooFields, Settings, Slots, Table};
+use super::{Cuckoo, CuckooFields, Settings, Slots, Table, lengths};
 use crate::chunks;
 use crate::error::Invalid;
 
@@ -38,20 +38,17 @@ impl Cuckoo {
     ///
     /// [`Invalid`] if this is no header, or there is no memory for what it announces.
     pub fn of_header(header: &[u8]) -> Result<Self, Invalid> {
-        let header: &[u8; HEADER] = header.try_into().map_err(|_| Invalid::Length)?;
-        let (words, shorts) = header.split_at(32);
-        let word = |at: usize| u64::from_le_bytes(words.as_chunks().0[at]);
-        let short = |at: usize| u16::from_le_bytes(shorts.as_chunks().0[at]);
-        let settings =
-            Settings { bucket_size: short(0), max_iterations: short(1), expansion: short(2) };
-        let fields = CuckooFields {
-            items: word(0),
-            buckets: word(1),
-            deletes: word(2),
-            tables: word(3),
-            settings,
-        };
-        Self::of(fields, |_, len| Slots::empty(len))
+        Self::of(fields(header)?, |_, len| Slots::empty(len))
+    }
+
+    /// The bytes of the tables that a header announces.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] if this is no header.
+    pub fn bytes_of_header(header: &[u8]) -> Result<u64, Invalid> {
+        let lengths = lengths(&fields(header)?)?;
+        Ok(lengths.into_iter().fold(0, |bytes, len| bytes.saturating_add(len as u64)))
     }
 
     /// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.
@@ -72,6 +69,23 @@ impl Cuckoo {
         self.tables[table].load(start, chunk);
         Ok(())
     }
+}
+
+/// What a header says, none of which is checked.
+fn fields(header: &[u8]) -> Result<CuckooFields, Invalid> {
+    let header: &[u8; HEADER] = header.try_into().map_err(|_| Invalid::Length)?;
+    let (words, shorts) = header.split_at(32);
+    let word = |at: usize| u64::from_le_bytes(words.as_chunks().0[at]);
+    let short = |at: usize| u16::from_le_bytes(shorts.as_chunks().0[at]);
+    let settings =
+        Settings { bucket_size: short(0), max_iterations: short(1), expansion: short(2) };
+    Ok(CuckooFields {
+        items: word(0),
+        buckets: word(1),
+        deletes: word(2),
+        tables: word(3),
+        settings,
+    })
 }
 
 #[cfg(test)]
