@@ -186,6 +186,13 @@ pub(crate) struct Size {
     pub(crate) memory: Option<u64>,
 }
 
+impl Size {
+    /// Whether anything of it was asked for.
+    pub(crate) fn is_given(&self) -> bool {
+        self.capacity.is_some() || self.rate.is_some() || self.memory.is_some()
+    }
+}
+
 /// The rate of a filter unless another one is asked for.
 pub(crate) const RATE: f64 = 0.01;
 
@@ -214,7 +221,7 @@ pub(crate) struct Dedup {
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Keep 128 bits of every key instead of a filter: 20 to 40 bytes each, and no line is dropped by mistake
-    #[arg(long, conflicts_with_all = ["capacity", "rate", "memory", "window", "state"])]
+    #[arg(long, conflicts_with_all = ["capacity", "rate", "memory", "window"])]
     pub(crate) exact: bool,
     /// Forget lines after this many others, or this long, such as 10m
     #[arg(long, value_name = "SPAN", value_parser = amount::span)]

@@ -2,25 +2,25 @@
 
 use crate::amount::{Span, show_bytes, show_count, show_rate, show_things};
 use crate::change::load_for_lines;
-use crate::cli::{Dedup, Form, HashChoice, Size};
+use crate::cli::{Dedup, Form, HashChoice};
+use crate::exact::Exact;
 use crate::output::{Lines, Stdout, may_write, note, print, replace_file, write_file};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
-use siphasher::sip128::SipHasher13;
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io::Write;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use umbel::any::AnyFilter;
 use umbel::hash::Digest;
-use umbel::{BlockedBloomFilter, Keyed, ScalableBloomFilter, WindowBloomFilter};
+use umbel::{BlockedBloomFilter, ScalableBloomFilter, WindowBloomFilter};
 use umbel::{blocked, scalable, window};
 
 /// The rate unless another one is asked for.
 const RATE: f64 = 1e-6;
+/// What must be the same when a state goes on.
+const OPTIONS: &str = "-n, -p, --memory, --window, --hash and --exact";
 /// The keys that a filter which grows begins with.
 const FIRST: u64 = 1 << 20;
 
@@ -39,8 +39,13 @@ pub(crate) fn run(args: Dedup) -> Result<()> {
     replace_file(state, true, |file| {
         let mut seen = Seen::of_state(state, &args)?;
         with_duplicates(&args, &mut seen)?;
-        let Known::Filter(filter) = &seen.known else { bail!("only a filter has a state") };
-        filter.to_writer(file, true).with_context(|| state.display().to_string())
+        let written = match &seen.known {
+            Known::Filter(filter) => filter.to_writer(file, true),
+            Known::Exact(exact) => exact.write(file),
+            #[cfg(feature = "redis")]
+            Known::Server(_) => unreachable!("that is no file"),
+        };
+        written.with_context(|| state.display().to_string())
     })
 }
 
@@ -93,36 +98,16 @@ struct Seen {
 
 enum Known {
     Filter(Box<AnyFilter>),
-    Exact(HashSet<u128, BuildHasherDefault<Taken>>, SipHasher13),
+    Exact(Box<Exact>),
     /// On a server, where others go on from the same state at the same time.
     #[cfg(feature = "redis")]
     Server(Box<crate::remote::Remote>),
 }
 
-/// A hasher for what is one already.
-#[derive(Default)]
-struct Taken(u64);
-
-impl Hasher for Taken {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are of 128 bits")
-    }
-
-    fn write_u128(&mut self, number: u128) {
-        self.0 = number as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 impl Seen {
     fn new(args: &Dedup) -> Result<Self> {
         if args.exact {
-            let secret = *Keyed::random().secret();
-            let known = Known::Exact(HashSet::default(), SipHasher13::new_with_key(&secret));
-            return Ok(Self::of(known, false));
+            return Ok(Self::of_exact(Exact::new()));
         }
         let hasher = args.hash.unwrap_or(HashChoice::Keyed).hasher(0);
         let filter = match plan(args)? {
@@ -139,13 +124,17 @@ impl Seen {
         if !path.try_exists().with_context(name)? {
             return Self::new(args);
         }
+        // The same command may be run every day, but not another one.
+        let others = || anyhow!("{}: was begun with other {OPTIONS}; leave them out", name());
+        if Exact::is_in(path)? {
+            let any = args.size.is_given() || args.window.is_some() || args.hash.is_some();
+            return if any { Err(others()) } else { Ok(Self::of_exact(Exact::load(path)?)) };
+        }
         let mut filter = load_for_lines(path)?;
         filter.as_insert().with_context(name)?;
-        // The same command may be run every day, but not another one.
         let hash = args.hash.map_or(filter.hasher().name(), HashChoice::name);
-        if !is_as_planned(&filter, args)? || hash != filter.hasher().name() {
-            let options = "-n, -p, --memory, --window and --hash";
-            bail!("{}: was begun with other {options}; leave them out", name());
+        if args.exact || !is_as_planned(&filter, args)? || hash != filter.hasher().name() {
+            return Err(others());
         }
         Ok(Self::of_filter(filter))
     }
@@ -155,8 +144,10 @@ impl Seen {
     fn on_server(state: &Path, args: &Dedup) -> Result<Self> {
         use crate::remote::{Address, Remote};
         let address = Address::of(state)?;
-        let Size { capacity, rate, memory } = args.size;
-        let asked = capacity.is_some() || memory.is_some();
+        if args.exact {
+            bail!("{address}: a filter on a server is never exact; leave --exact out");
+        }
+        let asked = args.size.capacity.is_some() || args.size.memory.is_some();
         let shape = match plan(args)? {
             Plan::Blocked(shape) => Some(shape),
             Plan::Scalable(_) => None,
@@ -165,8 +156,11 @@ impl Seen {
         if address.is_taken(false)? {
             let remote = Remote::open(&address)?;
             let hash = args.hash.map_or(remote.hash(), HashChoice::name);
-            let planned =
-                if asked { shape == Some(*remote.shared().shape()) } else { rate.is_none() };
+            let planned = if asked {
+                shape == Some(*remote.shared().shape())
+            } else {
+                args.size.rate.is_none()
+            };
             if !planned || hash != remote.hash() {
                 bail!(
                     "{address}: was begun with other -n, -p, --memory and --hash; leave them out"
@@ -193,6 +187,10 @@ impl Seen {
         Self::of(Known::Filter(filter.into()), timed)
     }
 
+    fn of_exact(exact: Exact) -> Self {
+        Self::of(Known::Exact(exact.into()), false)
+    }
+
     fn of(known: Known, timed: bool) -> Self {
         let mut risk = Risk::default();
         risk.count_all(&known);
@@ -202,12 +200,12 @@ impl Seen {
     /// Whether each record is seen for the first time.
     fn insert(&mut self, batch: &Batch<'_>, fresh: &mut [bool]) -> Result<()> {
         match &mut self.known {
-            Known::Exact(all, hasher) => {
+            Known::Exact(exact) => {
                 // All have a key before any is known.
                 let mut digests = Vec::with_capacity(batch.len());
-                batch.for_keys(|key| digests.push(hasher.hash(key).as_u128()))?;
+                batch.for_keys(|key| digests.push(exact.digest(key)))?;
                 for (digest, fresh) in digests.into_iter().zip(fresh) {
-                    *fresh = all.insert(digest);
+                    *fresh = exact.insert(digest);
                 }
             }
             Known::Filter(filter) => {
@@ -231,7 +229,7 @@ impl Known {
     fn rate(&self) -> f64 {
         match self {
             Self::Filter(filter) => filter.expected_rate(),
-            Self::Exact(..) => 0.0,
+            Self::Exact(_) => 0.0,
             #[cfg(feature = "redis")]
             Self::Server(remote) => remote.rate(),
         }
@@ -240,7 +238,7 @@ impl Known {
     fn bytes(&self) -> u64 {
         match self {
             Self::Filter(filter) => filter.bytes(),
-            Self::Exact(all, _) => all.capacity() as u64 * 17,
+            Self::Exact(exact) => exact.bytes(),
             #[cfg(feature = "redis")]
             Self::Server(remote) => remote.shared().shape().bytes(),
         }
@@ -266,8 +264,7 @@ enum Plan {
 
 /// Whether the filter is what the arguments ask for, if they ask for something.
 fn is_as_planned(filter: &AnyFilter, args: &Dedup) -> Result<bool> {
-    let Size { capacity, rate, memory } = args.size;
-    if capacity.is_none() && rate.is_none() && memory.is_none() && args.window.is_none() {
+    if !args.size.is_given() && args.window.is_none() {
         return Ok(true);
     }
     let got = match filter {
@@ -449,7 +446,7 @@ fn report(args: &Dedup, seen: &Seen, totals: &Totals) {
         let _ = writeln!(std::io::stderr(), "{stats}");
         return;
     }
-    if !args.exact {
+    if !matches!(seen.known, Known::Exact(_)) {
         let lost = if lost < 0.05 { "less than 0.1".into() } else { format!("about {lost:.1}") };
         note(&format!(
             "{}; {lost} more may have been taken for repeated ones (none with --exact)",

@@ -8,6 +8,7 @@ mod change;
 mod check;
 mod cli;
 mod dedup;
+mod exact;
 #[cfg(feature = "guard")]
 mod guard;
 mod info;

@@ -198,12 +198,12 @@ impl Bitmap {
         for keys in keys.chunks(BATCH) {
             let (bits, proven) = self.send(keys, &["SET", "u1"], "BITFIELD", Some(1)).await?;
             for bits in bits {
-                let before = said(bits?);
-                answers.push(match proven {
-                    Ok(()) => before,
+                answers.push(match (proven, bits) {
                     // The bits are set, but it is not known what was there before.
-                    Err(Reason::History) => Answer::Unknown(Reason::History),
-                    Err(reason) => return Err(reason.into()),
+                    (Err(reason @ Reason::History), _)
+                    | (Ok(()), Err(reason @ Reason::Disconnected)) => Answer::Unknown(reason),
+                    (Err(reason), _) | (Ok(()), Err(reason)) => return Err(reason.into()),
+                    (Ok(()), Ok(set)) => said(set),
                 });
             }
         }

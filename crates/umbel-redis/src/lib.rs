@@ -27,12 +27,12 @@
 //!
 //! # Which filter?
 //!
-//! | you have | type | server time per look-up, in a batch |
+//! | you have | type | microseconds of a server per look-up, in a batch |
 //! |---|---|---|
-//! | a stock server | [`SharedBloom`] | half a microsecond |
-//! | services in Go that use go-zero | [`GoZeroBloom`] | four |
-//! | services in Java that use Redisson | [`RedissonBloom`] | two to four |
-//! | a server with RedisBloom, valkey-bloom or umbel's module | [`ModuleBloom`], [`ModuleCuckoo`] | a third |
+//! | a stock server | [`SharedBloom`] | 0.6 |
+//! | services in Go that use go-zero | [`GoZeroBloom`] | 2 to 5 |
+//! | services in Java that use Redisson | [`RedissonBloom`] | not measured |
+//! | a server with RedisBloom, valkey-bloom or umbel's module | [`ModuleBloom`], [`ModuleCuckoo`] | not measured; `docs/measurements.md` has those of the module itself |
 //!
 //! All are [`RemoteFilter`]s; [`Blocking`] is for programs that wait.
 //!

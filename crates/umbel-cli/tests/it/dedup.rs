@@ -64,7 +64,7 @@ fn lines_are_counted_instead() {
 fn exact_takes_no_line_for_another() {
     let place = Place::new();
     place.umbel_with("dedup --exact", LINES).gives(0, "b\na\nc\n", "");
-    for other in ["-n 5", "-p 1%", "--memory 1M", "--window 5", "--state s", "--hash keyed"] {
+    for other in ["-n 5", "-p 1%", "--memory 1M", "--window 5", "--hash keyed"] {
         place.umbel_with(&format!("dedup --exact {other}"), LINES).refuses("cannot be used with");
     }
 }

@@ -43,12 +43,18 @@ fn another_command_may_not() {
     let place = Place::new();
     place.umbel_with("dedup --state s -n 1000", "a\n").prints("a\n");
     let before = place.read("s");
-    for args in
-        ["-n 2000", "-n 1000 -p 1%", "--memory 1M", "--window 9", "-p 1%", "--hash portable"]
-    {
+    for args in [
+        "-n 2000",
+        "-n 1000 -p 1%",
+        "--memory 1M",
+        "--window 9",
+        "-p 1%",
+        "--hash portable",
+        "--exact",
+    ] {
         place
             .umbel_with(&format!("dedup --state s {args}"), "b\n")
-            .fails("s: was begun with other -n, -p, --memory, --window and --hash; leave them out");
+            .fails("s: was begun with other -n, -p, --memory, --window, --hash and --exact; leave them out");
     }
     place.umbel_with("build -o f --static", "a\n").prints("");
     place
@@ -60,6 +66,32 @@ fn another_command_may_not() {
         .fails("text: these bytes do not begin as a filter does");
     assert_eq!((place.read("s"), place.read("text")), (before, b"a\n".repeat(100)));
     assert_eq!(place.names(), ["f", "s", "text"]);
+}
+
+#[test]
+fn exact_goes_on_too() {
+    let place = Place::new();
+    place.umbel_with("dedup --exact --state s", "a\nb\na\n").gives(0, "a\nb\n", "");
+    place.umbel_with("dedup --exact --state s", "c\nb\n").gives(0, "c\n", "");
+    // What was left out is as it was.
+    place.umbel_with("dedup --state s", "a\nd\nc\n").gives(0, "d\n", "");
+    let whole = place.read("s");
+    assert_eq!(whole.len(), 64 + 4 * 16);
+    for args in ["-n 9", "-p 1%", "--memory 1M", "--window 9", "--hash keyed"] {
+        place
+            .umbel_with(&format!("dedup --state s {args}"), "b\n")
+            .fails("s: was begun with other -n, -p, --memory, --window, --hash and --exact; leave them out");
+    }
+    let mut damaged = whole.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    for (bytes, why) in [
+        (&damaged[..], "s: is damaged: it is not what was saved"),
+        (&whole[..100], "s: does not hold the 4 digests it announces"),
+        (&whole[..20], "s: ends in its header"),
+    ] {
+        place.write("s", bytes).umbel_with("dedup --exact --state s", "e\n").fails(why);
+        assert_eq!(place.read("s"), bytes);
+    }
 }
 
 #[test]

@@ -193,7 +193,8 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
         let shards = Shard::all(&plan, name);
         let looked = join_all(shards.iter().map(|shard| health::hazards(server, &shard.key))).await;
         let mut hazards: Vec<Hazard> = Vec::new();
-        for hazard in looked.into_iter().flat_map(Result::unwrap_or_default) {
+        let unchecked = |_| vec![Hazard::Unchecked];
+        for hazard in looked.into_iter().flat_map(|looked| looked.unwrap_or_else(unchecked)) {
             if !hazards.contains(&hazard) {
                 hazards.push(hazard);
             }

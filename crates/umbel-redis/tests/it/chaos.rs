@@ -7,16 +7,17 @@ use crate::servers::{Engine, Node, PATIENT, follow, in_step, pair};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use umbel::Portable;
 use umbel::blocked::Shape;
 use umbel_laws::split_mix;
 use umbel_redis::{Answer, Limits, Options, RemoteFilter, Server, SharedBloom};
 
-type Filter = SharedBloom<u64>;
+pub(crate) type Filter = SharedBloom<u64>;
 
 /// What all clients know together.
 #[derive(Default)]
-struct Model {
+pub(crate) struct Model {
     acknowledged: Mutex<Vec<u64>>,
     next: AtomicU64,
     over: AtomicBool,
@@ -28,21 +29,33 @@ struct Model {
 const HASTY: Limits =
     Limits { connect: Duration::from_secs(2), reply: Duration::from_millis(500), retries: 1 };
 
-async fn open(urls: &[String]) -> Option<Filter> {
-    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
-    let server = Server::replicated(&urls, HASTY).await.ok()?;
-    Filter::open(&server, "f", Portable::default(), &Options::default()).await.ok()
+/// Where the filter is.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) urls: Vec<String>,
+    pub(crate) cluster: bool,
+}
+
+impl Place {
+    pub(crate) async fn open(&self) -> Option<Filter> {
+        let urls: Vec<&str> = self.urls.iter().map(String::as_str).collect();
+        let server = match self.cluster {
+            true => Server::cluster(&urls, HASTY).await,
+            false => Server::replicated(&urls, HASTY).await,
+        };
+        Filter::open(&server.ok()?, "f", Portable::default(), &Options::default()).await.ok()
+    }
 }
 
 impl Model {
     /// Inserts and asks until it is over, with a connection that is sometimes a new one.
-    async fn client(self: Arc<Self>, urls: Vec<String>, seed: u64) {
+    pub(crate) async fn client(self: Arc<Self>, place: Place, seed: u64) {
         let (mut filter, mut turn) = (None, seed);
         while !self.over.load(SeqCst) {
             turn += 1;
             let luck = split_mix(turn.wrapping_mul(1_000_003) ^ seed);
             if filter.is_none() || luck.is_multiple_of(64) {
-                filter = open(&urls).await;
+                filter = place.open().await;
             }
             let Some(filter) = &filter else {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -86,10 +99,25 @@ impl Model {
         counter.fetch_add(1, SeqCst);
     }
 
+    /// Lets the clients end. All is well then, everything that was acknowledged is there, and there was
+    /// something to be seen.
+    pub(crate) async fn end(&self, clients: Vec<JoinHandle<()>>, place: &Place) {
+        self.over.store(true, SeqCst);
+        for client in clients {
+            client.await.unwrap();
+        }
+        let filter = place.open().await.unwrap();
+        let all = self.acknowledged.lock().unwrap().clone();
+        assert_eq!(filter.contains_batch(&all).await, vec![Answer::Maybe; all.len()]);
+        let counts = [&self.maybe, &self.absent, &self.unknown].map(|count| count.load(SeqCst));
+        let enough = all.len() > 1_000 && counts.iter().all(|count| *count > 200);
+        assert!(enough, "{} {counts:?}", all.len());
+    }
+
     /// After a loss: whoever knows what was acknowledged inserts all of it again, and says so.
-    async fn repair(&self, urls: &[String]) {
+    pub(crate) async fn repair(&self, place: &Place) {
         let filter = loop {
-            match open(urls).await {
+            match place.open().await {
                 Some(filter) => break filter,
                 None => tokio::time::sleep(Duration::from_millis(20)).await,
             }
@@ -112,7 +140,7 @@ impl Model {
 }
 
 /// Kills, stops, promotes: whoever is the primary then is returned first.
-async fn fail(model: &Model, nodes: [Node; 2], urls: &[String], round: u64) -> [Node; 2] {
+async fn fail(model: &Model, nodes: [Node; 2], place: &Place, round: u64) -> [Node; 2] {
     let [mut primary, replica] = nodes;
     tokio::time::sleep(Duration::from_millis(300)).await;
     match round % 4 {
@@ -126,7 +154,7 @@ async fn fail(model: &Model, nodes: [Node; 2], urls: &[String], round: u64) -> [
             replica.call(&["REPLICAOF", "NO", "ONE"]);
             primary.restart();
             follow(&primary, &replica);
-            model.repair(urls).await;
+            model.repair(place).await;
             [replica, primary]
         }
         1 => {
@@ -136,14 +164,14 @@ async fn fail(model: &Model, nodes: [Node; 2], urls: &[String], round: u64) -> [
             primary.kill();
             primary.restart();
             replica.until("replication", "master_link_status", "up");
-            model.repair(urls).await;
+            model.repair(place).await;
             [primary, replica]
         }
         2 => {
             // Roles change while clients are connected.
             replica.call(&["REPLICAOF", "NO", "ONE"]);
             follow(&primary, &replica);
-            model.repair(urls).await;
+            model.repair(place).await;
             [replica, primary]
         }
         _ => {
@@ -163,31 +191,19 @@ async fn nothing_that_was_acknowledged_is_ever_absent() {
         let Some(mut nodes) = pair(engine) else { continue };
         let urls: Vec<String> = nodes.iter().map(Node::url).collect();
         let server = Server::replicated(&[&urls[0]], PATIENT).await.unwrap();
+        let place = Place { urls, cluster: false };
         let shape = Shape::for_rate(200_000, 0.001).unwrap();
         let options = Options { shards: Some(3), ..Options::default() };
         Filter::create(&server, "f", shape, Portable::default(), &options).await.unwrap();
         let model = Arc::new(Model::default());
         let clients: Vec<_> = (0..3)
-            .map(|seed| tokio::spawn(model.clone().client(urls.clone(), seed * 1_000_000)))
+            .map(|seed| tokio::spawn(model.clone().client(place.clone(), seed * 1_000_000)))
             .collect();
         for round in 0..8 {
-            nodes = fail(&model, nodes, &urls, round).await;
+            nodes = fail(&model, nodes, &place, round).await;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        model.over.store(true, SeqCst);
-        for client in clients {
-            client.await.unwrap();
-        }
-        // In the end all is well, and everything that was acknowledged is there.
-        let filter = open(&urls).await.unwrap();
-        let all = model.acknowledged.lock().unwrap().clone();
-        assert_eq!(filter.contains_batch(&all).await, vec![Answer::Maybe; all.len()]);
-        let counts = [&model.maybe, &model.absent, &model.unknown].map(|count| count.load(SeqCst));
-        assert!(
-            all.len() > 1_000 && counts.iter().all(|count| *count > 200),
-            "{} {counts:?}",
-            all.len()
-        );
+        model.end(clients, &place).await;
     }
 }
 

@@ -1,6 +1,9 @@
 //! Three masters with a replica each: spreading, failing over, moving.
 
+use crate::chaos::{Filter, Model, Place};
 use crate::servers::{Cluster, Engine, in_step};
+use std::sync::Arc;
+use std::time::Duration;
 use umbel::Portable;
 use umbel::blocked::Shape;
 use umbel_redis::{Answer, GoZeroBloom, Options, Policy, Reason, RemoteFilter, SharedBloom};
@@ -73,6 +76,39 @@ async fn a_filter_spreads_evenly_and_survives_the_loss_of_a_master() {
     }
     slot_that_moves(&cluster, &filter, &late).await;
     one_key(&cluster).await;
+}
+
+/// The same with clients at work all the time, and a model of what was acknowledged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_absent_while_masters_die() {
+    let Some(mut cluster) = Cluster::start(Engine::Valkey) else { return };
+    let (server, options) = (cluster.server().await, Options::default());
+    let shape = Shape::for_rate(200_000, 0.001).unwrap();
+    Filter::create(&server, "f", shape, Portable::default(), &options).await.unwrap();
+    let place = Place { urls: cluster.urls(), cluster: true };
+    let model = Arc::new(Model::default());
+    let clients: Vec<_> = (0..2)
+        .map(|seed| tokio::spawn(model.clone().client(place.clone(), seed * 1_000_000)))
+        .collect();
+    for dies in 0..2 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let (master, replica) = (&mut cluster.masters[dies], &cluster.replicas[dies]);
+        in_step(master, replica);
+        replica.signal("STOP");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        master.kill();
+        replica.signal("CONT");
+        replica.until("replication", "role", "master");
+        for node in cluster.masters[dies + 1..].iter().chain(&cluster.replicas) {
+            node.until_cluster("cluster_state", "ok");
+        }
+        model.repair(&place).await;
+        // Two of three masters have to agree when the next one dies.
+        cluster.masters[dies].restart();
+        cluster.masters[dies].until("replication", "master_link_status", "up");
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    model.end(clients, &place).await;
 }
 
 /// A shard goes to another master. Its bits are the same, but the server there has another history.

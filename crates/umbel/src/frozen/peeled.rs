@@ -405,6 +405,10 @@ impl<M: Map> StoredArrangement for Peeled<M> {
             return Err(InvalidBytes::Inconsistent);
         }
         let shape = Shape::with_map(items, bits, shard_bits, map)?;
+        // Every key has an entry of its own.
+        if items > shape.entries << shard_bits {
+            return Err(InvalidBytes::Inconsistent);
+        }
         Ok(Shape { attempts, multiplier, ..shape })
     }
 }

@@ -1,12 +1,16 @@
 //! Xor and binary fuse filters: every size, every kind of repetition, every way to fail.
 
+use crate::forge::{INSERTIONS, field, with};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use umbel::frozen::{Build, BuildError, Frozen, Map, Peeled, Progress, Shape, Stage};
 use umbel::fuse::Fused;
 use umbel::xor::Thirds;
-use umbel::{BinaryFuse4Filter, BinaryFuseFilter, Digest, InvalidShape, Portable, XorFilter};
+use umbel::{
+    BinaryFuse4Filter, BinaryFuseFilter, Digest, InvalidBytes, InvalidShape, Portable, Saved,
+    XorFilter,
+};
 use umbel_laws::split_mix;
 
 type Filter<M> = Frozen<u64, Portable, Peeled<M>>;
@@ -315,6 +319,24 @@ fn progress_goes_through_all_stages_in_their_order() {
     for stage in [Stage::Reading, Stage::Solving, Stage::Checking] {
         let last = seen.iter().rfind(|progress| progress.stage == stage).unwrap();
         assert_eq!((last.done, last.total), (200_000, Some(200_000)));
+    }
+}
+
+#[test]
+fn bytes_of_more_keys_than_entries_are_refused() {
+    fn with_items<M: Map>(items: u64) -> Result<u64, InvalidBytes> {
+        let bytes = exact::<M>(&keys(0, 10), BYTE).to_bytes();
+        let bytes = with(&bytes, INSERTIONS, &items.to_le_bytes());
+        let bytes = with(&bytes, field(0), &items.to_le_bytes());
+        Filter::<M>::from_bytes(&bytes).map(|filter| filter.len())
+    }
+    // There is room for more, which nobody can prove wrong.
+    assert_eq!(with_items::<Thirds>(11), Ok(11));
+    assert_eq!(with_items::<Fused<4>>(11), Ok(11));
+    for items in [100, 1 << 40, u64::MAX] {
+        assert_eq!(with_items::<Thirds>(items), Err(InvalidBytes::Inconsistent));
+        assert_eq!(with_items::<Fused<3>>(items), Err(InvalidBytes::Inconsistent));
+        assert_eq!(with_items::<Fused<4>>(items), Err(InvalidBytes::Inconsistent));
     }
 }
 

@@ -1,0 +1,115 @@
+//! CF.SCANDUMP, LOADCHUNK, COMPACT: cuckoo filters as bytes, and in fewer tables.
+
+use super::bloom_move::{reply_chunk, reply_own_chunk};
+use super::number::integer;
+use super::words::{NO_MEMORY_TO_CREATE, NOT_FOUND, WRONG_TYPE};
+use crate::cuckoo::Cuckoo;
+use crate::engine::{Arguments, Context, Fault, Key, Outcome};
+use crate::error::Invalid;
+use crate::memory::Kept;
+use crate::own::OwnCuckoo;
+use crate::own::stream::{Streamed, announced};
+
+const INVALID_POSITION: Fault = Fault::Text(c"Invalid position");
+
+pub(super) fn dump(context: &Context, arguments: Arguments<'_>) -> Outcome {
+    if arguments.len() != 2 {
+        return Err(Fault::Arity);
+    }
+    let key = context.read(arguments.need(0)?);
+    let number = integer(arguments.need(1)?.bytes()).and_then(|number| u64::try_from(number).ok());
+    if let Some(kept) = key.value::<OwnCuckoo>() {
+        reply_own_chunk(context, kept.value(), number.ok_or(INVALID_POSITION)?);
+        return Ok(());
+    }
+    let Some(kept) = key.value::<Cuckoo>() else {
+        return Err(if key.is_empty() { NOT_FOUND } else { WRONG_TYPE });
+    };
+    let cuckoo = kept.value();
+    match number.ok_or(INVALID_POSITION)? {
+        0 if cuckoo.is_empty() => reply_end(context),
+        0 => reply_chunk(context, 1, &cuckoo.header()),
+        after => match cuckoo.chunk(after) {
+            Some((next, chunk)) => reply_chunk(context, next, chunk),
+            None => reply_end(context),
+        },
+    }
+    Ok(())
+}
+
+fn reply_end(context: &Context) {
+    context.reply_array(2);
+    context.reply_integer(0);
+    context.reply_null();
+}
+
+pub(super) fn load(context: &Context, arguments: Arguments<'_>) -> Outcome {
+    if arguments.len() != 3 {
+        return Err(Fault::Arity);
+    }
+    let (name, chunk) = (arguments.need(0)?, arguments.need(2)?.bytes());
+    let number = integer(arguments.need(1)?.bytes()).and_then(|number| u64::try_from(number).ok());
+    let number = number.filter(|number| *number > 0).ok_or(INVALID_POSITION)?;
+    let mut key = context.write(name);
+    let found = key.value::<Cuckoo>().is_some() || key.value::<OwnCuckoo>().is_some();
+    if !found && !key.is_empty() {
+        return Err(WRONG_TYPE);
+    }
+    if number == 1 {
+        load_header(context, &mut key, chunk)?;
+    } else {
+        load_chunk(&mut key, number, chunk)?;
+    }
+    context.replicate();
+    context.notify(c"cf.loadchunk", name);
+    context.reply_ok();
+    Ok(())
+}
+
+/// A header makes a filter in the place of whatever there was.
+fn load_header(context: &Context, key: &mut Key<'_>, header: &[u8]) -> Outcome {
+    let bad = |invalid| match invalid {
+        Invalid::Length => Fault::Text(c"Invalid header"),
+        Invalid::NoMemory => NO_MEMORY_TO_CREATE,
+        _ => Fault::Text(c"Couldn't create filter!"),
+    };
+    if let Some(announced) = announced(header) {
+        let own = Kept::try_make(|| announced.map(OwnCuckoo::loading)).map_err(bad)?;
+        key.set(own);
+        return Ok(());
+    }
+    if context.too_large(Cuckoo::bytes_of_header(header).map_err(bad)?) {
+        return Err(NO_MEMORY_TO_CREATE);
+    }
+    key.set(Kept::try_make(|| Cuckoo::of_header(header)).map_err(bad)?);
+    Ok(())
+}
+
+fn load_chunk(key: &mut Key<'_>, number: u64, chunk: &[u8]) -> Outcome {
+    let result = if let Some(kept) = key.value_mut::<Cuckoo>() {
+        kept.change(|cuckoo| cuckoo.load_chunk(number, chunk))
+    } else if let Some(kept) = key.value_mut::<OwnCuckoo>() {
+        kept.change(|own| own.load_chunk(number, chunk))
+    } else {
+        return Err(NOT_FOUND);
+    };
+    result.map_err(|_| Fault::Text(c"Couldn't load chunk!"))
+}
+
+pub(super) fn compact(context: &Context, arguments: Arguments<'_>) -> Outcome {
+    if arguments.len() != 1 {
+        return Err(Fault::Arity);
+    }
+    let name = arguments.need(0)?;
+    let mut key = context.write(name);
+    if let Some(kept) = key.value_mut::<Cuckoo>() {
+        kept.change(Cuckoo::compact);
+        context.replicate();
+        context.notify(c"cf.compact", name);
+    } else if key.value::<OwnCuckoo>().is_none() {
+        return Err(Fault::Text(c"Cuckoo filter was not found"));
+    }
+    // A filter of one table has nothing to put together.
+    context.reply_ok();
+    Ok(())
+}

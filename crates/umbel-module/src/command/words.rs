@@ -1,0 +1,47 @@
+//! What commands say when they do not do what they were asked: RedisBloom's words, since programs read them.
+
+use crate::engine::Fault;
+use crate::error::{Invalid, Refused};
+use core::ffi::CStr;
+
+const fn text(text: &'static CStr) -> Fault {
+    Fault::Text(text)
+}
+
+pub(super) const WRONG_TYPE: Fault =
+    text(c"WRONGTYPE Operation against a key holding the wrong kind of value");
+pub(super) const NOT_FOUND: Fault = text(c"ERR not found");
+pub(super) const EXISTS: Fault = text(c"ERR item exists");
+pub(super) const BAD_INFO: Fault = text(c"Invalid information value");
+pub(super) const UNKNOWN_ARGUMENT: Fault = text(c"Unknown argument received");
+pub(super) const NO_MEMORY_TO_CREATE: Fault = text(c"ERR Insufficient memory to create filter");
+pub(super) const CANNOT_CREATE: Fault = text(c"ERR could not create filter");
+
+/// Our own: the filter's chunks are still coming.
+pub(super) const LOADING: Fault =
+    text(c"ERR the filter is being loaded: BF.LOADCHUNK or CF.LOADCHUNK brings the rest");
+
+/// What is said when a filter cannot be made.
+pub(super) const fn not_created(invalid: Invalid) -> Fault {
+    match invalid {
+        Invalid::NoMemory => NO_MEMORY_TO_CREATE,
+        _ => CANNOT_CREATE,
+    }
+}
+
+/// What is said when an item does not go into a Bloom filter.
+pub(super) const fn bloom_refused(refused: Refused) -> &'static CStr {
+    match refused {
+        Refused::Full => c"ERR non scaling filter is full",
+        _ => c"ERR problem inserting into filter",
+    }
+}
+
+/// What is said when an item does not go into a cuckoo filter.
+pub(super) const fn cuckoo_refused(refused: Refused) -> Fault {
+    text(match refused {
+        Refused::Full => c"Filter is full",
+        Refused::MaxExpansions => c"Maximum expansions reached",
+        Refused::NoMemory => c"ERR Insufficient memory",
+    })
+}

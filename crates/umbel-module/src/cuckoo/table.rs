@@ -1,0 +1,267 @@
+//! One table of a cuckoo filter: buckets of fingerprints, 0 where a slot is free.
+
+use crate::error::Invalid;
+use crate::memory;
+use crate::prefetch::prefetch;
+
+/// The multiplier that takes a fingerprint to the distance of its two buckets: Murmur's.
+const DISTANCE: u64 = 0x5bd1_e995;
+
+/// The fingerprint of a key, and its two hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    fingerprint: u8,
+    first: u64,
+    second: u64,
+}
+
+impl Place {
+    /// Where the key with this hash goes.
+    #[inline]
+    #[must_use]
+    pub fn of(hash: u64) -> Self {
+        let fingerprint = (hash % 255) as u8 + 1;
+        Self { fingerprint, first: hash, second: other(fingerprint, hash) }
+    }
+
+    /// Where a fingerprint goes that was found in this bucket of a table, which has at least as many buckets as any
+    /// table this is for.
+    pub(super) fn found(fingerprint: u8, bucket: u64) -> Self {
+        Self { fingerprint, first: bucket, second: other(fingerprint, bucket) }
+    }
+}
+
+/// The other hash of a key with this fingerprint.
+const fn other(fingerprint: u8, hash: u64) -> u64 {
+    hash ^ (fingerprint as u64).wrapping_mul(DISTANCE)
+}
+
+/// Slots of a table to be: those that are known to be empty are not looked at, since there may be very many.
+#[derive(Debug)]
+pub enum Slots {
+    /// All of them are free.
+    Empty(Box<[u8]>),
+    /// Some may be taken.
+    Taken(Box<[u8]>),
+}
+
+impl Slots {
+    /// So many that are free.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid::NoMemory`] if there is none.
+    pub fn empty(len: usize) -> Result<Self, Invalid> {
+        memory::zeroed(len).map(Self::Empty).ok_or(Invalid::NoMemory)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let (Self::Empty(slots) | Self::Taken(slots)) = self;
+        slots.len()
+    }
+}
+
+/// How many slots are taken.
+fn taken(slots: &[u8]) -> u64 {
+    slots.iter().map(|slot| u64::from(*slot != 0)).sum()
+}
+
+/// Buckets in a row.
+#[derive(Debug)]
+pub struct Table {
+    slots: Box<[u8]>,
+    bucket: usize,
+    /// One less than the number of buckets, which is a power of two.
+    mask: u64,
+    /// Fingerprints in it.
+    items: u64,
+}
+
+impl Table {
+    /// The table with these slots, a power of two of buckets.
+    pub(super) fn new(slots: Slots, bucket_size: u16) -> Self {
+        let bucket = usize::from(bucket_size);
+        let (slots, items) = match slots {
+            Slots::Empty(slots) => (slots, 0),
+            Slots::Taken(slots) => {
+                let items = taken(&slots);
+                (slots, items)
+            }
+        };
+        Self { bucket, mask: (slots.len() / bucket) as u64 - 1, slots, items }
+    }
+
+    /// Its slots, bucket by bucket.
+    #[must_use]
+    pub fn slots(&self) -> &[u8] {
+        &self.slots
+    }
+
+    pub(crate) fn memory_mut(&mut self) -> &mut Box<[u8]> {
+        &mut self.slots
+    }
+
+    /// How many buckets there are.
+    #[must_use]
+    pub const fn buckets(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// How many slots are taken.
+    #[must_use]
+    pub const fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// Overwrites slots from `start` on, as many as there are in the chunk.
+    pub(super) fn load(&mut self, start: usize, chunk: &[u8]) {
+        let place = &mut self.slots[start..start + chunk.len()];
+        self.items = self.items - taken(place) + taken(chunk);
+        place.copy_from_slice(chunk);
+    }
+
+    /// Where the bucket of this hash begins.
+    #[inline(always)]
+    fn start(&self, hash: u64) -> usize {
+        (hash & self.mask) as usize * self.bucket
+    }
+
+    #[inline(always)]
+    fn bucket(&self, hash: u64) -> &[u8] {
+        let start = self.start(hash);
+        &self.slots[start..start + self.bucket]
+    }
+
+    #[inline(always)]
+    fn bucket_mut(&mut self, hash: u64) -> &mut [u8] {
+        let start = self.start(hash);
+        &mut self.slots[start..start + self.bucket]
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, place: Place) -> bool {
+        let Place { fingerprint, first, second } = place;
+        if self.bucket == 2 {
+            // The usual size, without a branch in the middle.
+            let (one, two) = (self.bucket(first), self.bucket(second));
+            let has = |bucket: &[u8]| (bucket[0] == fingerprint) | (bucket[1] == fingerprint);
+            return has(one) | has(two);
+        }
+        self.bucket(first).contains(&fingerprint) || self.bucket(second).contains(&fingerprint)
+    }
+
+    pub(super) fn count(&self, place: Place) -> u64 {
+        let Place { fingerprint, first, second } = place;
+        let count =
+            |bucket: &[u8]| bucket.iter().filter(|slot| **slot == fingerprint).count() as u64;
+        let (one, two) = (self.bucket(first), self.bucket(second));
+        // Both hashes may lead to one bucket.
+        if self.start(first) == self.start(second) { count(one) } else { count(one) + count(two) }
+    }
+
+    /// Puts a fingerprint into a free slot of its buckets; `false` if there is none.
+    #[inline]
+    pub(super) fn put(&mut self, place: Place) -> bool {
+        let done = [place.first, place.second].into_iter().any(|hash| {
+            let free = self.bucket_mut(hash).iter_mut().find(|slot| **slot == 0);
+            free.map(|slot| *slot = place.fingerprint).is_some()
+        });
+        self.items += u64::from(done);
+        done
+    }
+
+    /// Takes a fingerprint out of its buckets; `false` if it is not there.
+    pub(super) fn take(&mut self, place: Place) -> bool {
+        let done = [place.first, place.second].into_iter().any(|hash| {
+            let slot = self.bucket_mut(hash).iter_mut().find(|slot| **slot == place.fingerprint);
+            slot.map(|slot| *slot = 0).is_some()
+        });
+        self.items -= u64::from(done);
+        done
+    }
+
+    /// Makes room by moving up to `steps` fingerprints to their other buckets, each from the next slot round.
+    /// `false` if that was not enough: then every one is back where it was.
+    pub(super) fn kick(&mut self, place: Place, steps: u16) -> bool {
+        let (mut hand, mut slot, mut bucket) = (place.fingerprint, 0, place.first & self.mask);
+        for _ in 0..steps {
+            core::mem::swap(&mut self.bucket_mut(bucket)[slot], &mut hand);
+            bucket = other(hand, bucket) & self.mask;
+            if let Some(free) = self.bucket_mut(bucket).iter_mut().find(|slot| **slot == 0) {
+                *free = hand;
+                self.items += 1;
+                return true;
+            }
+            slot = (slot + 1) % self.bucket;
+        }
+        for _ in 0..steps {
+            slot = (slot + self.bucket - 1) % self.bucket;
+            bucket = other(hand, bucket) & self.mask;
+            core::mem::swap(&mut self.bucket_mut(bucket)[slot], &mut hand);
+        }
+        false
+    }
+
+    /// Takes the fingerprint out of a slot; `None` if it is free. Gives the bucket it was in, too.
+    pub(super) fn lift(&mut self, slot: usize) -> Option<(u8, u64)> {
+        let fingerprint = core::mem::take(&mut self.slots[slot]);
+        if fingerprint == 0 {
+            return None;
+        }
+        self.items -= 1;
+        Some((fingerprint, (slot / self.bucket) as u64))
+    }
+
+    /// Puts a fingerprint back where it was lifted.
+    pub(super) fn lower(&mut self, slot: usize, fingerprint: u8) {
+        self.slots[slot] = fingerprint;
+        self.items += 1;
+    }
+
+    /// Starts to load the two buckets.
+    #[inline(always)]
+    pub(super) fn fetch(&self, place: Place) {
+        prefetch(&self.slots, self.start(place.first));
+        prefetch(&self.slots, self.start(place.second));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_bucket_of_the_other_bucket_is_the_first() {
+        for hash in (0..1_000_u64).map(|key| key.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+            let place = Place::of(hash);
+            assert!(place.fingerprint > 0);
+            for mask in [0, 1, 511, (1 << 20) - 1] {
+                let back = Place::found(place.fingerprint, place.second & mask);
+                assert_eq!(
+                    (back.second & mask, back.first & mask),
+                    (place.first & mask, place.second & mask)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn kicks_that_fail_leave_everything_where_it_was() {
+        let mut table = Table::new(Slots::empty(64).unwrap(), 2);
+        let (mut refused, mut state) = (0, 3_u64);
+        for _ in 0..1_000 {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            let place = Place::of(state ^ state >> 29);
+            if table.put(place) {
+                continue;
+            }
+            let before = table.slots.clone();
+            if !table.kick(place, 20) {
+                assert_eq!(table.slots, before);
+                refused += 1;
+            }
+        }
+        assert!(refused > 100);
+        assert_eq!(table.items(), table.slots.iter().filter(|slot| **slot > 0).count() as u64);
+    }
+}

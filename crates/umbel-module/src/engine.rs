@@ -1,0 +1,30 @@
+//! Redis or Valkey, seen from inside. The island of `unsafe`: everything that crosses to the engine crosses here.
+//!
+//! ```text
+//!     RedisModule_OnLoad -> api: functions by name, optional ones probed
+//!                           alloc: all memory from the engine from here on
+//!                           datatype, rdb: values, files      command, context, key: calls
+//!                           config: settings
+//! ```
+//!
+//! Above it, code is safe: a [`Context`], [`Arguments`] and [`Key`]s live as long as the call they came with, values
+//! are borrowed from keys, and a panic ends at the callback it happened in.
+
+#![allow(unsafe_code, reason = "the engine is written in C")]
+#![allow(clippy::module_name_repetitions, reason = "names of the engine")]
+
+mod alloc;
+mod api;
+mod command;
+mod config;
+mod context;
+mod datatype;
+mod key;
+mod load;
+mod rdb;
+
+pub(crate) use command::{Access, Command};
+pub(crate) use context::{Argument, Arguments, Context, Fault, Outcome};
+pub(crate) use datatype::{Slot, Stored};
+pub(crate) use key::Key;
+pub(crate) use rdb::{Digester, Loader, Mover, Rewriter, Saver};

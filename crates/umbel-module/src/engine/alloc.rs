@@ -1,0 +1,188 @@
+//! All memory of the module comes from the engine, so that `used_memory`, `maxmemory` and `MEMORY USAGE` know of it.
+//!
+//! Before an engine has loaded the module, as in tests, it is the system's. Nothing that is allocated before is freed
+//! after: the switch is the first thing that happens on loading.
+
+use super::api::{Api, loaded};
+use crate::memory::{MODEST, count, fits};
+use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::c_void;
+use std::alloc::System;
+
+/// Engines give memory that is aligned to this.
+const ALIGNED: usize = 16;
+
+/// Requests of so many bytes may be refused. Smaller ones that fail end the server, as they do everywhere in it.
+const LARGE: usize = 1 << 20;
+
+struct Engine;
+
+#[global_allocator]
+static ALLOCATOR: Engine = Engine;
+
+// SAFETY: memory comes from the system or from the engine, each of which has an allocator that any thread may use,
+// and goes back to where it came from; layouts are met, see `take`.
+unsafe impl GlobalAlloc for Engine {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        match loaded() {
+            // SAFETY: the caller promises that the layout is not of size zero.
+            Some(api) => unsafe { take(api, layout, Fill::Anything) },
+            // SAFETY: as above.
+            None => unsafe { System.alloc(layout) },
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        match loaded() {
+            // SAFETY: the caller promises that the layout is not of size zero.
+            Some(api) => unsafe { take(api, layout, Fill::Zero) },
+            // SAFETY: as above.
+            None => unsafe { System.alloc_zeroed(layout) },
+        }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        match loaded() {
+            // SAFETY: the caller promises that `memory` came from here with this layout.
+            Some(api) => unsafe { give_back(api, memory, layout) },
+            // SAFETY: as above.
+            None => unsafe { System.dealloc(memory, layout) },
+        }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let Some(api) = loaded() else {
+            // SAFETY: the caller promises that `memory` came from here with this layout.
+            return unsafe { System.realloc(memory, layout, size) };
+        };
+        if layout.align() > ALIGNED {
+            // SAFETY: the size is not zero, and the alignment is that of a layout.
+            let layout_after = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+            // SAFETY: as above; what is copied fits into both.
+            unsafe {
+                let after = self.alloc(layout_after);
+                if !after.is_null() {
+                    core::ptr::copy_nonoverlapping(memory, after, layout.size().min(size));
+                    self.dealloc(memory, layout);
+                }
+                return after;
+            }
+        }
+        // SAFETY: `memory` came from the engine, unshifted, since its alignment is an ordinary one.
+        unsafe { resize(api, memory.cast(), size).cast() }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fill {
+    Zero,
+    Anything,
+}
+
+/// Memory of this layout. If the alignment is unusual, the address of the whole stands in the word before it.
+///
+/// # Safety
+///
+/// The layout must not be of size zero.
+unsafe fn take(api: &Api, layout: Layout, fill: Fill) -> *mut u8 {
+    if layout.align() <= ALIGNED {
+        // SAFETY: the size is not zero.
+        return unsafe { raw(api, layout.size(), fill) }.cast();
+    }
+    let Some(size) = layout.size().checked_add(layout.align()) else {
+        return core::ptr::null_mut();
+    };
+    // SAFETY: the size is not zero.
+    let whole = unsafe { raw(api, size, fill) }.cast::<u8>();
+    if whole.is_null() {
+        return whole;
+    }
+    // Aligned to 16 itself, so at least 16 bytes are before the next multiple of more.
+    let shift = layout.align() - whole.addr() % layout.align();
+    // SAFETY: `shift` is from 16 to the alignment, and that much more was asked for.
+    unsafe {
+        let memory = whole.add(shift);
+        memory.cast::<*mut u8>().sub(1).write(whole);
+        memory
+    }
+}
+
+/// # Safety
+///
+/// `memory` must come from [`take`] with this layout.
+unsafe fn give_back(api: &Api, memory: *mut u8, layout: Layout) {
+    let whole = if layout.align() <= ALIGNED {
+        memory
+    } else {
+        // SAFETY: `take` left it there.
+        unsafe { memory.cast::<*mut u8>().sub(1).read() }
+    };
+    // SAFETY: this is what the engine gave.
+    unsafe {
+        count(-((api.malloc_size)(whole.cast()) as isize));
+        (api.free)(whole.cast());
+    }
+}
+
+/// Memory of this size, or null if it is large and there is none.
+///
+/// # Safety
+///
+/// The size must not be zero.
+unsafe fn raw(api: &Api, size: usize, fill: Fill) -> *mut c_void {
+    if size as u64 > MODEST && !fits(size as u64) {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: these are the engine's functions, and any size may be asked for.
+    let memory = unsafe {
+        match (fill, size < LARGE) {
+            (Fill::Zero, true) => (api.calloc)(1, size),
+            (Fill::Anything, true) => (api.alloc)(size),
+            (Fill::Zero, false) => match api.try_calloc {
+                Some(try_calloc) => try_calloc(1, size),
+                // Pages of zeros, where `TryAlloc` and writing them would touch every one.
+                None if size as u64 > MODEST || fits(size as u64) => (api.calloc)(1, size),
+                None => core::ptr::null_mut(),
+            },
+            (Fill::Anything, false) => match api.try_alloc {
+                Some(try_alloc) => try_alloc(size),
+                None if size as u64 > MODEST || fits(size as u64) => (api.alloc)(size),
+                None => core::ptr::null_mut(),
+            },
+        }
+    };
+    if !memory.is_null() {
+        // SAFETY: the engine has just given it.
+        count(unsafe { (api.malloc_size)(memory) } as isize);
+    }
+    memory
+}
+
+/// # Safety
+///
+/// `memory` must come from [`raw`], and the size must not be zero.
+unsafe fn resize(api: &Api, memory: *mut c_void, size: usize) -> *mut c_void {
+    if size as u64 > MODEST && !fits(size as u64) {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: the caller promises it.
+    unsafe {
+        let before = (api.malloc_size)(memory) as isize;
+        let after = match api.try_realloc {
+            Some(try_realloc) if size >= LARGE => try_realloc(memory, size),
+            None if size >= LARGE && !fits(size as u64) => core::ptr::null_mut(),
+            _ => (api.realloc)(memory, size),
+        };
+        if !after.is_null() {
+            count((api.malloc_size)(after) as isize - before);
+        }
+        after
+    }
+}
+
+/// What the engine counts for a box.
+pub(super) fn size_of_box<T>(value: &T) -> usize {
+    // SAFETY: callers pass what is in a box of this allocator, whose alignment is an ordinary one.
+    loaded()
+        .map_or(0, |api| unsafe { (api.malloc_size)(core::ptr::from_ref(value).cast_mut().cast()) })
+}

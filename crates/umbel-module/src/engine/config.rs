@@ -1,0 +1,120 @@
+//! Settings as options of `CONFIG`, where the engine has that for modules.
+
+use super::api::{Ctx, ERR, OK, Str, api};
+use super::datatype::without_panic;
+use crate::settings::{self, NUMBERS, Setting};
+use core::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::CString;
+
+/// The name of a setting is its own, and not one with the module's in front: a flag of Redis 8. Older ones refuse it, and
+/// for Valkey the same bit means something else.
+const UNPREFIXED: c_uint = 1 << 9;
+const FIRST_WITH_UNPREFIXED: c_int = 0x08_00_00;
+
+/// Makes all settings known to the engine, with the values they have as defaults.
+///
+/// # Safety
+///
+/// `ctx` must be the context of `RedisModule_OnLoad`, and the functions of the engine be fetched.
+pub(super) unsafe fn register(ctx: *mut Ctx) -> bool {
+    let Some(load) = api().load_configs else { return true };
+    // SAFETY: the function takes nothing.
+    let version = unsafe { (api().get_server_version)() };
+    let may_be_unprefixed = !api().is_valkey && version >= FIRST_WITH_UNPREFIXED;
+    // SAFETY: the caller promises it.
+    unsafe {
+        let unprefixed = may_be_unprefixed && rate(ctx, UNPREFIXED);
+        let flags = if unprefixed { UNPREFIXED } else { 0 };
+        let registered = (unprefixed || rate(ctx, flags))
+            && NUMBERS.iter().all(|setting| number(ctx, setting, flags));
+        registered && load(ctx) == OK
+    }
+}
+
+unsafe fn rate(ctx: *mut Ctx, flags: c_uint) -> bool {
+    let Some(register) = api().register_string_config else { return false };
+    let Ok(default) = CString::new(settings::error_rate().to_string()) else { return false };
+    let (name, none) = (settings::BF_ERROR_RATE.as_ptr(), core::ptr::null_mut());
+    // SAFETY: the caller promises a context; texts end with a zero, and the engine copies them.
+    unsafe { register(ctx, name, default.as_ptr(), flags, get_rate, set_rate, None, none) == OK }
+}
+
+unsafe fn number(ctx: *mut Ctx, setting: &'static Setting, flags: c_uint) -> bool {
+    let Some(register) = api().register_numeric_config else { return false };
+    let (least, most) = setting.range;
+    let (name, data) = (setting.name.as_ptr(), core::ptr::from_ref(setting).cast_mut().cast());
+    // SAFETY: the caller promises a context; the setting lives for ever.
+    unsafe {
+        register(ctx, name, setting.get(), flags, least, most, get_number, set_number, None, data)
+            == OK
+    }
+}
+
+unsafe extern "C" fn get_number(_: *const c_char, setting: *mut c_void) -> c_longlong {
+    // SAFETY: the engine passes the setting that it was given.
+    unsafe { &*setting.cast::<Setting>() }.get()
+}
+
+unsafe extern "C" fn set_number(
+    _: *const c_char,
+    value: c_longlong,
+    setting: *mut c_void,
+    error: *mut *mut Str,
+) -> c_int {
+    // SAFETY: the engine passes the setting that it was given.
+    let setting = unsafe { &*setting.cast::<Setting>() };
+    // SAFETY: the engine passes where it looks for an error.
+    if setting.set(value) { OK } else { unsafe { refuse(error, c"the value is out of range") } }
+}
+
+/// The text of the error rate that the engine was told last: it is still looking at it after the call.
+static RATE_TEXT: AtomicPtr<Str> = AtomicPtr::new(core::ptr::null_mut());
+
+unsafe extern "C" fn get_rate(_: *const c_char, _: *mut c_void) -> *mut Str {
+    without_panic(core::ptr::null_mut(), || {
+        let text = settings::error_rate().to_string();
+        // SAFETY: the engine copies the text; the old one was shown to the engine in a call that is over.
+        unsafe {
+            let string =
+                (api().create_string)(core::ptr::null_mut(), text.as_ptr().cast(), text.len());
+            let old = RATE_TEXT.swap(string, Ordering::Relaxed);
+            if !old.is_null() {
+                (api().free_string)(core::ptr::null_mut(), old);
+            }
+            string
+        }
+    })
+}
+
+unsafe extern "C" fn set_rate(
+    _: *const c_char,
+    value: *mut Str,
+    _: *mut c_void,
+    error: *mut *mut Str,
+) -> c_int {
+    without_panic(ERR, || {
+        let mut len = 0;
+        // SAFETY: the engine passes a string, and tells its address and length.
+        let bytes = unsafe {
+            let bytes = (api().string_ptr_len)(value, &raw mut len);
+            core::slice::from_raw_parts(bytes.cast(), len)
+        };
+        if settings::set_by_name(settings::BF_ERROR_RATE.to_bytes(), bytes) {
+            return OK;
+        }
+        // SAFETY: the engine passes where it looks for an error.
+        unsafe { refuse(error, c"the error rate must be above 0 and below 1") }
+    })
+}
+
+/// # Safety
+///
+/// `error` must be where the engine looks for the text of an error, which it frees.
+unsafe fn refuse(error: *mut *mut Str, text: &CStr) -> c_int {
+    // SAFETY: the caller promises it; the engine copies the text.
+    unsafe {
+        *error = (api().create_string)(core::ptr::null_mut(), text.as_ptr(), text.count_bytes());
+    }
+    ERR
+}

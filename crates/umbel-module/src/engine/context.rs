@@ -1,0 +1,290 @@
+//! A call of a command: its arguments, its reply, and what is passed on to replicas.
+
+use super::api::{Api, Ctx, Str, api};
+use core::ffi::{CStr, c_char, c_int};
+use core::marker::PhantomData;
+
+/// What a command answers when it does not do what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It has too few arguments, or too many.
+    Arity,
+    /// This text. Clients go by the first word.
+    Text(&'static CStr),
+}
+
+/// What a command comes to: a reply that it has sent, or one that is still to be sent.
+pub(crate) type Outcome = Result<(), Fault>;
+
+/// One argument of a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Argument<'a> {
+    pub(super) string: *mut Str,
+    lives: PhantomData<&'a Str>,
+}
+
+impl<'a> Argument<'a> {
+    /// Its bytes.
+    #[inline]
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        let mut len = 0;
+        // SAFETY: the engine keeps the arguments of a command while it runs, and gives address and length of one.
+        unsafe {
+            let bytes = (api().string_ptr_len)(self.string, &raw mut len);
+            core::slice::from_raw_parts(bytes.cast(), len)
+        }
+    }
+}
+
+/// The arguments of a command, without its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arguments<'a> {
+    strings: &'a [*mut Str],
+}
+
+impl<'a> Arguments<'a> {
+    /// # Safety
+    ///
+    /// These must be the arguments that the engine passed to a command that runs.
+    pub(super) unsafe fn new(argv: *mut *mut Str, argc: c_int) -> Self {
+        let strings = match usize::try_from(argc) {
+            Ok(count) if count > 0 => {
+                // SAFETY: the caller promises it.
+                unsafe { core::slice::from_raw_parts(argv, count) }
+            }
+            _ => &[],
+        };
+        Self { strings }
+    }
+
+    /// Without the first one.
+    pub(super) fn rest(self) -> Self {
+        Self { strings: self.strings.get(1..).unwrap_or(&[]) }
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.strings.len()
+    }
+
+    pub(crate) fn get(self, at: usize) -> Option<Argument<'a>> {
+        self.strings.get(at).map(|string| Argument { string: *string, lives: PhantomData })
+    }
+
+    /// The one at `at`, without which the command makes no sense.
+    pub(crate) fn need(self, at: usize) -> Result<Argument<'a>, Fault> {
+        self.get(at).ok_or(Fault::Arity)
+    }
+
+    /// Those from `at` on.
+    pub(crate) fn from(self, at: usize) -> Self {
+        Self { strings: self.strings.get(at..).unwrap_or(&[]) }
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Argument<'a>> {
+        self.strings.iter().map(|string| Argument { string: *string, lives: PhantomData })
+    }
+}
+
+/// A call from the engine.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(super) ctx: *mut Ctx,
+    api: &'static Api,
+}
+
+/// Bits of the engine's flags of a context.
+const REPLICATED: c_int = 1 << 12;
+const LOADING: c_int = 1 << 13;
+
+/// The class of keyspace events that go with `g`.
+const NOTIFY_GENERIC: c_int = 1 << 2;
+
+impl core::fmt::Debug for Api {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Api")
+    }
+}
+
+/// Replies.
+impl Context {
+    /// # Safety
+    ///
+    /// `ctx` must be a context of the engine, and live as long as this value.
+    pub(super) unsafe fn new(ctx: *mut Ctx) -> Self {
+        Self { ctx, api: api() }
+    }
+
+    #[inline]
+    pub(crate) fn reply_integer(&self, value: i64) {
+        // SAFETY: the context is alive, here and below.
+        unsafe { (self.api.reply_with_long_long)(self.ctx, value) };
+    }
+
+    /// Counts that a client cannot take become the largest that it can.
+    pub(crate) fn reply_count(&self, value: u64) {
+        self.reply_integer(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
+    /// A boolean where the client and the engine know them, otherwise 1 or 0.
+    #[inline]
+    pub(crate) fn reply_bool(&self, value: bool) {
+        match self.api.reply_with_bool {
+            // SAFETY: see above.
+            Some(reply) => unsafe { reply(self.ctx, c_int::from(value)) },
+            None => {
+                self.reply_integer(i64::from(value));
+                0
+            }
+        };
+    }
+
+    /// An array of these.
+    pub(crate) fn reply_bools(&self, values: &[bool]) {
+        self.reply_array(values.len());
+        values.iter().for_each(|value| self.reply_bool(*value));
+    }
+
+    pub(crate) fn reply_error(&self, text: &CStr) {
+        // SAFETY: see above; the text ends with a zero.
+        unsafe { (self.api.reply_with_error)(self.ctx, text.as_ptr()) };
+    }
+
+    pub(crate) fn reply_ok(&self) {
+        // SAFETY: see above; the text ends with a zero.
+        unsafe { (self.api.reply_with_simple_string)(self.ctx, c"OK".as_ptr()) };
+    }
+
+    pub(crate) fn reply_text(&self, text: &CStr) {
+        // SAFETY: see above; the text ends with a zero.
+        unsafe { (self.api.reply_with_simple_string)(self.ctx, text.as_ptr()) };
+    }
+
+    pub(crate) fn reply_array(&self, len: usize) {
+        // SAFETY: see above. No command has more than 2^31 arguments, nor a reply more elements.
+        unsafe { (self.api.reply_with_array)(self.ctx, len as _) };
+    }
+
+    /// Pairs: a map where the client and the engine know them, otherwise an array of twice as many.
+    pub(crate) fn reply_map(&self, pairs: usize) {
+        match self.api.reply_with_map {
+            // SAFETY: see above.
+            Some(reply) => unsafe { reply(self.ctx, pairs as _) },
+            None => {
+                self.reply_array(pairs * 2);
+                0
+            }
+        };
+    }
+
+    /// Whether maps are not told from arrays here, by the engine or by the client.
+    pub(crate) fn speaks_maps(&self) -> bool {
+        const RESP3: c_int = 1 << 22;
+        // SAFETY: see above.
+        self.api.reply_with_map.is_some()
+            && unsafe { (self.api.get_context_flags)(self.ctx) } & RESP3 != 0
+    }
+
+    pub(crate) fn reply_bytes(&self, bytes: &[u8]) {
+        // SAFETY: see above; the engine copies the bytes.
+        unsafe {
+            (self.api.reply_with_string_buffer)(self.ctx, bytes.as_ptr().cast(), bytes.len())
+        };
+    }
+
+    pub(crate) fn reply_double(&self, value: f64) {
+        // SAFETY: see above.
+        unsafe { (self.api.reply_with_double)(self.ctx, value) };
+    }
+
+    pub(crate) fn reply_null(&self) {
+        // SAFETY: see above.
+        unsafe { (self.api.reply_with_null)(self.ctx) };
+    }
+
+    /// Sends what is still to be sent.
+    pub(super) fn fault(&self, fault: Fault) {
+        match fault {
+            // SAFETY: see above.
+            Fault::Arity => _ = unsafe { (self.api.wrong_arity)(self.ctx) },
+            Fault::Text(text) => self.reply_error(text),
+        }
+    }
+}
+
+/// What goes beyond the client.
+impl Context {
+    /// Passes the command on to replicas and to the AOF as it came.
+    #[inline]
+    pub(crate) fn replicate(&self) {
+        // SAFETY: see above.
+        unsafe { (self.api.replicate_verbatim)(self.ctx) };
+    }
+
+    /// Passes on a command of these arguments instead of the one that came.
+    pub(crate) fn replicate_as(&self, command: &CStr, key: Argument<'_>, rest: &[&[u8]]) {
+        let make = |bytes: &[u8]| {
+            // SAFETY: the engine copies the bytes.
+            unsafe {
+                (self.api.create_string)(core::ptr::null_mut(), bytes.as_ptr().cast(), bytes.len())
+            }
+        };
+        let mut strings: Vec<*mut Str> = rest.iter().map(|bytes| make(bytes)).collect();
+        let (vector, len): (*mut *mut Str, usize) = (strings.as_mut_ptr(), strings.len());
+        // SAFETY: the format names a string and a vector of strings with its length, and these are that; the
+        // engine takes references of its own.
+        unsafe {
+            (self.api.replicate)(
+                self.ctx,
+                command.as_ptr(),
+                c"sv".as_ptr(),
+                key.string,
+                vector,
+                len,
+            );
+        }
+        for string in strings {
+            // SAFETY: made above, and not used any more.
+            unsafe { (self.api.free_string)(core::ptr::null_mut(), string) };
+        }
+    }
+
+    /// Tells those who listen that this happened to the key.
+    #[inline]
+    pub(crate) fn notify(&self, event: &CStr, key: Argument<'_>) {
+        // SAFETY: see above; the event ends with a zero.
+        unsafe {
+            (self.api.notify_keyspace_event)(self.ctx, NOTIFY_GENERIC, event.as_ptr(), key.string)
+        };
+    }
+
+    /// Whether a filter of so many bytes is more than `maxmemory` allows for all data. A command that a primary or
+    /// the AOF has accepted is never too large.
+    pub(crate) fn too_large(&self, bytes: u64) -> bool {
+        const WORTH_ASKING: u64 = 1 << 20;
+        // SAFETY: see above.
+        let flags = unsafe { (self.api.get_context_flags)(self.ctx) };
+        if bytes < WORTH_ASKING || flags & (REPLICATED | LOADING) != 0 {
+            return false;
+        }
+        // SAFETY: see above. 0 if there is no limit.
+        if unsafe { (self.api.get_used_memory_ratio)() } == 0.0 {
+            return false;
+        }
+        let mut error = 0;
+        // SAFETY: names end with a zero, and what the engine made it takes back.
+        let limit = unsafe {
+            let data = (self.api.get_server_info)(self.ctx, c"memory".as_ptr());
+            let field: *const c_char = c"maxmemory".as_ptr();
+            let limit = (self.api.server_info_get_field_unsigned)(data, field, &raw mut error);
+            (self.api.free_server_info)(self.ctx, data);
+            limit
+        };
+        error == 0 && limit != 0 && bytes > limit
+    }
+
+    /// A line in the engine's log.
+    pub(crate) fn warn(&self, text: &CStr) {
+        // SAFETY: the format takes one text that ends with a zero.
+        unsafe { (self.api.log)(self.ctx, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr()) };
+    }
+}

@@ -1,0 +1,61 @@
+//! What `BF.*` and `CF.*` ask of a filter, whatever it is made of.
+
+use crate::error::Refused;
+
+/// Keys that commands handle at once, on the stack.
+pub(crate) const GROUP: usize = 32;
+
+/// What `BF.INFO` tells of a filter without looking at its bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct About {
+    /// For how many keys it was made, all parts together.
+    pub capacity: u64,
+    /// Bytes, as `BF.INFO` has always told them: with the records around the bits.
+    pub bytes: u64,
+    /// How many parts it has.
+    pub filters: u64,
+    /// How many keys were added.
+    pub items: u64,
+    /// How many times the last part a new one has; `None` if there will be none.
+    pub expansion: Option<u32>,
+    /// What it is made of: `classic`, `keyed`, `blocked`, `window`.
+    pub layout: &'static str,
+}
+
+/// What the bits of a filter tell. All of them are read for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measure {
+    /// The share of bits that are set.
+    pub fill: f64,
+    /// About how many keys are in it.
+    pub items: f64,
+    /// The share of absent keys that are found.
+    pub rate: f64,
+}
+
+/// A filter of `BF.*`.
+pub trait Membership {
+    /// Whether keys may have been added: `found[i]` is the answer for `keys[i]`, and `false` is proof.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    fn find(&self, keys: &[&[u8]], found: &mut [bool]);
+
+    /// Adds keys one after the other: `fresh[i]` says that `keys[i]` is certainly new.
+    ///
+    /// # Errors
+    ///
+    /// How many keys were dealt with, and why the next one was not.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    fn put(&mut self, keys: &[&[u8]], fresh: &mut [bool]) -> Result<(), (usize, Refused)>;
+
+    /// What is known of it.
+    fn about(&self) -> About;
+
+    /// What its bits tell.
+    fn measure(&self) -> Measure;
+}

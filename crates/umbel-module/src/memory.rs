@@ -1,0 +1,159 @@
+//! Zeroed bytes that may be refused, and what a value takes of memory. An island of `unsafe`: a zeroed
+//! allocation that may fail has no safe name.
+
+use core::alloc::Layout;
+use core::cell::Cell;
+
+/// `len` zero bytes, untouched pages where they are many, or `None` if there is no memory for them.
+#[allow(unsafe_code, reason = "a zeroed allocation that may fail has no safe name")]
+pub(crate) fn zeroed(len: usize) -> Option<Box<[u8]>> {
+    if len == 0 {
+        return Some(Box::new([]));
+    }
+    let layout = Layout::array::<u8>(len).ok()?;
+    if len as u64 > MODEST && !fits(len as u64) {
+        return None;
+    }
+    // SAFETY: the layout is not of size zero.
+    let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+    if memory.is_null() {
+        return None;
+    }
+    // SAFETY: the memory comes from the global allocator with the layout of `[u8; len]`, nobody else
+    // has it, and every byte of it is initialised.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(memory, len)) })
+}
+
+/// Below so many bytes nobody looks how much memory there is.
+pub(crate) const MODEST: u64 = 64 << 20;
+
+/// Whether the machine has so many bytes to give: memory that is available by the kernel's own account, and
+/// address space. A kernel that promises more than it has would end the server when it is used.
+pub(crate) fn fits(bytes: u64) -> bool {
+    available().is_none_or(|available| bytes <= available) && has_address_space(bytes)
+}
+
+/// What `/proc/meminfo` calls available, read without allocating, since allocators ask.
+fn available() -> Option<u64> {
+    let mut text = [0; 512];
+    let mut file = std::fs::File::open("/proc/meminfo").ok()?;
+    let len = std::io::Read::read(&mut file, &mut text).ok()?;
+    let text = core::str::from_utf8(&text[..len]).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Maps so many bytes and gives them back at once: limits of the process, which `/proc/meminfo` does not know.
+#[cfg(unix)]
+#[allow(unsafe_code, reason = "a mapping has no safe name")]
+fn has_address_space(bytes: u64) -> bool {
+    let Ok(len) = usize::try_from(bytes) else { return false };
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new anonymous mapping touches no memory that anybody has.
+    let address = unsafe { libc::mmap(core::ptr::null_mut(), len, protection, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return false;
+    }
+    // SAFETY: this is the mapping that was just made, and nobody else knows of it.
+    unsafe { libc::munmap(address, len) };
+    true
+}
+
+#[cfg(not(unix))]
+fn has_address_space(_: u64) -> bool {
+    true
+}
+
+/// The same bytes once more, or `None` if there is no memory for them.
+pub(crate) fn copied(bytes: &[u8]) -> Option<Box<[u8]>> {
+    let mut copy = zeroed(bytes.len())?;
+    copy.copy_from_slice(bytes);
+    Some(copy)
+}
+
+thread_local! {
+    /// What this thread has taken from the allocator and not given back, in bytes as the engine counts
+    /// them. May be negative: a thread may free what another one took.
+    static IN_USE: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Counts what was taken from the allocator, or given back if it is negative.
+pub(crate) fn count(bytes: isize) {
+    // A thread that is ending has no counter, and nobody who would ask for it.
+    let _ = IN_USE.try_with(|in_use| in_use.set(in_use.get().wrapping_add(bytes)));
+}
+
+fn in_use() -> isize {
+    IN_USE.try_with(Cell::get).unwrap_or(0)
+}
+
+/// A value, and what it takes of memory: all that was taken from the allocator while it was made and
+/// changed, less what was given back.
+#[derive(Debug)]
+pub struct Kept<T> {
+    value: T,
+    footprint: isize,
+}
+
+impl<T> Kept<T> {
+    /// The value that `make` makes.
+    ///
+    /// # Errors
+    ///
+    /// What `make` says.
+    pub fn try_make<E>(make: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
+        let before = in_use();
+        let value = make()?;
+        Ok(Self { value, footprint: in_use().wrapping_sub(before) })
+    }
+
+    /// Lets `change` change the value. What it takes of memory and does not give back belongs to the
+    /// value afterwards.
+    pub fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
+        let before = in_use();
+        let result = change(&mut self.value);
+        self.footprint = self.footprint.wrapping_add(in_use().wrapping_sub(before));
+        result
+    }
+
+    /// The value.
+    pub const fn value(&self) -> &T {
+        &self.value
+    }
+
+    /// What is behind it, in bytes, without the value itself. 0 where nobody counts: outside of an engine.
+    pub const fn footprint(&self) -> usize {
+        if self.footprint < 0 { 0 } else { self.footprint as usize }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeroed_bytes_are_zero_and_impossible_ones_are_refused() {
+        for len in [0, 1, 100, 1 << 20] {
+            assert_eq!(zeroed(len).unwrap()[..], vec![0; len]);
+        }
+        assert!(zeroed(isize::MAX as usize).is_none());
+        assert!(zeroed(usize::MAX).is_none());
+        assert_eq!(copied(b"abc").unwrap()[..], *b"abc");
+    }
+
+    #[test]
+    fn a_kept_value_has_what_was_counted_while_it_was_made_and_changed() {
+        let made: Result<_, ()> = Kept::try_make(|| {
+            count(100);
+            Ok(7)
+        });
+        let mut kept = made.unwrap();
+        count(1_000);
+        kept.change(|value| {
+            *value += 1;
+            count(-30);
+        });
+        assert_eq!((*kept.value(), kept.footprint()), (8, 70));
+    }
+}

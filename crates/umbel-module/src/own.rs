@@ -1,0 +1,200 @@
+//! Filters beyond RedisBloom's, in types of their own, so that a plain client never meets one unasked.
+//!
+//! | asked for by | is | type |
+//! |---|---|---|
+//! | `BF.RESERVE ... KEYED` | the same chain, hashed under a secret | `umbel-bf-` |
+//! | `BF.RESERVE ... BLOCKED` | [`BlockedBloomFilter`](umbel::BlockedBloomFilter)s: one or two cache lines a key | `umbel-bf-` |
+//! | `BF.RESERVE ... WINDOW n` | [`WindowBloomFilter`]: the last n keys | `umbel-bf-` |
+//! | `CF.RESERVE ... ERROR p` | [`CuckooFilter`](umbel::CuckooFilter): fingerprints as long as p needs | `umbel-cf-` |
+//!
+//! Their bytes, in RDB files and in chunks, are a stream that [`stream`] writes and reads: one way in.
+
+pub(crate) mod blocked;
+mod cuckoo;
+mod loading;
+pub mod stream;
+
+pub use blocked::Blocked;
+pub use cuckoo::OwnCuckoo;
+pub use loading::Loading;
+
+use crate::bloom::{Chain, Growth, Hashing, Unlike};
+use crate::error::{Invalid, Refused};
+use crate::membership::{About, Measure, Membership};
+use umbel::any::AnyHasher;
+use umbel::hash::Digester;
+use umbel::window::{Shape, Window};
+use umbel::{Digest, Keyed, Portable, WindowBloomFilter};
+
+/// A Bloom filter beyond RedisBloom's.
+#[derive(Debug)]
+pub enum OwnBloom {
+    /// A chain that hashes under a secret.
+    Keyed(Chain),
+    /// A key in one or two cache lines.
+    Blocked(Blocked),
+    /// The last keys.
+    Window(WindowBloomFilter<[u8], AnyHasher>),
+    /// None yet: its chunks are coming.
+    Loading(Loading),
+}
+
+/// How keys are hashed: under a secret, if there is one.
+pub(crate) fn hasher(secret: Option<Keyed>) -> AnyHasher {
+    secret.map_or_else(|| AnyHasher::from(Portable::default()), AnyHasher::from)
+}
+
+/// Keys that are handed to a filter of `umbel` at once: its batches have their own way of asking for memory ahead, and
+/// the fewer beginnings and ends there are the better.
+pub(crate) const BATCH: usize = 128;
+
+/// The digests of up to [`BATCH`] keys.
+#[inline]
+pub(crate) fn digests(hasher: &AnyHasher, keys: &[&[u8]]) -> [Digest; BATCH] {
+    let mut digests = [Digest::new(0); BATCH];
+    for (digest, key) in digests.iter_mut().zip(keys) {
+        *digest = hasher.digest(key);
+    }
+    digests
+}
+
+impl OwnBloom {
+    /// A chain under a secret.
+    ///
+    /// # Errors
+    ///
+    /// As [`Chain::new`].
+    pub fn keyed(
+        capacity: u64,
+        err_rate: f64,
+        growth: Growth,
+        secret: Keyed,
+    ) -> Result<Self, Invalid> {
+        Chain::hashed(capacity, err_rate, growth, Hashing::Keyed(secret)).map(Self::Keyed)
+    }
+
+    /// A filter of the last `window` keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] if there is no such shape, or no memory.
+    pub fn window(window: u64, err_rate: f64, secret: Option<Keyed>) -> Result<Self, Invalid> {
+        let shape = Shape::for_rate(window, err_rate).map_err(|_| Invalid::Field("window"))?;
+        let filter =
+            WindowBloomFilter::with(shape, hasher(secret)).map_err(|_| Invalid::NoMemory)?;
+        Ok(Self::Window(filter))
+    }
+
+    /// The bytes of its bits.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Keyed(chain) => chain.links().iter().map(|link| link.plan().bytes()).sum(),
+            Self::Blocked(blocked) => blocked.bytes(),
+            Self::Window(window) => window.bytes(),
+            Self::Loading(loading) => loading.bytes().len() as u64,
+        }
+    }
+
+    /// The filter to ask, unless its chunks are still coming.
+    #[must_use]
+    pub fn ready(&self) -> Option<&dyn Membership> {
+        match self {
+            Self::Keyed(chain) => Some(chain),
+            Self::Blocked(blocked) => Some(blocked),
+            Self::Window(window) => Some(window),
+            Self::Loading(_) => None,
+        }
+    }
+
+    /// The filter to change, unless its chunks are still coming.
+    #[must_use]
+    pub fn ready_mut(&mut self) -> Option<&mut dyn Membership> {
+        match self {
+            Self::Keyed(chain) => Some(chain),
+            Self::Blocked(blocked) => Some(blocked),
+            Self::Window(window) => Some(window),
+            Self::Loading(_) => None,
+        }
+    }
+
+    /// Whether the keys of the other one can be taken in.
+    ///
+    /// # Errors
+    ///
+    /// [`Unlike`] if they are of different kinds or hashes, or of one that cannot be merged.
+    pub fn fits(&self, other: &Self) -> Result<(), Unlike> {
+        match (self, other) {
+            (Self::Keyed(one), Self::Keyed(other)) => one.fits(other),
+            (Self::Blocked(one), Self::Blocked(other)) => one.fits(other),
+            _ => Err(Unlike),
+        }
+    }
+
+    /// Takes in all keys of one that [`fits`](Self::fits).
+    ///
+    /// # Errors
+    ///
+    /// As [`Chain::merge`].
+    pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        match (self, other) {
+            (Self::Keyed(one), Self::Keyed(other)) => one.merge(other),
+            (Self::Blocked(one), Self::Blocked(other)) => one.merge(other),
+            _ => Err(Refused::Full),
+        }
+    }
+
+    /// The same once more, or `None` if there is no memory.
+    #[must_use]
+    pub fn try_clone(&self) -> Option<Self> {
+        Some(match self {
+            Self::Keyed(chain) => Self::Keyed(chain.try_clone()?),
+            Self::Blocked(blocked) => Self::Blocked(blocked.try_clone()?),
+            Self::Window(window) => {
+                crate::memory::fits(window.bytes()).then(|| Self::Window(window.clone()))?
+            }
+            Self::Loading(loading) => Self::Loading(loading.try_clone()?),
+        })
+    }
+}
+
+impl Membership for WindowBloomFilter<[u8], AnyHasher> {
+    fn find(&self, keys: &[&[u8]], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "an answer for every key");
+        for (keys, found) in keys.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
+            self.contains_digests(&digests(self.hasher(), keys)[..keys.len()], found);
+        }
+    }
+
+    fn put(&mut self, keys: &[&[u8]], fresh: &mut [bool]) -> Result<(), (usize, Refused)> {
+        assert_eq!(keys.len(), fresh.len(), "an answer for every key");
+        for (keys, fresh) in keys.chunks(BATCH).zip(fresh.chunks_mut(BATCH)) {
+            let digests = digests(self.hasher(), keys);
+            self.insert_digests(&digests[..keys.len()], fresh);
+        }
+        Ok(())
+    }
+
+    fn about(&self) -> About {
+        let Window::Insertions(window) = self.shape().window() else {
+            unreachable!("windows of time are refused when they are made and read")
+        };
+        About {
+            capacity: window,
+            bytes: self.bytes(),
+            filters: 1,
+            items: self.insertions(),
+            expansion: None,
+            layout: "window",
+        }
+    }
+
+    fn measure(&self) -> Measure {
+        let ones: u64 = self.words().iter().map(|word| u64::from(word.count_ones())).sum();
+        Measure {
+            fill: ones as f64 / self.shape().bits() as f64,
+            items: self.estimated_len() as f64,
+            rate: self.expected_rate(),
+        }
+    }
+}

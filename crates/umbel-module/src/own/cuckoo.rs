@@ -1,0 +1,80 @@
+//! A cuckoo filter with fingerprints as long as its rate needs. It does not grow.
+
+use super::{Loading, hasher};
+use crate::error::{Invalid, Refused};
+use umbel::any::AnyHasher;
+use umbel::cuckoo::Shape;
+use umbel::hash::Digester;
+use umbel::{CuckooFilter, Digest};
+
+/// A cuckoo filter beyond RedisBloom's.
+#[derive(Debug)]
+pub enum OwnCuckoo {
+    /// The filter, and how many keys were removed.
+    Filter(CuckooFilter<[u8], AnyHasher>, u64),
+    /// None yet: its chunks are coming.
+    Loading(Loading),
+}
+
+impl OwnCuckoo {
+    /// An empty filter.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] if there is no such shape, or no memory.
+    pub fn new(capacity: u64, err_rate: f64) -> Result<Self, Invalid> {
+        let shape =
+            Shape::for_rate(capacity, err_rate).map_err(|_| Invalid::Field("error rate"))?;
+        let filter = CuckooFilter::with(shape, hasher(None)).map_err(|_| Invalid::NoMemory)?;
+        Ok(Self::Filter(filter, 0))
+    }
+
+    /// The filter, unless its chunks are still coming.
+    #[must_use]
+    pub const fn filter(&self) -> Option<&CuckooFilter<[u8], AnyHasher>> {
+        if let Self::Filter(filter, _) = self { Some(filter) } else { None }
+    }
+
+    /// The digest of a key.
+    #[must_use]
+    pub fn digest(&self, key: &[u8]) -> Digest {
+        self.filter().map_or(Digest::new(0), |filter| filter.hasher().digest(key))
+    }
+
+    /// Adds a key, once more if it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`] if there is no room. Nothing has changed then.
+    pub fn add(&mut self, digest: Digest) -> Result<(), Refused> {
+        let Self::Filter(filter, _) = self else { return Err(Refused::Full) };
+        filter.insert_digest(digest).map(|_| ()).map_err(|_| Refused::Full)
+    }
+
+    /// Removes a key once; `false` if it is not there.
+    pub fn remove(&mut self, digest: Digest) -> bool {
+        let Self::Filter(filter, deletes) = self else { return false };
+        let removed = filter.remove_digest(digest);
+        *deletes = deletes.saturating_add(u64::from(removed));
+        removed
+    }
+
+    /// The bytes of its table.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Filter(filter, _) => filter.bytes(),
+            Self::Loading(loading) => loading.bytes().len() as u64,
+        }
+    }
+
+    /// The same once more, or `None` if there is no memory.
+    #[must_use]
+    pub fn try_clone(&self) -> Option<Self> {
+        Some(match self {
+            Self::Filter(filter, deletes) => crate::memory::fits(filter.bytes())
+                .then(|| Self::Filter(filter.clone(), *deletes))?,
+            Self::Loading(loading) => Self::Loading(loading.try_clone()?),
+        })
+    }
+}

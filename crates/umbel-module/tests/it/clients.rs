@@ -1,0 +1,64 @@
+//! The typed clients of `umbel-redis`, against the module.
+
+use super::server::{Server, engines};
+use umbel_redis::{
+    Answer, Blocking, Error, ModuleBloom, ModuleCuckoo, Policy, Reason, Server as Remote,
+};
+
+/// What `umbel-redis` connects to.
+async fn remote(server: &Server) -> Result<Remote, Error> {
+    Remote::connect(&format!("redis://127.0.0.1:{}/", server.port)).await
+}
+
+fn keys(numbers: std::ops::Range<u32>) -> Vec<Vec<u8>> {
+    numbers.map(|number| format!("key {number}").into_bytes()).collect()
+}
+
+/// How many were found, none of which is unknown.
+fn found(answers: &[Answer]) -> usize {
+    assert!(answers.iter().all(|answer| !answer.is_unknown()), "{answers:?}");
+    answers.iter().filter(|answer| !answer.is_absent()).count()
+}
+
+#[test]
+fn a_bloom_filter_by_its_client() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let filter = Blocking::open(async {
+            ModuleBloom::reserve(&remote(&server).await?, "b", 1_000, 0.01, Policy::Warn).await
+        })
+        .unwrap();
+        let fresh = filter.insert_batch(&keys(0..1_000)).unwrap();
+        // The rate is at most 1 %, so that more than 38 wrong ones come once in two billion times.
+        assert!(found(&fresh) <= 38, "{engine:?}");
+        assert_eq!(found(&filter.contains_batch(&keys(0..1_000))), 1_000, "{engine:?}");
+        assert!(found(&filter.contains_batch(&keys(1_000..2_000))) <= 38, "{engine:?}");
+        let items = filter.wait(filter.filter().items()).unwrap();
+        assert_eq!(items, 1_000 - found(&fresh) as u64, "{engine:?}");
+        server.client().ask("DEL b");
+        assert_eq!(filter.contains(b"key 1"), Answer::Unknown(Reason::Missing), "{engine:?}");
+        server.client().ask("SET b text");
+        assert_eq!(filter.contains(b"key 1"), Answer::Unknown(Reason::Foreign), "{engine:?}");
+    }
+}
+
+#[test]
+fn a_cuckoo_filter_by_its_client() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let filter = Blocking::open(async {
+            ModuleCuckoo::reserve(&remote(&server).await?, "c", 2_000, Policy::Warn).await
+        })
+        .unwrap();
+        filter.insert_batch(&keys(0..1_000)).unwrap();
+        assert_eq!(found(&filter.contains_batch(&keys(0..1_000))), 1_000, "{engine:?}");
+        for key in keys(0..500) {
+            assert_eq!(filter.wait(filter.filter().remove(&key)), Ok(true), "{engine:?}");
+        }
+        assert_eq!(found(&filter.contains_batch(&keys(500..1_000))), 500, "{engine:?}");
+        // Four slots of one byte: at most 4 in 255, and five sigma more.
+        assert!(found(&filter.contains_batch(&keys(0..500))) <= 22, "{engine:?}");
+        server.client().ask("FLUSHALL");
+        assert_eq!(filter.contains(b"key 900"), Answer::Unknown(Reason::Missing), "{engine:?}");
+    }
+}

