@@ -1,6 +1,6 @@
 //! Any history of a filter agrees with an exact set: what is in the set is found, `insert` and
 //! batches agree with single look-ups, and the array and the shared filter have the same bits.
-//! Classic filters, and blocked ones of one line a key and of two.
+//! Classic filters, blocked ones of one line a key and of two, and split-block ones.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -10,6 +10,7 @@ use umbel::blocked::{self, Lines};
 use umbel::bloom::{self, Bloom};
 use umbel::kernels::Digits;
 use umbel::layout::StoredLayout;
+use umbel::split::{self, Blocks};
 use umbel::storage::{Array, Heap, LineArray, Own, SharedHeap};
 use umbel::{Digest, Portable, Saved, words_for};
 
@@ -37,6 +38,10 @@ fuzz_target!(|history: Vec<Step>| {
             Bloom::<u16, Portable, LineArray<32>, Lines>::from_bytes(bytes).unwrap()
         });
     }
+    let shape = split::Shape::with(CAPACITY, 8).unwrap();
+    follow::<Blocks, _>(shape, &history, |bytes| {
+        Bloom::<u16, Portable, LineArray<32>, Blocks>::from_bytes(bytes).unwrap()
+    });
 });
 
 fn follow<L, B>(

@@ -2,24 +2,21 @@
 //! order, is a filter or an error. One that is accepted answers and gives its bytes back.
 #![no_main]
 
-#[allow(dead_code, reason = "tests use more of it")]
-#[path = "../../crates/umbel/tests/it/forge.rs"]
-mod forge;
-#[path = "../../crates/umbel/tests/it/opened.rs"]
-mod opened;
 #[path = "../shared/edited.rs"]
 mod edited;
 #[allow(dead_code, reason = "tests use more of it")]
 #[path = "../../crates/umbel/examples/golden/filters.rs"]
 mod filters;
+#[allow(dead_code, reason = "tests use more of it")]
+#[path = "../../crates/umbel/tests/it/forge.rs"]
+mod forge;
+#[path = "../../crates/umbel/tests/it/opened.rs"]
+mod opened;
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
-static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    edited::samples(&[
-        "xor", "fuse", "fuse4", "ribbon", "map",
-    ])
-});
+static SAMPLES: LazyLock<Vec<Vec<u8>>> =
+    LazyLock::new(|| edited::samples(&["xor", "fuse", "fuse4", "ribbon", "map"]));
 
 fuzz_target!(|data: &[u8]| edited::check(&SAMPLES, data));

@@ -2,16 +2,16 @@
 //! error. A filter that is accepted works and gives its bytes back.
 #![no_main]
 
-#[allow(dead_code, reason = "tests use more of it")]
-#[path = "../../crates/umbel/tests/it/forge.rs"]
-mod forge;
-#[path = "../../crates/umbel/tests/it/opened.rs"]
-mod opened;
 #[path = "../shared/edited.rs"]
 mod edited;
 #[allow(dead_code, reason = "tests use more of it")]
 #[path = "../../crates/umbel/examples/golden/filters.rs"]
 mod filters;
+#[allow(dead_code, reason = "tests use more of it")]
+#[path = "../../crates/umbel/tests/it/forge.rs"]
+mod forge;
+#[path = "../../crates/umbel/tests/it/opened.rs"]
+mod opened;
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;

@@ -11,9 +11,9 @@ mod opened;
 use forge::{WORDS, seal};
 use libfuzzer_sys::fuzz_target;
 use opened::{Opened, use_up};
+use umbel::any::AnyFilter;
 use umbel::format::{OpenError, Opening};
 use umbel::{InvalidBytes, Keyed};
-use umbel::any::AnyFilter;
 
 const LIMIT: u64 = 1 << 14;
 

@@ -20,7 +20,8 @@ fuzz_target!(|data: &[u8]| {
         let mut bytes = vec![0; WORDS + length as usize + 8];
         bytes[..10].copy_from_slice(b"umbel\0\r\n\x01\0");
         (bytes[10], bytes[12], bytes[KERNELS], bytes[16]) = (9, 1, 10, 1);
-        let fields = [(0, u64::from(*items)), (1, quotients), (2, bits)].map(|(n, f)| (field(n), f));
+        let fields =
+            [(0, u64::from(*items)), (1, quotients), (2, bits)].map(|(n, f)| (field(n), f));
         let others = [(INSERTIONS, u64::from(*keys)), (LENGTH, length)];
         for (at, value) in fields.into_iter().chain(others) {
             bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());

@@ -66,7 +66,9 @@ fuzz_target!(|history: History| {
     };
     for step in history.steps {
         match step {
-            Step::Insert(place, remainder) => insert(&mut filter, &mut model, digest(place, remainder)),
+            Step::Insert(place, remainder) => {
+                insert(&mut filter, &mut model, digest(place, remainder))
+            }
             Step::InsertUnique(place, remainder) => {
                 let digest = digest(place, remainder);
                 let found = filter.contains_digest(digest);
@@ -78,7 +80,8 @@ fuzz_target!(|history: History| {
                 }
             }
             Step::Crowd(place, count) => {
-                (0..count).for_each(|number| insert(&mut filter, &mut model, digest(place, number)));
+                (0..count)
+                    .for_each(|number| insert(&mut filter, &mut model, digest(place, number)));
             }
             Step::Remove(place, remainder) => {
                 remove(&mut filter, &mut model, digest(place, remainder));
