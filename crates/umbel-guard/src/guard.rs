@@ -121,6 +121,8 @@ pub(crate) struct Tending {
 }
 
 const STRIPES: usize = 256;
+/// How soon a filter that was gone is looked for again.
+const REMADE: Duration = Duration::from_millis(10);
 /// How often a filter that is replaced meanwhile is asked again.
 const TRIES: usize = 3;
 
@@ -245,13 +247,9 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             return Err(GuardError::ReadOnly);
         }
         let key = inner.set.canonical(key);
-        // Held to the end: a rebuild that begins meanwhile waits for it.
-        let epoch = inner.epoch.load_full();
-        if epoch.closed {
-            return Err(GuardError::Closed);
-        }
         let _alone = inner.stripe(&key).await;
-        let digests = inner.add(&epoch, &key).await?;
+        // Held to the end: a rebuild that begins meanwhile waits for it.
+        let (epoch, digests) = inner.add_in_time(&key).await?;
         let mark = inner.record(digests).await.map_err(GuardError::Journal)?;
         let mut write = Write::begin(inner, &key);
         let put = inner.set.put_marked(&key, value, mark);
@@ -562,7 +560,30 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Some(self.stripes[digest as usize % self.stripes.len()].lock().await)
     }
 
-    /// Adds a key to all filters there are, before anything else happens.
+    /// Adds a key to all filters there are, before anything else happens. One that is gone and shared has to be made
+    /// anew first.
+    async fn add_in_time(
+        &self,
+        key: &[u8],
+    ) -> Result<(Arc<Epoch<K::Generation>>, Digests), GuardError<D::Error>> {
+        let mut begun = None;
+        loop {
+            let epoch = self.epoch.load_full();
+            if epoch.closed {
+                return Err(GuardError::Closed);
+            }
+            match self.add(&epoch, key).await {
+                Ok(digests) => return Ok((epoch, digests)),
+                Err(GuardError::Filter(Trouble::Gone))
+                    if begun.get_or_insert_with(Instant::now).elapsed()
+                        < self.options.set_timeout => {}
+                Err(error) => return Err(error),
+            }
+            drop(epoch);
+            tokio::time::sleep(REMADE).await;
+        }
+    }
+
     async fn add(
         &self,
         epoch: &Epoch<K::Generation>,

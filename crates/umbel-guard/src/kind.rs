@@ -68,12 +68,16 @@ pub trait Kind: Send + Sync + 'static {
         Duration::ZERO
     }
 
-    /// Takes a filter that is not to be trusted away from all who share it.
+    /// Takes a filter away from all who share it, unless another one is in its place already.
     ///
     /// # Errors
     ///
     /// If it may be there still.
-    fn discard(&self) -> impl Future<Output = Result<(), Trouble>> + Send {
+    fn discard(
+        &self,
+        generation: &Self::Generation,
+    ) -> impl Future<Output = Result<(), Trouble>> + Send {
+        let _ = generation;
         ready(Ok(()))
     }
 

@@ -115,8 +115,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             return Err(RebuildError::Closed);
         }
         let started = Instant::now();
-        if K::SHARED && self.epoch.load().suspicion.is_some_and(Suspicion::is_of_content) {
-            self.kind.discard().await?;
+        if K::SHARED {
+            self.discard().await?;
         }
         let mut scan = self.timed(self.set.scan(None)).await?;
         let count = self.timed_for(COUNT, self.set.count(&mut scan)).await?;
@@ -143,6 +143,29 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         (tending.wanted, tending.retry) = (false, None);
         tracing::info!(keys = keys.len(), took = ?started.elapsed(), "the filter is in use");
         Ok(keys.len() as u64)
+    }
+
+    /// Takes away what others share, if it is sound and yet another one is wanted, or if it lacks a key. Whatever else
+    /// ended the trust may have been mended by another guard.
+    async fn discard(&self) -> Result<(), D> {
+        let epoch = self.epoch.load_full();
+        let lacks = epoch.suspicion.is_some_and(Suspicion::is_of_content);
+        let Some(filter) = epoch.current.clone().filter(|_| epoch.state == State::Active || lacks)
+        else {
+            return Ok(());
+        };
+        drop(epoch);
+        self.kind.discard(&filter).await?;
+        self.change(|epoch| {
+            let same = epoch.current.as_ref().is_some_and(|current| Arc::ptr_eq(current, &filter));
+            if same {
+                epoch.current = None;
+                if epoch.state == State::Active {
+                    (epoch.state, epoch.suspicion) = (State::Suspect, Some(Suspicion::Gone));
+                }
+            }
+        });
+        Ok(())
     }
 
     /// Steps 1 and 2, but for the doubts.

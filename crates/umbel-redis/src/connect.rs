@@ -156,6 +156,32 @@ impl Server {
         matches!(*self.link, Link::Cluster(_))
     }
 
+    /// What is at a key, for what is told beside a filter; `None` if nothing is.
+    ///
+    /// # Errors
+    ///
+    /// Why nobody can tell.
+    pub async fn read(&self, key: &str) -> Result<Option<Vec<u8>>, Reason> {
+        let mut get = redis::cmd("GET");
+        get.arg(key);
+        match self.ask_one(key, get).await? {
+            Value::Nil => Ok(None),
+            Value::BulkString(bytes) => Ok(Some(bytes)),
+            _ => Err(Reason::Garbage),
+        }
+    }
+
+    /// Puts it there, in the place of what was.
+    ///
+    /// # Errors
+    ///
+    /// Why it may not be there.
+    pub async fn write(&self, key: &str, value: &[u8]) -> Result<(), Reason> {
+        let mut set = redis::cmd("SET");
+        set.arg(key).arg(value);
+        self.ask_one(key, set).await.map(drop)
+    }
+
     /// The replies to a pipeline that is about one key, or about keys of its slot; errors of single
     /// commands are among the replies. Whatever it was, all replies are from one server.
     pub(crate) async fn ask(&self, key: &str, pipeline: Pipeline) -> Result<Vec<Value>, Reason> {

@@ -12,13 +12,14 @@
 //! that had been added to the old one have ended, scans the data set into it, and writes down that it is complete.
 //! Guards that come later, or wait for the same, need no scan.
 //!
+//! A filter that has become too full is taken away for that: until the next one is complete, everybody asks the data set.
+//! Writes wait for the next one to begin, no longer than a write may take.
+//!
 //! What a write may take, [`set_timeout`](crate::Builder::set_timeout), must be the same for all guards of a fleet, or
 //! [`grace`](Shared::grace) as long as the longest.
 
 use super::{Generation, Kind, Measure};
 use crate::error::Trouble;
-use redis::aio::ConnectionManager;
-use redis::{Client, cmd};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -33,7 +34,6 @@ use umbel_redis::{Answer, Error, Reason, Server, SharedBloom};
 #[derive(Clone)]
 pub struct Shared {
     server: Server,
-    side: ConnectionManager,
     name: String,
     rate: f64,
     secret: Keyed,
@@ -52,7 +52,6 @@ impl std::fmt::Debug for Shared {
 /// One generation of a shared filter.
 pub struct SharedGeneration {
     filter: SharedBloom<[u8], Keyed>,
-    side: ConnectionManager,
     generation: u64,
     rate: f64,
 }
@@ -72,11 +71,14 @@ impl Shared {
     ///
     /// If the server cannot be reached.
     pub async fn connect(url: &str, name: &str, rate: f64, secret: Keyed) -> Result<Self, Error> {
-        let server = Server::connect(url).await?;
-        let side = async { ConnectionManager::new(Client::open(url)?).await };
-        let side = side.await.map_err(|_| Error::from(Reason::Disconnected))?;
+        Ok(Self::new(Server::connect(url).await?, name, rate, secret))
+    }
+
+    /// The same on servers that replicate each other, or on a cluster.
+    #[must_use]
+    pub fn new(server: Server, name: &str, rate: f64, secret: Keyed) -> Self {
         let (name, grace) = (name.to_owned(), Duration::from_secs(10));
-        Ok(Self { server, side, name, rate, secret, grace })
+        Self { server, name, rate, secret, grace }
     }
 
     /// How long the write of any guard of the fleet may take, at most: 10 seconds, twice what
@@ -94,23 +96,28 @@ impl Shared {
             Err(Error::Unknown(Reason::Missing)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let generation = found.generation();
         let large = found.shape().items() >= items / 2;
         let options = Options::default();
-        match SharedBloom::open(&self.server, &self.name, self.secret, &options).await {
-            Ok(filter) if large && filter.check().await.is_ok() => Ok(Some(SharedGeneration {
-                filter,
-                side: self.side.clone(),
-                generation,
-                rate: self.rate,
-            })),
-            Err(Error::Unknown(reason)) if !is_gone(reason) => Err(reason.into()),
-            // It is of no use to anybody.
-            _ => {
-                found.delete(&self.server).await?;
-                Ok(None)
-            }
+        let opened = SharedBloom::open(&self.server, &self.name, self.secret, &options).await;
+        let lost = match opened {
+            Ok(filter) => match filter.check().await {
+                Ok(()) if large => return Ok(Some(self.generation(filter))),
+                Ok(()) => true,
+                Err(reason) if is_gone(reason) => true,
+                Err(reason) => return Err(reason.into()),
+            },
+            Err(Error::Unknown(reason)) => is_gone(reason) || return Err(reason.into()),
+            // One with another secret is somebody's, and stays.
+            Err(error) => return Err(error),
+        };
+        if lost {
+            found.delete(&self.server).await?;
         }
+        Ok(None)
+    }
+
+    fn generation(&self, filter: SharedBloom<[u8], Keyed>) -> SharedGeneration {
+        SharedGeneration { generation: filter.generation(), filter, rate: self.rate }
     }
 
     async fn make(&self, items: u64) -> Result<SharedGeneration, Error> {
@@ -132,14 +139,7 @@ impl Shared {
             let options = Options { generation: Some(generation), ..Options::default() };
             let made = SharedBloom::create(&self.server, &self.name, shape, self.secret, &options);
             match made.await {
-                Ok(filter) => {
-                    return Ok(SharedGeneration {
-                        filter,
-                        side: self.side.clone(),
-                        generation,
-                        rate: self.rate,
-                    });
-                }
+                Ok(filter) => return Ok(self.generation(filter)),
                 Err(Error::Mismatch { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -190,12 +190,14 @@ impl Kind for Shared {
         self.grace
     }
 
-    /// Takes the filter away from everybody.
-    async fn discard(&self) -> Result<(), Trouble> {
+    async fn discard(&self, generation: &SharedGeneration) -> Result<(), Trouble> {
         let discard = async {
             match Found::find(&self.server, &self.name).await {
-                Ok(found) => found.delete(&self.server).await,
-                Err(Error::Unknown(Reason::Missing)) => Ok(()),
+                Ok(found) if found.generation() == generation.generation => {
+                    found.delete(&self.server).await
+                }
+                // Another guard has done that.
+                Ok(_) | Err(Error::Unknown(Reason::Missing)) => Ok(()),
                 Err(error) => Err(error),
             }
         };
@@ -208,10 +210,6 @@ impl SharedGeneration {
     fn note(&self) -> String {
         format!("{}:complete", self.filter.name())
     }
-}
-
-fn away(error: &redis::RedisError) -> Trouble {
-    Trouble::Unavailable(error.to_string().into())
 }
 
 impl Generation for SharedGeneration {
@@ -260,19 +258,17 @@ impl Generation for SharedGeneration {
     }
 
     async fn is_complete(&self) -> Result<bool, Trouble> {
-        let mut ask = cmd("GET");
-        ask.arg(self.note());
-        let noted: Option<u64> =
-            ask.query_async(&mut self.side.clone()).await.map_err(|error| away(&error))?;
+        let noted = self.filter.server().read(&self.note()).await;
+        let noted = noted.map_err(|reason| trouble(&reason.into()))?;
         // Asked for after that: a filter that is gone is not complete.
         self.filter.check().await.map_err(|reason| trouble(&reason.into()))?;
-        Ok(noted == Some(self.generation))
+        Ok(noted.is_some_and(|noted| noted == self.generation.to_string().as_bytes()))
     }
 
     async fn activate(&self) -> Result<(), Trouble> {
-        let mut note = cmd("SET");
-        note.arg(self.note()).arg(self.generation);
-        note.query_async::<()>(&mut self.side.clone()).await.map_err(|error| away(&error))?;
+        let (note, generation) = (self.note(), self.generation.to_string());
+        let written = self.filter.server().write(&note, generation.as_bytes());
+        written.await.map_err(|reason| trouble(&reason.into()))?;
         self.filter.check().await.map_err(|reason| trouble(&reason.into()))
     }
 

@@ -1,6 +1,7 @@
 //! What every data set must do, asked of each that is there, alone and behind a guard.
 
 use crate::server;
+use crate::servers::{Engine, Node};
 use std::collections::BTreeSet;
 use umbel_guard::set::{Postgres, PostgresError, Redb, Redis, Sqlite, SqliteError};
 use umbel_guard::{Answer, DataSet, Guard, Local, Put};
@@ -192,9 +193,11 @@ async fn postgres_obeys_with_keys_of_every_kind() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn redis_obeys_as_a_hash_and_by_a_prefix() {
-    let Some(server) = server::redis() else { return };
-    let url = server.redis_url();
-    obeys(Redis::hash(&url, "users").await.unwrap(), name).await;
-    let set = Redis::prefix(&url, "a*[b]:").await.unwrap();
-    obeys(set, |number| number.to_le_bytes().to_vec()).await;
+    for engine in [Engine::Redis, Engine::Valkey] {
+        let Some(server) = Node::start(engine, &[]) else { continue };
+        let url = server.url();
+        obeys(Redis::hash(&url, "users").await.unwrap(), name).await;
+        let set = Redis::prefix(&url, "a*[b]:").await.unwrap();
+        obeys(set, |number| number.to_le_bytes().to_vec()).await;
+    }
 }

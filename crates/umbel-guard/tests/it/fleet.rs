@@ -1,105 +1,151 @@
-//! Guards that share one filter through Redis: what one of them puts no other one takes for absent, also when the filter is
-//! evicted, flushed or replaced.
+//! Guards that share one filter through Redis or Valkey: what one of them puts no other one takes for absent, also when
+//! the filter is evicted, flushed, replaced or stale, and its server killed, stopped or overtaken by a replica.
 
 use crate::faulty::{Faulty, Random};
-use crate::server;
-use redis::Client;
-use redis::aio::MultiplexedConnection;
+use crate::servers::{Engine, Node, PATIENT, follow, in_step};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use umbel::Keyed;
 use umbel_guard::kind::Shared;
 use umbel_guard::{Answer, Guard, GuardError, State};
+use umbel_redis::Server;
 
 type Guarded = Guard<Faulty, Shared>;
 
-async fn kind(url: &str) -> Shared {
-    let kind = Shared::connect(url, "users", 0.001, Keyed::new([7; 16])).await.unwrap();
-    kind.grace(Duration::from_millis(600))
+const SECRET: [u8; 16] = [7; 16];
+
+fn nodes() -> impl Iterator<Item = Node> {
+    [Engine::Redis, Engine::Valkey].into_iter().filter_map(|engine| Node::start(engine, &[]))
 }
 
-async fn guard(url: &str, set: &Faulty) -> Guarded {
-    let start =
-        Guard::builder(set.clone(), kind(url).await).set_timeout(Duration::from_millis(250));
-    let start =
-        start.filter_timeout(Duration::from_millis(250)).audit(50, Duration::from_millis(100));
-    start.capacity(1.5, 5_000).start().await.unwrap()
+async fn guard_by(server: Server, set: &Faulty) -> Guarded {
+    let kind = Shared::new(server, "users", 0.001, Keyed::new(SECRET));
+    let start = Guard::builder(set.clone(), kind.grace(Duration::from_millis(600)));
+    let start = start.set_timeout(Duration::from_millis(250));
+    let start = start.filter_timeout(Duration::from_millis(250));
+    start.audit(50, Duration::from_millis(100)).capacity(1.5, 5_000).start().await.unwrap()
 }
 
-async fn side(url: &str) -> MultiplexedConnection {
-    Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap()
+async fn guard(node: &Node, set: &Faulty) -> Guarded {
+    guard_by(node.server().await, set).await
 }
 
-async fn send(connection: &mut MultiplexedConnection, words: &[&str]) {
-    let mut command = redis::cmd(words[0]);
-    words[1..].iter().for_each(|word| _ = command.arg(word));
-    let _: redis::Value = command.query_async(connection).await.unwrap();
+/// Waits until it answers.
+async fn active(guard: &Guarded) {
+    let active = tokio::time::timeout(Duration::from_secs(30), guard.active()).await;
+    active.expect("it comes back").unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_guard_puts_all_know() {
-    let Some(server) = server::redis() else { return };
-    let (url, set) = (server.redis_url(), Faulty::default());
-    (0..100_u32).for_each(|key| set.bypass(&key.to_le_bytes()));
-    let one = guard(&url, &set).await;
-    one.active().await.unwrap();
-    let scans = set.0.scans.load(SeqCst);
-    // The second one finds a filter that is complete. It counts, and it audits; it does not scan for it.
-    let two = guard(&url, &set).await;
-    two.active().await.unwrap();
-    for key in 0..100_u32 {
-        assert_eq!(two.contains(&key.to_le_bytes()).await, Answer::Maybe);
+    for node in nodes() {
+        let set = Faulty::default();
+        (0..100_u32).for_each(|key| set.bypass(&key.to_le_bytes()));
+        let one = guard(&node, &set).await;
+        active(&one).await;
+        // The second one finds a filter that is complete.
+        let two = guard(&node, &set).await;
+        active(&two).await;
+        for key in 0..100_u32 {
+            assert_eq!(two.contains(&key.to_le_bytes()).await, Answer::Maybe);
+        }
+        assert_eq!(two.contains(b"never").await, Answer::Absent);
+        one.put(b"new", b"v").await.unwrap();
+        assert_eq!(two.contains(b"new").await, Answer::Maybe);
+        assert_eq!(two.get(b"new").await.unwrap().as_deref(), Some(&b"v"[..]));
+        // Gone, as an eviction takes it: nobody says absent, and soon there is another one.
+        node.call(&["DEL", "users"]);
+        let lost = two.contains(b"never").await;
+        assert!(matches!(lost, Answer::Unknown(_)), "{lost:?}");
+        active(&two).await;
+        while one.contains(b"never").await != Answer::Absent {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        for guard in [&one, &two] {
+            assert_eq!(guard.contains(b"new").await, Answer::Maybe);
+        }
     }
-    assert_eq!(two.contains(b"never").await, Answer::Absent);
-    one.put(b"new", b"v").await.unwrap();
-    assert_eq!(two.contains(b"new").await, Answer::Maybe);
-    assert_eq!(two.get(b"new").await.unwrap().as_deref(), Some(&b"v"[..]));
-    assert!(scans > 0);
-    // Gone, as an eviction takes it: nobody says absent, and soon there is another one.
-    send(&mut side(&url).await, &["DEL", "users"]).await;
-    let lost = two.contains(b"never").await;
-    assert!(matches!(lost, Answer::Unknown(_)), "{lost:?}");
-    two.active().await.unwrap();
-    while one.contains(b"never").await != Answer::Absent {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_that_was_built_again_is_another_one_for_all_and_writes_wait_for_it() {
+    for node in nodes() {
+        let set = Faulty::default();
+        let (one, two) = (guard(&node, &set).await, guard(&node, &set).await);
+        active(&one).await;
+        active(&two).await;
+        // A key that has left: only another filter can forget it.
+        one.put(b"ghost", b"v").await.unwrap();
+        assert!(two.delete(b"ghost").await.unwrap());
+        assert_eq!(one.contains(b"ghost").await, Answer::Maybe);
+        let writes = async {
+            for number in 0..200_u32 {
+                two.put(&number.to_le_bytes(), b"v").await.unwrap();
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let (built, ()) = tokio::join!(one.rebuild(), writes);
+        // The guard itself may have begun before us.
+        assert!(built.is_ok() || one.state() == State::Rebuilding, "{built:?}");
+        for guard in [&one, &two] {
+            active(guard).await;
+            for number in 0..200_u32 {
+                assert_eq!(guard.contains(&number.to_le_bytes()).await, Answer::Maybe);
+            }
+            assert_eq!(guard.contains(b"ghost").await, Answer::Absent);
+        }
     }
-    for guard in [&one, &two] {
-        assert_eq!(guard.contains(b"new").await, Answer::Maybe);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_with_another_secret_is_not_taken_away() {
+    for node in nodes() {
+        let set = Faulty::default();
+        let one = guard(&node, &set).await;
+        active(&one).await;
+        let other = Shared::new(node.server().await, "users", 0.001, Keyed::new([8; 16]));
+        let start = Guard::builder(set.clone(), other).without_background();
+        let stranger = start.start().await.unwrap();
+        let refused = stranger.rebuild().await.unwrap_err();
+        assert!(refused.to_string().contains("another"), "{refused}");
+        assert_eq!(one.contains(b"never").await, Answer::Absent);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_shared_filter_reads_go_through_and_writes_wait() {
-    let Some(server) = server::redis() else { return };
-    let (url, set) = (server.redis_url(), Faulty::default());
-    set.bypass(b"k");
-    let guard = guard(&url, &set).await;
-    guard.active().await.unwrap();
-    drop(server);
-    assert!(matches!(guard.contains(b"k").await, Answer::Unknown(_)));
-    assert!(guard.get(b"k").await.unwrap().is_some());
-    assert_eq!(guard.get(b"none").await.unwrap(), None);
-    // Another guard may still reach it, and would take the key for absent.
-    let put = guard.put(b"new", b"v").await;
-    assert!(matches!(put, Err(GuardError::Filter(_))), "{put:?}");
-    assert!(!set.has(b"new"));
+    for node in nodes() {
+        let set = Faulty::default();
+        set.bypass(b"k");
+        let guard = guard(&node, &set).await;
+        active(&guard).await;
+        drop(node);
+        assert!(matches!(guard.contains(b"k").await, Answer::Unknown(_)));
+        assert!(guard.get(b"k").await.unwrap().is_some());
+        assert_eq!(guard.get(b"none").await.unwrap(), None);
+        // Another guard may still reach it, and would take the key for absent.
+        let put = guard.put(b"new", b"v").await;
+        assert!(matches!(put, Err(GuardError::Filter(_))), "{put:?}");
+        assert!(!set.has(b"new"));
+    }
 }
 
-async fn work(
-    guard: Guarded,
-    set: Faulty,
-    worker: u64,
-    stop: Arc<AtomicBool>,
-    told: Arc<[AtomicU64; 3]>,
-) {
+/// What workers have seen: the test is not about nothing.
+#[derive(Debug, Default)]
+struct Told {
+    puts: AtomicU64,
+    absent: AtomicU64,
+    all: AtomicU64,
+}
+
+async fn work(guard: Guarded, set: Faulty, worker: u64, stop: Arc<AtomicBool>, told: Arc<Told>) {
     let mut random = Random(worker);
     while !stop.load(SeqCst) {
         let key = format!("{worker} {}", random.below(100)).into_bytes();
         if random.one_in(3) {
-            if guard.put(&key, b"v").await.is_ok() {
-                told[0].fetch_add(1, SeqCst);
-            }
+            let put = guard.put(&key, b"v").await.is_ok();
+            told.puts.fetch_add(u64::from(put), SeqCst);
         } else if random.one_in(4) {
             let _ = guard.delete(&key).await;
         } else {
@@ -113,9 +159,9 @@ async fn work(
                     answer != Answer::Absent || deleted_meanwhile(&guard, &set, &other).await;
                 assert!(really, "{} is there", String::from_utf8_lossy(&other));
             }
-            told[1].fetch_add(u64::from(answer == Answer::Absent), SeqCst);
+            told.absent.fetch_add(u64::from(answer == Answer::Absent), SeqCst);
         }
-        told[2].fetch_add(1, SeqCst);
+        told.all.fetch_add(1, SeqCst);
     }
 }
 
@@ -124,53 +170,128 @@ async fn deleted_meanwhile(guard: &Guarded, set: &Faulty, key: &[u8]) -> bool {
     guard.contains(key).await != Answer::Absent || !set.has(key)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_readable_is_absent_while_the_filter_is_lost_again_and_again() {
-    let Some(server) = server::redis() else { return };
-    let (url, set) = (server.redis_url(), Faulty::default());
-    let (one, two) = (guard(&url, &set).await, guard(&url, &set).await);
-    let stop = Arc::new(AtomicBool::new(false));
-    let told: Arc<[AtomicU64; 3]> = Arc::default();
-    let workers: Vec<_> = [&one, &two, &one, &two]
-        .into_iter()
-        .zip(0..)
-        .map(|(guard, worker)| work(guard.clone(), set.clone(), worker, stop.clone(), told.clone()))
-        .map(tokio::spawn)
-        .collect();
-    let mut connection = side(&url).await;
-    let losses: [&[&str]; 6] = [
-        &["DEL", "users"],
-        &["FLUSHALL"],
-        &["SET", "users", "something else"],
-        &["SETRANGE", "users", "0", "XXXX"],
-        &["RENAME", "users", "others"],
-        &["PEXPIRE", "users", "1"],
-    ];
-    for loss in losses {
-        for guard in [&one, &two] {
-            let active = tokio::time::timeout(Duration::from_secs(30), guard.active()).await;
-            active.expect("it comes back").unwrap();
+/// Two guards and four workers, while something happens again and again.
+struct Fleet {
+    guards: [Guarded; 2],
+    workers: Vec<tokio::task::JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    told: Arc<Told>,
+}
+
+impl Fleet {
+    fn start(guards: [Guarded; 2], set: &Faulty) -> Self {
+        let (stop, told) = (Arc::new(AtomicBool::new(false)), Arc::new(Told::default()));
+        let workers = (0..4)
+            .map(|worker| {
+                let guard = guards[worker as usize % 2].clone();
+                work(guard, set.clone(), worker, stop.clone(), told.clone())
+            })
+            .map(tokio::spawn)
+            .collect();
+        Self { guards, workers, stop, told }
+    }
+
+    /// Waits until both answer, and a little longer.
+    async fn recovered(&self) {
+        for guard in &self.guards {
+            active(guard).await;
         }
         tokio::time::sleep(Duration::from_millis(150)).await;
-        let mut command = redis::cmd(loss[0]);
-        loss[1..].iter().for_each(|word| _ = command.arg(word));
-        let _: Result<redis::Value, _> = command.query_async(&mut connection).await;
-        if loss[0].starts_with("SET") {
-            // What belongs to somebody else is not taken away: that is for people to decide.
-            while one.state() == State::Active || two.state() == State::Active {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            assert!(one.get(b"anything").await.is_ok());
-            send(&mut connection, &["DEL", "users"]).await;
+    }
+
+    /// Ends it; how often the trust ended meanwhile.
+    async fn end(self) -> u64 {
+        self.recovered().await;
+        self.stop.store(true, SeqCst);
+        for worker in self.workers {
+            worker.await.unwrap();
         }
+        let Told { puts, absent, all } = &*self.told;
+        let [puts, absent, all] = [puts, absent, all].map(|number| number.load(SeqCst));
+        assert!(puts > 50 && absent > 50 && all > 500, "{puts} puts, {absent} absent of {all}");
+        self.guards.iter().map(|guard| guard.stats().trips).sum()
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    stop.store(true, SeqCst);
-    for worker in workers {
-        worker.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_readable_is_absent_while_the_filter_is_lost_again_and_again() {
+    for mut node in nodes() {
+        let set = Faulty::default();
+        let guards = [guard(&node, &set).await, guard(&node, &set).await];
+        let fleet = Fleet::start(guards, &set);
+        let losses: [&[&str]; 6] = [
+            &["DEL", "users"],
+            &["FLUSHALL"],
+            &["SET", "users", "something else"],
+            &["SETRANGE", "users", "0", "XXXX"],
+            &["RENAME", "users", "others"],
+            &["PEXPIRE", "users", "1"],
+        ];
+        for loss in losses {
+            fleet.recovered().await;
+            node.call(loss);
+            if loss[0].starts_with("SET") {
+                // What belongs to somebody else is not taken away: that is for people to decide.
+                let [one, two] = &fleet.guards;
+                while one.state() == State::Active || two.state() == State::Active {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                assert!(one.get(b"anything").await.is_ok());
+                node.call(&["DEL", "users"]);
+            }
+        }
+        // Evicted for want of memory.
+        fleet.recovered().await;
+        node.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-random"]);
+        node.call(&["CONFIG", "SET", "maxmemory", "1"]);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        node.call(&["CONFIG", "SET", "maxmemory", "0"]);
+        node.call(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        // Stopped for longer than anybody waits.
+        fleet.recovered().await;
+        node.signal("STOP");
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        node.signal("CONT");
+        // Killed, and back with nothing.
+        fleet.recovered().await;
+        node.kill();
+        node.restart();
+        let trips = fleet.end().await;
+        assert!(trips >= 8, "{trips}");
     }
-    let [puts, absent, all] = [0, 1, 2].map(|number| told[number].load(SeqCst));
-    assert!(puts > 50 && absent > 50 && all > 500, "{puts} puts, {absent} absent of {all}");
-    assert!(one.stats().trips + two.stats().trips >= 4);
-    assert!(one.state() != State::Empty);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_readable_is_absent_after_a_replica_that_lags_has_taken_over() {
+    for engine in [Engine::Redis, Engine::Valkey] {
+        let nodes = [Node::start(engine, &[]), Node::start(engine, &[])];
+        let [Some(mut primary), Some(replica)] = nodes else { continue };
+        follow(&replica, &primary);
+        let urls = [primary.url(), replica.url()];
+        let urls = urls.each_ref().map(String::as_str);
+        let server = async || Server::replicated(&urls, PATIENT).await.unwrap();
+        let set = Faulty::default();
+        let fleet = Fleet::start(
+            [guard_by(server().await, &set).await, guard_by(server().await, &set).await],
+            &set,
+        );
+        fleet.recovered().await;
+        in_step(&primary, &replica);
+        // From here on it hears nothing, and what is put meanwhile is not in its filter.
+        replica.call(&["REPLICAOF", "NO", "ONE"]);
+        replica.call(&["REPLICAOF", "127.0.0.1", "1"]);
+        fleet.guards[0].put(b"late", b"v").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        primary.kill();
+        replica.call(&["REPLICAOF", "NO", "ONE"]);
+        for guard in &fleet.guards {
+            assert_ne!(guard.contains(b"late").await, Answer::Absent);
+        }
+        // One that comes now finds the old filter, complete as it says.
+        let late = guard_by(server().await, &set).await;
+        assert_ne!(late.contains(b"late").await, Answer::Absent);
+        active(&late).await;
+        assert_eq!(late.contains(b"late").await, Answer::Maybe);
+        assert!(fleet.end().await >= 2);
+    }
 }

@@ -1,6 +1,6 @@
-//! PostgreSQL and Redis, each in a folder and on a port of its own, gone when the handle is dropped.
+//! PostgreSQL in a folder and on a port of its own, gone when the handle is dropped.
 
-use std::net::{TcpListener, TcpStream};
+use crate::servers::free_port;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -28,19 +28,6 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("an address").port()
-}
-
-/// Whether a test may be left out on this machine; on CI none may.
-fn may_skip(what: &str) -> bool {
-    let may = std::env::var_os("UMBEL_SKIP_SERVERS").is_some();
-    assert!(may, "{what} is not there; ./check installs it, and UMBEL_SKIP_SERVERS=1 goes without");
-    eprintln!("skipped: there is no {what}");
-    may
 }
 
 fn wait_for(server: &mut Server, ready: impl Fn(u16) -> bool) {
@@ -78,7 +65,9 @@ fn unprivileged(program: &Path) -> Command {
 /// A PostgreSQL server; `None` if there is none and that is allowed.
 pub(crate) fn postgres() -> Option<Server> {
     let Some(programs) = postgres_programs() else {
-        may_skip("PostgreSQL");
+        let hint = "./check installs it, and UMBEL_WITHOUT_SERVERS=1 skips its tests";
+        assert!(std::env::var_os("UMBEL_WITHOUT_SERVERS").is_some(), "no PostgreSQL here: {hint}");
+        eprintln!("skipped: there is no PostgreSQL here");
         return None;
     };
     let place = TempDir::new().expect("a folder");
@@ -116,27 +105,4 @@ impl Server {
     pub(crate) fn postgres_url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
-
-    pub(crate) fn redis_url(&self) -> String {
-        format!("redis://127.0.0.1:{}/0", self.port)
-    }
-}
-
-/// A Redis server, or Valkey where that is what there is; `None` if there is neither and that is allowed.
-pub(crate) fn redis() -> Option<Server> {
-    let there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
-    let Some(program) = ["redis-server", "valkey-server"].into_iter().find(there) else {
-        may_skip("Redis");
-        return None;
-    };
-    let (place, port) = (TempDir::new().expect("a folder"), free_port());
-    let process = Command::new(program)
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"])
-        .arg(place.path())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the server starts");
-    let mut server = Server { process, port, _place: place };
-    wait_for(&mut server, |port| TcpStream::connect(("127.0.0.1", port)).is_ok());
-    Some(server)
 }
