@@ -32,9 +32,9 @@ macro_rules! with_set {
             let $set = opened.with_context(|| path.display().to_string())?;
             $do
         } else {
-            let url = target.postgres.as_deref().unwrap_or_default();
+            let url = target.postgres()?;
             // The URL may have a password in it, and is not told.
-            let opened = Postgres::connect(url, &target.table, &target.key, &target.value);
+            let opened = Postgres::connect(&url, &target.table, &target.key, &target.value);
             let $set = opened.await.context("PostgreSQL")?;
             $do
         }
@@ -51,6 +51,14 @@ async fn run_in_time(verb: Verb) -> Result<bool> {
             with_set!(&args.target, set => serve::run(set, args).await)
         }
         Verb::Replay(args) => with_set!(&args.target, set => replay::run(set, args).await),
+    }
+}
+
+impl Target {
+    /// The address of the server, which may be in a variable so that no list of processes shows its password.
+    fn postgres(&self) -> Result<String> {
+        let told = self.postgres.clone().or_else(|| std::env::var("UMBEL_POSTGRES").ok());
+        told.context("what is to be guarded? --redb, --sqlite or --postgres, or UMBEL_POSTGRES")
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum Verb {
 /// What is guarded.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "What is guarded")]
-#[command(group = ArgGroup::new("target").required(true).args(["redb", "sqlite", "postgres"]))]
+#[command(group = ArgGroup::new("target").args(["redb", "sqlite", "postgres"]))]
 pub(crate) struct Target {
     /// A table of bytes in a redb file
     #[arg(long, value_name = "FILE")]
@@ -33,8 +33,8 @@ pub(crate) struct Target {
     /// A table in a SQLite file; it is put into WAL mode
     #[arg(long, value_name = "FILE")]
     pub(crate) sqlite: Option<PathBuf>,
-    /// A table of PostgreSQL, such as postgres://user@localhost/shop
-    #[arg(long, value_name = "URL", env = "UMBEL_POSTGRES", hide_env_values = true)]
+    /// A table of PostgreSQL, such as postgres://user@localhost/shop; without any of these, the one in UMBEL_POSTGRES
+    #[arg(long, value_name = "URL")]
     pub(crate) postgres: Option<String>,
     /// The name of the table; before a dot its schema, in PostgreSQL
     #[arg(long, value_name = "TABLE")]
@@ -121,8 +121,8 @@ pub(crate) struct Attach {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A key that is not printed is certainly not in the table. With --ask the table is asked for the others, and what is printed is \
-certainly there.
+A key that is not printed is not in the table, unless it was written there past the guard since `attach`. With --ask the table is \
+asked for the others, and what is printed is certainly there.
 Exit status: 0 if there was such a key, 1 if there was none, 2 if something went wrong.
 
 Example:

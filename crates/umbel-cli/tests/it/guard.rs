@@ -50,6 +50,21 @@ fn a_table_is_attached_and_asked() {
 }
 
 #[test]
+fn what_is_guarded_must_be_told_once() {
+    let place = sqlite();
+    let ran = place.umbel("guard attach --table users -o users.guard");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("what is to be guarded?"), "{}", ran.err);
+    let both = place.umbel(&format!("guard attach {SQLITE} --redb users.redb"));
+    assert_eq!(both.code, Some(2));
+    // A variable that is there for other calls is in nobody's way.
+    let mut attach = Command::new(env!("CARGO_BIN_EXE_umbel"));
+    attach.args(["guard", "attach"]).args(SQLITE.split(' ')).current_dir(place.path("."));
+    let attached = attach.env("UMBEL_POSTGRES", "postgres://nowhere").status().unwrap();
+    assert!(attached.success());
+}
+
+#[test]
 fn how_a_table_and_its_filter_are_is_told() {
     let place = sqlite();
     let stats = format!("guard stats {SQLITE}");

@@ -99,20 +99,18 @@ impl Shared {
         let large = found.shape().items() >= items / 2;
         let options = Options::default();
         let opened = SharedBloom::open(&self.server, &self.name, self.secret, &options).await;
-        let lost = match opened {
+        match opened {
             Ok(filter) => match filter.check().await {
                 Ok(()) if large => return Ok(Some(self.generation(filter))),
-                Ok(()) => true,
-                Err(reason) if is_gone(reason) => true,
-                Err(reason) => return Err(reason.into()),
+                Err(reason) if !is_gone(reason) => return Err(reason.into()),
+                _ => {}
             },
-            Err(Error::Unknown(reason)) => is_gone(reason) || return Err(reason.into()),
-            // One with another secret is somebody's, and stays.
+            Err(Error::Unknown(reason)) if is_gone(reason) => {}
+            // It may answer yet; and one with another secret is somebody's.
             Err(error) => return Err(error),
-        };
-        if lost {
-            found.delete(&self.server).await?;
         }
+        // It is of no use to anybody.
+        found.delete(&self.server).await?;
         Ok(None)
     }
 

@@ -4,8 +4,10 @@
 //! they break. A scan has a connection of its own, with a cursor in a transaction that sees one moment.
 //!
 //! Keys are text, `bytea`, integers or `uuid`; other types have more than one way to write a value, or compare text
-//! in ways of their own. Connections are not encrypted: for a server that is not on this machine or in a private
-//! network, put a tunnel in between.
+//! in ways of their own.
+//!
+//! With the feature `tls` and `sslmode=require` in the URL connections are encrypted, to a server that has proven its name by a
+//! certificate of an authority that this machine trusts (or `SSL_CERT_FILE` names). Without that they are not.
 
 use crate::data_set::{DataSet, Page, Put};
 use arc_swap::ArcSwapOption;
@@ -35,6 +37,9 @@ pub struct Postgres {
 pub enum PostgresError {
     /// What the server or the connection says.
     Postgres(tokio_postgres::Error),
+    /// There can be no encrypted connections.
+    #[cfg(feature = "tls")]
+    Tls(rustls::Error),
     /// There is no such table or column.
     Missing {
         /// Which one.
@@ -58,6 +63,8 @@ impl fmt::Display for PostgresError {
                 Some(error) => error.fmt(f),
                 None => error.fmt(f),
             },
+            #[cfg(feature = "tls")]
+            Self::Tls(error) => error.fmt(f),
             Self::Missing { what } => write!(f, "there is no {what}"),
             Self::KeyType { name } => write!(
                 f,
@@ -73,6 +80,8 @@ impl std::error::Error for PostgresError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Postgres(error) => Some(error),
+            #[cfg(feature = "tls")]
+            Self::Tls(error) => Some(error),
             _ => None,
         }
     }
@@ -148,13 +157,37 @@ fn quoted(name: &str) -> String {
 
 /// A connection, which lives as long as its client.
 async fn connect(config: &Config) -> Result<Client> {
+    #[cfg(feature = "tls")]
+    if config.get_ssl_mode() == tokio_postgres::config::SslMode::Require {
+        let (client, connection) = config.connect(tls()?).await?;
+        return Ok(carried(client, connection));
+    }
     let (client, connection) = config.connect(NoTls).await?;
+    Ok(carried(client, connection))
+}
+
+fn carried(
+    client: Client,
+    connection: impl Future<Output = std::result::Result<(), tokio_postgres::Error>> + Send + 'static,
+) -> Client {
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection ended");
         }
     });
-    Ok(client)
+    client
+}
+
+/// Trusts whom this machine trusts.
+#[cfg(feature = "tls")]
+fn tls() -> Result<tokio_postgres_rustls::MakeRustlsConnect> {
+    use rustls::crypto::ring::default_provider;
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let config = rustls::ClientConfig::builder_with_provider(Arc::new(default_provider()));
+    let config = config.with_safe_default_protocol_versions().map_err(PostgresError::Tls)?;
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    Ok(tokio_postgres_rustls::MakeRustlsConnect::new(config))
 }
 
 impl Postgres {

@@ -1,6 +1,6 @@
 //! PostgreSQL in a folder and on a port of its own, gone when the handle is dropped.
 
-use crate::servers::free_port;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -39,6 +39,11 @@ fn wait_for(server: &mut Server, ready: impl Fn(u16) -> bool) {
     }
 }
 
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
 /// The folder of PostgreSQL's programs.
 fn postgres_programs() -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
@@ -70,7 +75,37 @@ pub(crate) fn postgres() -> Option<Server> {
         eprintln!("skipped: there is no PostgreSQL here");
         return None;
     };
+    start_postgres(&programs, TempDir::new().expect("a folder"), &[])
+}
+
+/// The same with encrypted connections; and the certificate of the authority that says who it is.
+pub(crate) fn postgres_with_tls() -> Option<(Server, PathBuf)> {
+    let programs = postgres_programs()?;
     let place = TempDir::new().expect("a folder");
+    let [authority, certificate, key] =
+        ["authority.pem", "server.pem", "server.key"].map(|name| place.path().join(name));
+    let sign = |arguments: &str| {
+        let new = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2";
+        let mut openssl = Command::new("openssl");
+        openssl.args(new.split(' ')).args(arguments.split(' ')).current_dir(place.path());
+        let made = openssl.output().expect("openssl runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    };
+    sign("-subj /CN=authority -keyout authority.key -out authority.pem");
+    sign(
+        "-subj /CN=server -keyout server.key -out server.pem -CA authority.pem -CAkey authority.key \
+         -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:localhost",
+    );
+    let _ = Command::new("chown").arg("postgres:postgres").arg(&key).status();
+    let options = [
+        "ssl=on".to_owned(),
+        format!("ssl_cert_file={}", certificate.display()),
+        format!("ssl_key_file={}", key.display()),
+    ];
+    Some((start_postgres(&programs, place, &options)?, authority))
+}
+
+fn start_postgres(programs: &Path, place: TempDir, options: &[String]) -> Option<Server> {
     let _ = Command::new("chown").arg("postgres:postgres").arg(place.path()).status();
     let data = place.path().join("data");
     let made = unprivileged(&programs.join("initdb"))
@@ -86,6 +121,7 @@ pub(crate) fn postgres() -> Option<Server> {
         .arg(&data)
         .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
         .args(["-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "unix_socket_directories="])
+        .args(options.iter().flat_map(|option| ["-c", option]))
         .current_dir("/")
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! crates/umbel-module/engines && cargo build --release -p umbel-module --lib --examples
-//! target/release/examples/bars [--large] [--lock FILE] [redis62|redis70|valkey]
+//! target/release/examples/module_bars [--large] [--lock FILE] [redis62|redis70|valkey]
 //! ```
 //!
 //! `--lock` takes the lock of this file after the filters are filled, so that measurements of others wait.

@@ -1,10 +1,10 @@
 //! The bars of the guard, each a ratio of interleaved rounds in one run.
 //!
 //! ```sh
-//! cargo run --release -p umbel-guard --all-features --example bars -- postgres
-//! cargo run --release -p umbel-guard --all-features --example bars -- redb      # the first run writes 1e7 rows
-//! cargo run --release -p umbel-guard --all-features --example bars -- rebuild
-//! cargo run --release -p umbel-guard --all-features --example bars -- restart
+//! cargo run --release -p umbel-guard --all-features --example guard_bars -- postgres
+//! cargo run --release -p umbel-guard --all-features --example guard_bars -- redb      # the first run writes 1e7 rows
+//! cargo run --release -p umbel-guard --all-features --example guard_bars -- rebuild
+//! cargo run --release -p umbel-guard --all-features --example guard_bars -- restart
 //! ```
 //!
 //! The rows of redb are kept in the folder `UMBEL_BARS`, or `umbel-bars` in that for temporary files.

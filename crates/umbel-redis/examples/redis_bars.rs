@@ -1,6 +1,6 @@
 //! The bars of filters on a stock server: server CPU time per key, ours beside others' ways, in one run.
 //!
-//! `cargo run --release -p umbel-redis --example bars`, with `redis-server` on the path or the path of a
+//! `cargo run --release -p umbel-redis --example redis_bars`, with `redis-server` on the path or the path of a
 //! server as the first argument. All times are the server's own, from `/proc`, so that a busy machine
 //! changes little; rounds of all ways alternate.
 
