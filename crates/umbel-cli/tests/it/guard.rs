@@ -50,14 +50,8 @@ fn a_table_is_attached_and_asked() {
 }
 
 #[test]
-fn what_is_guarded_must_be_told_once() {
+fn a_variable_that_is_there_for_other_calls_is_in_nobodys_way() {
     let place = sqlite();
-    let ran = place.umbel("guard attach --table users -o users.guard");
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.err.contains("what is to be guarded?"), "{}", ran.err);
-    let both = place.umbel(&format!("guard attach {SQLITE} --redb users.redb"));
-    assert_eq!(both.code, Some(2));
-    // A variable that is there for other calls is in nobody's way.
     let mut attach = Command::new(env!("CARGO_BIN_EXE_umbel"));
     attach.args(["guard", "attach"]).args(SQLITE.split(' ')).current_dir(place.path("."));
     let attached = attach.env("UMBEL_POSTGRES", "postgres://nowhere").status().unwrap();
@@ -121,7 +115,7 @@ fn what_is_not_there_is_not_made() {
     attach("--redb app.db --table users").refuses("app.db: ");
     attach("--postgres postgres://127.0.0.1:1/x?connect_timeout=1 --table t")
         .refuses("PostgreSQL: ");
-    attach("--table users").refuses("required");
+    attach("--table users").refuses("what is to be guarded?");
     attach("--sqlite a --redb b --table users").refuses("cannot be used with");
     assert_eq!(place.names(), before);
 }
