@@ -6,23 +6,25 @@
 //! Who gets the answer at once, as from a file in memory, never enters the table. Whoever has to wait enters it after the
 //! question was sent; unless a write has come in between, which the version of the shard tells.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::Notify;
 
-const SHARDS: usize = 64;
+const SHARDS: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct Flights<T> {
     hasher: RandomState,
-    shards: [Shard<T>; SHARDS],
+    shards: Box<[Shard<T>]>,
 }
 
-type Table<T> = HashMap<Box<[u8]>, Arc<Flight<T>>>;
+/// The flights of a shard with the hashes of their keys: few, so that to go through all of them is the fastest.
+type Table<T> = Vec<(u64, Arc<Flight<T>>)>;
 
+/// On lines of its own: processors that work on different keys do not wait for each other.
 #[derive(Debug)]
+#[repr(align(128))]
 struct Shard<T> {
     table: Mutex<Table<T>>,
     /// How many there are in the table: none, mostly.
@@ -35,24 +37,40 @@ struct Shard<T> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question<'a> {
     key: &'a [u8],
-    shard: usize,
+    hash: u64,
     version: u64,
 }
 
 /// A question under way, and its answer, which is `None` if whoever asked went away.
 #[derive(Debug)]
 pub(crate) struct Flight<T> {
+    key: Box<[u8]>,
     answer: OnceLock<Option<T>>,
     done: Notify,
 }
 
 #[derive(Debug)]
 pub(crate) struct Pilot<'a, T> {
-    flights: &'a Flights<T>,
-    key: &'a [u8],
-    shard: usize,
+    shard: &'a Shard<T>,
     flight: Arc<Flight<T>>,
     landed: bool,
+}
+
+impl<T> Shard<T> {
+    fn lock(&self) -> MutexGuard<'_, Table<T>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes out the flights that are not to be kept.
+    fn keep(&self, table: &mut Table<T>, mut kept: impl FnMut(u64, &Arc<Flight<T>>) -> bool) {
+        table.retain(|(hash, flight)| kept(*hash, flight));
+        self.flights.store(table.len(), SeqCst);
+    }
+}
+
+fn of<'a, T>(table: &'a Table<T>, hash: u64, key: &[u8]) -> Option<&'a Arc<Flight<T>>> {
+    let same = |(other, flight): &&(u64, Arc<Flight<T>>)| *other == hash && *flight.key == *key;
+    table.iter().find(same).map(|(_, flight)| flight)
 }
 
 impl<T> Flights<T> {
@@ -62,49 +80,47 @@ impl<T> Flights<T> {
             flights: AtomicUsize::new(0),
             version: AtomicU64::new(0),
         };
-        Self { hasher: RandomState::new(), shards: std::array::from_fn(shard) }
+        Self { hasher: RandomState::new(), shards: (0..SHARDS).map(shard).collect() }
     }
 
-    fn shard_of(&self, key: &[u8]) -> usize {
-        self.hasher.hash_one(key) as usize % SHARDS
-    }
-
-    fn lock(&self, shard: usize) -> MutexGuard<'_, Table<T>> {
-        self.shards[shard].table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shard(&self, hash: u64) -> &Shard<T> {
+        &self.shards[hash as usize % SHARDS]
     }
 
     /// The flight for this key that is under way; if there is none, what it takes to begin one.
     pub(crate) fn find<'a>(&self, key: &'a [u8]) -> Result<Arc<Flight<T>>, Question<'a>> {
-        let shard = self.shard_of(key);
-        let version = self.shards[shard].version.load(SeqCst);
-        let question = Question { key, shard, version };
-        if self.shards[shard].flights.load(SeqCst) == 0 {
+        let hash = self.hasher.hash_one(key);
+        let shard = self.shard(hash);
+        let question = Question { key, hash, version: shard.version.load(SeqCst) };
+        if shard.flights.load(SeqCst) == 0 {
             return Err(question);
         }
-        self.lock(shard).get(key).cloned().ok_or(question)
+        of(&shard.lock(), hash, key).cloned().ok_or(question)
     }
 
     /// Begins a flight for a question that was sent; `None` if a write has ended since, or another one has begun
     /// one.
-    pub(crate) fn begin<'a>(&'a self, question: Question<'a>) -> Option<Pilot<'a, T>> {
-        let Question { key, shard, version } = question;
-        let mut table = self.lock(shard);
-        if self.shards[shard].version.load(SeqCst) != version || table.contains_key(key) {
+    pub(crate) fn begin(&self, question: Question<'_>) -> Option<Pilot<'_, T>> {
+        let Question { key, hash, version } = question;
+        let shard = self.shard(hash);
+        let (answer, done) = (OnceLock::new(), Notify::new());
+        let flight = Arc::new(Flight { key: key.into(), answer, done });
+        let mut table = shard.lock();
+        if shard.version.load(SeqCst) != version || of(&table, hash, key).is_some() {
             return None;
         }
-        let flight = Arc::new(Flight { answer: OnceLock::new(), done: Notify::new() });
-        table.insert(key.into(), flight.clone());
-        self.shards[shard].flights.store(table.len(), SeqCst);
-        Some(Pilot { flights: self, key, shard, flight, landed: false })
+        table.push((hash, flight.clone()));
+        shard.flights.store(table.len(), SeqCst);
+        Some(Pilot { shard, flight, landed: false })
     }
 
     /// A write to this key has ended: whoever asks for it from now on asks anew.
     pub(crate) fn forget(&self, key: &[u8]) {
-        let shard = self.shard_of(key);
-        let mut table = self.lock(shard);
-        self.shards[shard].version.fetch_add(1, SeqCst);
-        table.remove(key);
-        self.shards[shard].flights.store(table.len(), SeqCst);
+        let hash = self.hasher.hash_one(key);
+        let shard = self.shard(hash);
+        let mut table = shard.lock();
+        shard.version.fetch_add(1, SeqCst);
+        shard.keep(&mut table, |other, flight| other != hash || *flight.key != *key);
     }
 }
 
@@ -136,11 +152,8 @@ impl<T: Clone> Pilot<'_, T> {
 impl<T> Pilot<'_, T> {
     /// Takes the flight out of the table, if a write has not done so.
     fn leave(&self) {
-        let mut table = self.flights.lock(self.shard);
-        if table.get(self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight)) {
-            table.remove(self.key);
-            self.flights.shards[self.shard].flights.store(table.len(), SeqCst);
-        }
+        let mut table = self.shard.lock();
+        self.shard.keep(&mut table, |_, flight| !Arc::ptr_eq(flight, &self.flight));
     }
 }
 

@@ -23,13 +23,13 @@ use crate::options::{Builder, Options};
 use crate::stats::{Counters, Share, Stats};
 use arc_swap::ArcSwap;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep};
 
 /// A data set behind a filter. Clones are the same guard.
 ///
@@ -253,7 +253,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         let mark = inner.record(digests).await.map_err(GuardError::Journal)?;
         let mut write = Write::begin(inner, &key);
         let put = inner.set.put_marked(&key, value, mark);
-        match within(inner.options.set_timeout, put).await {
+        match within(inner.options.set_timeout, pin!(put)).await {
             Some(Ok(put)) => {
                 write.done();
                 inner.counters.puts.one();
@@ -475,7 +475,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 return Answer::Unknown(epoch.reason());
             };
             let asking = filter.contains(filter.digest(key));
-            match within(self.options.filter_timeout, asking).await {
+            match within(self.options.filter_timeout, pin!(asking)).await {
                 Some(Ok(true)) => return Answer::Maybe,
                 // Somebody may have ended the trust in between, and put what the filter lacks.
                 Some(Ok(false)) if std::ptr::eq(&**self.epoch.load(), &**epoch) => {
@@ -502,12 +502,13 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
 
     /// Asks the data set, together with everybody who asks for the same key.
     async fn fetch(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
-        if !self.options.single_flight || self.doubts.has(key) {
-            return self.ask_set(key, answer).await;
-        }
+        let alone = !self.options.single_flight || self.doubts.has(key);
         let question = loop {
+            if alone {
+                break None;
+            }
             match self.flights.find(key) {
-                Err(question) => break question,
+                Err(question) => break Some(question),
                 Ok(flight) => {
                     self.counters.joined.one();
                     if let Some(got) = flight.wait().await {
@@ -516,25 +517,26 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 }
             }
         };
+        let (mut question, mut pilot) = (question, None);
         let mut asking = pin!(self.ask_set(key, answer));
-        let first = poll_fn(|context| Poll::Ready(asking.as_mut().poll(context))).await;
-        if let Poll::Ready(got) = first {
-            return got;
-        }
-        match self.flights.begin(question) {
-            Some(pilot) => {
-                let got = asking.await;
-                pilot.land(&got);
-                got
+        let got = poll_fn(|context| {
+            let got = asking.as_mut().poll(context);
+            if let (Poll::Pending, Some(question)) = (&got, question.take()) {
+                pilot = self.flights.begin(question);
             }
-            None => asking.await,
+            got
+        });
+        let got = got.await;
+        if let Some(pilot) = pilot {
+            pilot.land(&got);
         }
+        got
     }
 
     async fn ask_set(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
         let _permit = match answer {
             Answer::Unknown(_) => {
-                let permit = within(self.options.set_timeout, self.passing.acquire()).await;
+                let permit = within(self.options.set_timeout, pin!(self.passing.acquire())).await;
                 let Some(Ok(permit)) = permit else {
                     self.counters.refused.one();
                     return Err(GuardError::Busy { limit: self.options.pass_through });
@@ -544,7 +546,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             _ => None,
         };
         self.counters.asked.one();
-        match within(self.options.set_timeout, self.set.get(key)).await {
+        match within(self.options.set_timeout, pin!(self.set.get(key))).await {
             Some(got) => got.map_err(|error| GuardError::DataSet(Arc::new(error))),
             None => Err(self.timed_out()),
         }
@@ -580,7 +582,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 Err(error) => return Err(error),
             }
             drop(epoch);
-            tokio::time::sleep(REMADE).await;
+            sleep(REMADE).await;
         }
     }
 
@@ -592,7 +594,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         let mut digests = [None, None];
         if let Some(filter) = &epoch.current {
             let digest = filter.digest(key);
-            let added = within(self.options.filter_timeout, filter.add(digest)).await;
+            let added = within(self.options.filter_timeout, pin!(filter.add(digest))).await;
             match added.unwrap_or(Err(Trouble::TimedOut)) {
                 Ok(()) => {}
                 Err(trouble) if K::SHARED => {
@@ -606,7 +608,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
         if let Some(next) = &epoch.next {
             let digest = next.filter.digest(key);
-            let added = within(self.options.filter_timeout, next.mirror(digest)).await;
+            let added = within(self.options.filter_timeout, pin!(next.mirror(digest))).await;
             if let (true, Err(trouble)) = (K::SHARED, added.unwrap_or(Err(Trouble::TimedOut))) {
                 return Err(GuardError::Filter(trouble));
             }
@@ -644,8 +646,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     async fn delete(&self, key: &[u8], mark: Option<u64>) -> Option<Result<bool, D::Error>> {
         let time = self.options.set_timeout;
         match mark {
-            Some(mark) => within(time, self.set.delete_marked(key, mark)).await,
-            None => within(time, self.set.delete(key)).await,
+            Some(mark) => within(time, pin!(self.set.delete_marked(key, mark))).await,
+            None => within(time, pin!(self.set.delete(key))).await,
         }
     }
 
@@ -678,7 +680,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     pub(crate) async fn missed(&self, epoch: &Epoch<K::Generation>, key: &[u8]) -> bool {
         let (State::Active, Some(filter)) = (epoch.state, &epoch.current) else { return false };
         let asking = filter.contains(filter.digest(key));
-        let found = within(self.options.filter_timeout, asking).await;
+        let found = within(self.options.filter_timeout, pin!(asking)).await;
         matches!(found, Some(Ok(false))) && std::ptr::eq(&**self.epoch.load(), epoch)
     }
 }
@@ -727,13 +729,23 @@ impl<D: DataSet, K: Kind> Drop for Write<'_, D, K> {
     }
 }
 
-/// The result of a future; `None` if it takes too long. What is ready at once needs no timer.
+/// The result of a future; `None` if it takes too long. What is ready at once needs no timer. By reference: a future that
+/// is an argument is there twice.
 #[inline]
-pub(crate) async fn within<T>(time: Duration, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    let first = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
-    match first {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => timeout(time, future).await.ok(),
-    }
+pub(crate) async fn within<T>(
+    time: Duration,
+    mut future: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
+    let mut timer = pin!(None);
+    let result = poll_fn(|context| {
+        if let Poll::Ready(value) = future.as_mut().poll(context) {
+            return Poll::Ready(Some(value));
+        }
+        if timer.is_none() {
+            timer.set(Some(sleep(time)));
+        }
+        let timer = timer.as_mut().as_pin_mut();
+        timer.map_or(Poll::Pending, |timer| timer.poll(context).map(|()| None))
+    });
+    result.await
 }

@@ -20,6 +20,7 @@ use crate::error::{GuardError, RebuildError, Trouble};
 use crate::guard::{Guard, Inner, within};
 use crate::keep::Keep;
 use crate::kind::{Generation, Kind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -200,7 +201,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         call: impl Future<Output = std::result::Result<T, D::Error>>,
     ) -> Result<T, D> {
         let after = self.options.set_timeout.saturating_mul(look_ups);
-        match within(after, call).await {
+        match within(after, pin!(call)).await {
             Some(result) => result.map_err(RebuildError::DataSet),
             None => Err(RebuildError::TimedOut { after }),
         }

@@ -13,6 +13,7 @@ use crate::data_set::DataSet;
 use crate::error::RebuildError;
 use crate::guard::{Guard, Inner, within};
 use crate::kind::{Generation, Kind, Measure};
+use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -96,7 +97,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             let mut scan = self.set.scan(place.as_deref()).await?;
             self.set.page(&mut scan, keys).await
         };
-        let page = match within(after, reading).await {
+        let page = match within(after, pin!(reading)).await {
             Some(page) => page.map_err(RebuildError::DataSet)?,
             None => return Err(RebuildError::TimedOut { after }),
         };
@@ -126,7 +127,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
         // It may have been deleted since. Nobody writes it while we look again.
         let _alone = self.stripe(key).await;
-        let there = within(self.options.set_timeout, self.set.get(key)).await;
+        let there = within(self.options.set_timeout, pin!(self.set.get(key))).await;
         matches!(there, Some(Ok(Some(_)))) && self.missed(&epoch, key).await
     }
 

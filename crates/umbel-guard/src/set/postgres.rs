@@ -263,13 +263,17 @@ impl Postgres {
         if let Some(open) = slot.open.load_full().filter(usable) {
             return Ok(open);
         }
-        let _one = slot.opening.lock().await;
-        if let Some(open) = slot.open.load_full().filter(usable) {
-            return Ok(open);
-        }
-        let open = Arc::new(self.open().await?);
-        slot.open.store(Some(open.clone()));
-        Ok(open)
+        // In a box: this is rare and large, and would be a part of every query.
+        Box::pin(async {
+            let _one = slot.opening.lock().await;
+            if let Some(open) = slot.open.load_full().filter(usable) {
+                return Ok(open);
+            }
+            let open = Arc::new(self.open().await?);
+            slot.open.store(Some(open.clone()));
+            Ok(open)
+        })
+        .await
     }
 
     fn value_param<'a>(&self, value: &'a [u8]) -> Result<Param<'a>> {
