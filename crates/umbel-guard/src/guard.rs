@@ -634,12 +634,10 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// The mark of a delete, where keys leave a filter that is kept.
+    /// The mark of a delete. If the data set forgets that it was done, a filter that was built since lacks the key,
+    /// and only the mark tells.
     fn delete_mark(&self) -> std::io::Result<Option<u64>> {
-        match &self.keep {
-            Some(keep) if self.kind.removes() => keep.deleting().map(Some),
-            _ => Ok(None),
-        }
+        self.keep.as_ref().map(|keep| keep.deleting()).transpose()
     }
 
     /// `None` if it took too long.

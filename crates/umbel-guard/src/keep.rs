@@ -263,13 +263,12 @@ impl Keep {
     }
 
     /// Begins the journal of the next pair. Everything whose digest is recorded before this returns must be in
-    /// the filter when it is saved; of what was deleted before the data set was at `floor` nothing is. Without a
-    /// floor it is the one of the current pair.
+    /// the filter when it is saved; what was deleted before the data set was at `floor` may not be.
     pub(crate) fn begin(&self, check: u64, floor: Option<u64>) -> io::Result<()> {
         let mut logs = self.logs();
         logs.number += 1;
         let owner = Owner { check, identity: self.identity, boot: self.boot };
-        let floor = floor.unwrap_or(logs.floor);
+        let floor = logs.floor.max(floor.unwrap_or(0));
         let log = Log::create(&self.log_path(logs.number), owner, logs.mark, floor)?;
         if self.durability == Durability::Synced {
             log.handle()?.sync_all()?;

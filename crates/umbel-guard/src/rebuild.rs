@@ -126,9 +126,9 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         let filter = self.kind.begin(items.max(self.options.least_capacity)).await?;
         let mut registered = self.register(filter).await;
         let next = registered.next.clone();
-        // What was deleted before is not in the scan.
-        let floor = self.timed(self.set.mark()).await?;
         let keys = self.fill(&next).await?;
+        // Whatever was deleted before the scan, and is not in it, has a mark up to this one.
+        let floor = self.timed(self.set.mark()).await?;
         self.prove(&next, &keys).await?;
         next.settle().await;
         next.filter.activate().await?;
