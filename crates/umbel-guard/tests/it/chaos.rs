@@ -5,7 +5,7 @@
 //! guard until the audit finds it, moves the clock, and ends the trust; and between two rounds the guard is closed or
 //! killed, and its files are lost or damaged.
 
-use crate::faulty::{Break, Fate, Faulty, Random};
+use crate::faulty::{Break, Fate, Faulty, Random, first_seed};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -260,7 +260,7 @@ async fn chaos(operations: u64) {
     let place = tempfile::tempdir().unwrap();
     let tally = Arc::new(Tally::default());
     let sets: Vec<Faulty> = FAMILIES.iter().map(|_| Faulty::default()).collect();
-    let mut seed = 0;
+    let mut seed = first_seed();
     while tally.operations.load(SeqCst) < operations {
         let which = seed as usize % FAMILIES.len();
         round(place.path(), &sets[which], FAMILIES[which], seed, EACH, &tally).await;

@@ -31,6 +31,12 @@ impl Random {
     }
 }
 
+/// Where the seeds of long runs begin: `UMBEL_SEED`, for other ones than the last time, or 0.
+pub(crate) fn first_seed() -> u64 {
+    let told = std::env::var("UMBEL_SEED").ok();
+    told.map_or(0, |seed| seed.parse().expect("UMBEL_SEED is a number"))
+}
+
 #[derive(Debug)]
 pub(crate) struct Fault(pub(crate) &'static str);
 

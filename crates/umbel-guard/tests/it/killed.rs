@@ -4,7 +4,7 @@
 //! The child is this test binary, told by a variable what to do. It announces the step it has reached and waits
 //! there, and the parent kills it with SIGKILL.
 
-use crate::faulty::Random;
+use crate::faulty::{Random, first_seed};
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::io::{BufRead, BufReader, Write};
@@ -227,7 +227,7 @@ fn one_life(place: &Path, seed: u64) -> Option<(u64, bool)> {
 fn lives(number: u64) {
     let place = tempfile::tempdir().unwrap();
     let (mut restored, mut keys) = (0, 0);
-    for seed in 0..number {
+    for seed in first_seed()..first_seed() + number {
         if let Some((there, active)) = one_life(place.path(), seed) {
             restored += u64::from(active);
             keys += there;
@@ -240,7 +240,7 @@ fn lives(number: u64) {
 
 #[test]
 fn nothing_readable_is_absent_after_a_process_was_killed_anywhere() {
-    lives(200);
+    lives(500);
 }
 
 /// `cargo test -p umbel-guard --all-features --test it -- --ignored killed_five_thousand_times`
