@@ -72,7 +72,8 @@ impl<D: DataSet, K: Kind> std::fmt::Debug for Guard<D, K> {
     }
 }
 
-type Got<E> = Result<Option<Vec<u8>>, GuardError<E>>;
+/// The value of a key, if it has one.
+pub type Got<E> = Result<Option<Vec<u8>>, GuardError<E>>;
 
 pub(crate) struct Inner<D: DataSet, K: Kind> {
     pub(crate) set: D,
@@ -209,29 +210,18 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
     ///
     /// [`GuardError`] if the data set had to be asked and did not answer. That says nothing of the key.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, GuardError<D::Error>> {
+        self.get_answered(key).await.1
+    }
+
+    /// What [`contains`](Self::contains) says, and what [`get`](Self::get) does then, as one question.
+    pub async fn get_answered(&self, key: &[u8]) -> (Answer, Got<D::Error>) {
         let inner = &*self.inner;
         let key = inner.set.canonical(key);
         let answer = inner.ask(&key).await;
-        let mut noted = None;
-        match (answer, &inner.absences) {
-            (Answer::Absent, _) => return Ok(None),
-            (Answer::Maybe, Some(absences)) => match absences.knows(&key) {
-                Ok(()) => {
-                    inner.counters.remembered.one();
-                    return Ok(None);
-                }
-                Err(note) => noted = Some((absences, note)),
-            },
-            _ => {}
+        if answer == Answer::Absent {
+            return (answer, Ok(None));
         }
-        let value = inner.fetch(&key, answer).await?;
-        if value.is_none() && answer == Answer::Maybe {
-            inner.counters.false_positives.one();
-            if let Some((absences, note)) = noted {
-                absences.remember(&key, note);
-            }
-        }
-        Ok(value)
+        (answer, inner.get(&key, answer).await)
     }
 
     /// Puts a value, in the place of the one that was there.
@@ -498,6 +488,28 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             self.suspect(Suspicion::Gone);
         }
         Reason::Unavailable
+    }
+
+    /// The value of a key that the filter has not proven to be absent.
+    async fn get(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
+        let mut noted = None;
+        if let (Answer::Maybe, Some(absences)) = (answer, &self.absences) {
+            match absences.knows(key) {
+                Ok(()) => {
+                    self.counters.remembered.one();
+                    return Ok(None);
+                }
+                Err(note) => noted = Some((absences, note)),
+            }
+        }
+        let value = self.fetch(key, answer).await?;
+        if value.is_none() && answer == Answer::Maybe {
+            self.counters.false_positives.one();
+            if let Some((absences, note)) = noted {
+                absences.remember(key, note);
+            }
+        }
+        Ok(value)
     }
 
     /// Asks the data set, together with everybody who asks for the same key.

@@ -138,8 +138,8 @@ async fn look_up<D: DataSet>(State(app): Shared<D>, OriginalUri(uri): OriginalUr
         Ok(key) => key,
         Err(why) => return refused(StatusCode::BAD_REQUEST, why),
     };
-    let answer = app.guard.contains(&key).await;
-    let mut response = match app.guard.get(&key).await {
+    let (answer, got) = app.guard.get_answered(&key).await;
+    let mut response = match got {
         Ok(Some(value)) => {
             let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
             (kind, Bytes::from(value)).into_response()

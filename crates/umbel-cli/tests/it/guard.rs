@@ -203,6 +203,9 @@ fn keys_are_got_put_and_deleted_over_http() {
     assert_eq!(status, 200);
     assert!(metrics.contains("\numbel_guard_state 2\n"), "{metrics}");
     assert!(metrics.contains("\numbel_guard_puts_total 1\n"), "{metrics}");
+    // ada, nobody and one that was put: a request is one question.
+    assert!(metrics.contains("\numbel_guard_queries_total 3\n"), "{metrics}");
+    assert!(metrics.contains("\numbel_guard_saved_total 1\n"), "{metrics}");
 }
 
 #[test]

@@ -189,10 +189,11 @@ fn one_life(place: &Path, seed: u64) -> Option<(u64, bool)> {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the child starts");
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let (mut checked, mut ended, mut signs) = (None, false, 0);
     let patience = random.below(12) + 1;
-    for line in lines {
+    // Not dropped before the child is dead: it would find nobody to talk to.
+    for line in &mut lines {
         let line = line.unwrap_or_default();
         let mut words = line.split(' ');
         match words.next() {
