@@ -1,6 +1,7 @@
 //! `umbel guard`: a filter before a table, asked on the command line and over HTTP.
 
 use crate::place::Place;
+use crate::postgres;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -47,6 +48,36 @@ fn a_table_is_attached_and_asked() {
     place.umbel(&format!("{check} --item nobody")).gives(1, "", "");
     place.umbel(&format!("{check} --ask --item grace --item nobody")).gives(0, "grace\n", "");
     place.umbel_with(&format!("{check} -k 2"), "1 ada\n2 x\n").gives(0, "1 ada\n", "");
+}
+
+#[test]
+fn a_table_of_postgresql_is_attached_and_asked() {
+    let Some(server) = postgres::postgres() else { return };
+    server.sql(
+        "CREATE TABLE items (id integer PRIMARY KEY, name text);
+         INSERT INTO items SELECT n, 'item ' || n FROM generate_series(1, 500) n",
+    );
+    let (place, url) = (Place::new(), server.postgres_url());
+    let items = format!(
+        "--postgres {url} --table public.items --key-column id --value-column name -o items.guard"
+    );
+    let ran = place.umbel(&format!("guard attach {items}"));
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    assert!(ran.out.starts_with("500 keys, "), "{}", ran.out);
+    // One number, however it is written; and what is no number is not there.
+    let check = format!("guard check {items}");
+    place.umbel_with(&check, "7\n0007\n501\nseven\n").gives(0, "7\n0007\n", "");
+    assert_eq!(place.umbel(&format!("guard stats {items}")).code, Some(0));
+    server.sql("INSERT INTO items VALUES (501, 'new')");
+    let ran = place.umbel(&format!("guard stats {items}"));
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    assert!(ran.out.contains("missed            1\n"), "{}", ran.out);
+    // In a variable, where no list of processes shows it.
+    let items = items.replace(&format!("--postgres {url} "), "");
+    let mut attach = Command::new(env!("CARGO_BIN_EXE_umbel"));
+    attach.args(["guard", "attach"]).args(items.split(' ')).current_dir(place.path("."));
+    let attached = attach.env("UMBEL_POSTGRES", &url).output().unwrap();
+    assert!(attached.stdout.starts_with(b"501 keys, "), "{attached:?}");
 }
 
 #[test]

@@ -14,6 +14,10 @@ mod keys; // which part of a record is its key
 mod merge; // one filter of several
 mod place; // a directory of its own, and what a run gave
 mod plan; // all families side by side
+#[cfg(feature = "guard")]
+#[path = "../../../umbel-guard/tests/it/server.rs"]
+#[allow(dead_code, reason = "nothing is encrypted here")]
+mod postgres; // a server, started here and gone with the test
 #[cfg(feature = "redis")]
 mod server; // filters on a server, instead of files
 mod state; // runs that go on where the last one stopped

@@ -138,6 +138,14 @@ fn start_postgres(programs: &Path, place: TempDir, options: &[String]) -> Option
 }
 
 impl Server {
+    /// Runs statements, as somebody does who knows nothing of the guard.
+    pub(crate) fn sql(&self, statements: &str) {
+        let psql = postgres_programs().expect("it was there").join("psql");
+        let ran = Command::new(psql).args(["-q", &self.postgres_url(), "-c", statements]).output();
+        let ran = ran.expect("psql runs");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    }
+
     pub(crate) fn postgres_url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
