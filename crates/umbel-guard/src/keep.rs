@@ -186,13 +186,18 @@ impl Keep {
     /// Records that a key was added, and gives the mark of the write. Returns when the record is as durable as
     /// it must be.
     pub(crate) fn append(&self, digests: Digests) -> io::Result<u64> {
-        self.write(|log| {
+        let mark = self.write(|log| {
             let digest = digests.iter().flatten().find(|(check, _)| *check == log.check());
             digest.map_or(Err(io::ErrorKind::NotFound.into()), |(_, digest)| log.add(*digest))
-        })
+        })?;
+        if self.durability == Durability::Synced {
+            self.sync(mark)?;
+        }
+        Ok(mark)
     }
 
-    /// The data set will be asked to delete something; the mark of that.
+    /// The data set will be asked to delete something; the mark of that. Nobody waits for the disk: a journal without
+    /// this record is older than the set, and a filter holds too much then.
     pub(crate) fn deleting(&self) -> io::Result<u64> {
         self.write(Log::delete)
     }
@@ -229,11 +234,6 @@ impl Keep {
         if logs.stale {
             self.remove_all_but(None)?;
             logs.stale = false;
-            return Ok(mark);
-        }
-        drop(logs);
-        if self.durability == Durability::Synced {
-            self.sync(mark)?;
         }
         Ok(mark)
     }
