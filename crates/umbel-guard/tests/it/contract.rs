@@ -205,17 +205,15 @@ async fn child() {
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_is_asked_over_encrypted_connections_if_the_server_is_who_it_says() {
     let Some((server, authority)) = server::postgres_with_tls() else { return };
-    let url = server.postgres_url();
-    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
     // Whoever does not encrypt gets no table.
-    let make = "CREATE TABLE users (k text PRIMARY KEY, v text);
+    server.sql(
+        "CREATE TABLE users (k text PRIMARY KEY, v text);
         CREATE ROLE careful LOGIN; GRANT ALL ON users TO careful; GRANT USAGE ON SCHEMA public TO careful;
         CREATE FUNCTION is_encrypted() RETURNS boolean SECURITY DEFINER LANGUAGE SQL STABLE
             AS 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()';
         ALTER TABLE users ENABLE ROW LEVEL SECURITY;
-        CREATE POLICY encrypted ON users USING (is_encrypted()) WITH CHECK (is_encrypted());";
-    client.batch_execute(make).await.unwrap();
+        CREATE POLICY encrypted ON users USING (is_encrypted()) WITH CHECK (is_encrypted());",
+    );
     let ask = |host: &str, mode: &str, authority: &std::path::Path| {
         let url = format!("postgres://careful@{host}:{}/postgres?sslmode={mode}", server.port);
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
