@@ -10,26 +10,26 @@
 //! These two orders are all there is to being right. A key is in the filter before it can be read, and leaves the filter
 //! only after a delete that is proven. Whatever fails in between leaves too much in the filter, never too little.
 
-use crate::absences::{Absences, Writing};
-use crate::answer::{Answer, Reason, State, Suspicion};
+use crate::absences::Absences;
+use crate::answer::{Answer, State, Suspicion};
 use crate::data_set::{DataSet, Put};
 use crate::doubts::Doubts;
 use crate::epoch::{Ended, Epoch};
-use crate::error::{GuardError, StartError, Trouble, Unusable};
+use crate::error::{GuardError, StartError, Unusable};
 use crate::flight::Flights;
-use crate::keep::{Digests, Durability, Keep};
-use crate::kind::{Generation, Kind, Measure};
+use crate::keep::Keep;
+use crate::kind::{Kind, Measure};
 use crate::options::{Builder, Options};
 use crate::stats::{Counters, Share, Stats};
+use crate::within::within;
+use crate::write::Write;
 use arc_swap::ArcSwap;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 /// A data set behind a filter. Clones are the same guard.
 ///
@@ -86,20 +86,20 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     /// Held while a filter is built or saved.
     pub(crate) building: tokio::sync::Mutex<()>,
     pub(crate) keep: Option<Arc<Keep>>,
-    flights: Flights<Got<D::Error>>,
-    absences: Option<Absences>,
+    pub(crate) flights: Flights<Got<D::Error>>,
+    pub(crate) absences: Option<Absences>,
     pub(crate) doubts: Doubts,
     pub(crate) counters: Counters,
-    passing: Semaphore,
+    pub(crate) passing: Semaphore,
     /// Where keys are removed, writes to one key come one after another: a filter holds few copies of a key.
-    stripes: Box<[tokio::sync::Mutex<()>]>,
+    pub(crate) stripes: Box<[tokio::sync::Mutex<()>]>,
     pub(crate) state: watch::Sender<State>,
     /// Wakes who tends the guard.
     pub(crate) attention: Arc<Notify>,
     pub(crate) ghosts: AtomicU64,
     pub(crate) generation: AtomicU64,
     pub(crate) tending: Mutex<Tending>,
-    marks: AtomicU64,
+    pub(crate) marks: AtomicU64,
     pub(crate) started: Instant,
 }
 
@@ -122,11 +122,6 @@ pub(crate) struct Tending {
 }
 
 const STRIPES: usize = 256;
-/// How soon a filter that was gone is looked for again.
-const REMADE: Duration = Duration::from_millis(10);
-/// How often a filter that is replaced meanwhile is asked again.
-const TRIES: usize = 3;
-
 impl<D: DataSet, K: Kind> Guard<D, K> {
     /// Sets up a guard of a data set by filters of a kind.
     #[must_use]
@@ -383,7 +378,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Share::of(hits, hits + self.counters.absent.get() - tending.baseline.1)
     }
 
-    fn timed_out(&self) -> GuardError<D::Error> {
+    pub(crate) fn timed_out(&self) -> GuardError<D::Error> {
         self.counters.timed_out.one();
         GuardError::TimedOut { after: self.options.set_timeout }
     }
@@ -446,316 +441,4 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         self.counters.audit_misses.one();
         self.suspect(Suspicion::Missed);
     }
-
-    /// Asks the filter.
-    async fn ask(&self, key: &[u8]) -> Answer {
-        let answer = self.ask_uncounted(key).await;
-        match answer {
-            Answer::Absent => self.counters.absent.one(),
-            Answer::Maybe => self.counters.maybe.one(),
-            Answer::Unknown(_) => self.counters.unknown.one(),
-        }
-        answer
-    }
-
-    async fn ask_uncounted(&self, key: &[u8]) -> Answer {
-        for _ in 0..TRIES {
-            let epoch = self.epoch.load();
-            let (State::Active, Some(filter)) = (epoch.state, &epoch.current) else {
-                return Answer::Unknown(epoch.reason());
-            };
-            let asking = filter.contains(filter.digest(key));
-            match within(self.options.filter_timeout, pin!(asking)).await {
-                Some(Ok(true)) => return Answer::Maybe,
-                // Somebody may have ended the trust in between, and put what the filter lacks.
-                Some(Ok(false)) if std::ptr::eq(&**self.epoch.load(), &**epoch) => {
-                    return Answer::Absent;
-                }
-                Some(Ok(false)) => {}
-                Some(Err(trouble)) => return Answer::Unknown(self.doubt_filter(&trouble)),
-                None => {
-                    self.counters.timed_out.one();
-                    return Answer::Unknown(Reason::TimedOut);
-                }
-            }
-        }
-        Answer::Unknown(Reason::Changing)
-    }
-
-    /// What an answer that did not come means.
-    fn doubt_filter(&self, trouble: &Trouble) -> Reason {
-        if let Trouble::Gone = trouble {
-            self.suspect(Suspicion::Gone);
-        }
-        Reason::Unavailable
-    }
-
-    /// The value of a key that the filter has not proven to be absent.
-    async fn get(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
-        let mut noted = None;
-        if let (Answer::Maybe, Some(absences)) = (answer, &self.absences) {
-            match absences.knows(key) {
-                Ok(()) => {
-                    self.counters.remembered.one();
-                    return Ok(None);
-                }
-                Err(note) => noted = Some((absences, note)),
-            }
-        }
-        let value = self.fetch(key, answer).await?;
-        if value.is_none() && answer == Answer::Maybe {
-            self.counters.false_positives.one();
-            if let Some((absences, note)) = noted {
-                absences.remember(key, note);
-            }
-        }
-        Ok(value)
-    }
-
-    /// Asks the data set, together with everybody who asks for the same key.
-    async fn fetch(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
-        let alone = !self.options.single_flight || self.doubts.has(key);
-        let question = loop {
-            if alone {
-                break None;
-            }
-            match self.flights.find(key) {
-                Err(question) => break Some(question),
-                Ok(flight) => {
-                    self.counters.joined.one();
-                    if let Some(got) = flight.wait().await {
-                        return got;
-                    }
-                }
-            }
-        };
-        let (mut question, mut pilot) = (question, None);
-        let mut asking = pin!(self.ask_set(key, answer));
-        let got = poll_fn(|context| {
-            let got = asking.as_mut().poll(context);
-            if let (Poll::Pending, Some(question)) = (&got, question.take()) {
-                pilot = self.flights.begin(question);
-            }
-            got
-        });
-        let got = got.await;
-        if let Some(pilot) = pilot {
-            pilot.land(&got);
-        }
-        got
-    }
-
-    async fn ask_set(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
-        let _permit = match answer {
-            Answer::Unknown(_) => {
-                let permit = within(self.options.set_timeout, pin!(self.passing.acquire())).await;
-                let Some(Ok(permit)) = permit else {
-                    self.counters.refused.one();
-                    return Err(GuardError::Busy { limit: self.options.pass_through });
-                };
-                Some(permit)
-            }
-            _ => None,
-        };
-        self.counters.asked.one();
-        match within(self.options.set_timeout, pin!(self.set.get(key))).await {
-            Some(got) => got.map_err(|error| GuardError::DataSet(Arc::new(error))),
-            None => Err(self.timed_out()),
-        }
-    }
-
-    /// Where keys are removed: nobody else writes this key meanwhile.
-    pub(crate) async fn stripe(&self, key: &[u8]) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        use umbel::hash::Digester;
-        if self.stripes.is_empty() {
-            return None;
-        }
-        let digest = umbel::Portable::seeded(2).digest(key).bits();
-        Some(self.stripes[digest as usize % self.stripes.len()].lock().await)
-    }
-
-    /// Adds a key to all filters there are, before anything else happens. One that is gone and shared has to be made
-    /// anew first.
-    async fn add_in_time(
-        &self,
-        key: &[u8],
-    ) -> Result<(Arc<Epoch<K::Generation>>, Digests), GuardError<D::Error>> {
-        let mut begun = None;
-        loop {
-            let epoch = self.epoch.load_full();
-            if epoch.closed {
-                return Err(GuardError::Closed);
-            }
-            match self.add(&epoch, key).await {
-                Ok(digests) => return Ok((epoch, digests)),
-                Err(GuardError::Filter(Trouble::Gone))
-                    if begun.get_or_insert_with(Instant::now).elapsed()
-                        < self.options.set_timeout => {}
-                Err(error) => return Err(error),
-            }
-            drop(epoch);
-            sleep(REMADE).await;
-        }
-    }
-
-    async fn add(
-        &self,
-        epoch: &Epoch<K::Generation>,
-        key: &[u8],
-    ) -> Result<Digests, GuardError<D::Error>> {
-        let mut digests = [None, None];
-        if let Some(filter) = &epoch.current {
-            let digest = filter.digest(key);
-            let added = within(self.options.filter_timeout, pin!(filter.add(digest))).await;
-            match added.unwrap_or(Err(Trouble::TimedOut)) {
-                Ok(()) => {}
-                Err(trouble) if K::SHARED => {
-                    self.doubt_filter(&trouble);
-                    return Err(GuardError::Filter(trouble));
-                }
-                // Nobody else relies on it: from here on nobody does.
-                Err(_) => self.suspect(Suspicion::Full),
-            }
-            digests[0] = Some((filter.check(), digest));
-        }
-        if let Some(next) = &epoch.next {
-            let digest = next.filter.digest(key);
-            let added = within(self.options.filter_timeout, pin!(next.mirror(digest))).await;
-            if let (true, Err(trouble)) = (K::SHARED, added.unwrap_or(Err(Trouble::TimedOut))) {
-                return Err(GuardError::Filter(trouble));
-            }
-            digests[1] = Some((next.filter.check(), digest));
-        }
-        if K::SHARED && digests == [None, None] {
-            // Others may rely on a filter that this guard has not found yet.
-            return Err(GuardError::Filter(Trouble::Gone));
-        }
-        Ok(digests)
-    }
-
-    /// Writes down that a key was added, and gives the mark of the write.
-    async fn record(&self, digests: Digests) -> std::io::Result<u64> {
-        match &self.keep {
-            None => Ok(self.marks.fetch_add(1, Relaxed) + 1),
-            Some(keep) if self.options.durability == Durability::Written => keep.append(digests),
-            Some(keep) => {
-                let keep = keep.clone();
-                let appending = tokio::task::spawn_blocking(move || keep.append(digests));
-                appending.await.map_err(std::io::Error::other)?
-            }
-        }
-    }
-
-    /// The mark of a delete. If the data set forgets that it was done, a filter that was built since lacks the key,
-    /// and only the mark tells.
-    fn delete_mark(&self) -> std::io::Result<Option<u64>> {
-        self.keep.as_ref().map(|keep| keep.deleting()).transpose()
-    }
-
-    /// `None` if it took too long.
-    async fn delete(&self, key: &[u8], mark: Option<u64>) -> Option<Result<bool, D::Error>> {
-        let time = self.options.set_timeout;
-        match mark {
-            Some(mark) => within(time, pin!(self.set.delete_marked(key, mark))).await,
-            None => within(time, pin!(self.set.delete(key))).await,
-        }
-    }
-
-    /// Takes back one `add`: of a row that is gone, or of a write to a row that had one already.
-    async fn release(&self, epoch: &Epoch<K::Generation>, key: &[u8]) {
-        if !self.kind.removes() {
-            return;
-        }
-        // Writes to this key may happen yet, and a filter that was built meanwhile has one entry for all of them.
-        if self.doubts.has(key) {
-            self.ghosts.fetch_add(1, Relaxed);
-            if let Some(next) = &epoch.next {
-                next.ghosts.fetch_add(1, Relaxed);
-            }
-            return;
-        }
-        if let Some(filter) = &epoch.current {
-            filter.remove(filter.digest(key)).await;
-        }
-        if let Some(next) = &epoch.next {
-            // What was deleted before the snapshot is not in it.
-            let known = epoch.scanned && next.remove(next.filter.digest(key)).await;
-            if !known {
-                next.ghosts.fetch_add(1, Relaxed);
-            }
-        }
-    }
-
-    /// Whether a filter that is trusted lacks this key, which the data set has or just had.
-    pub(crate) async fn missed(&self, epoch: &Epoch<K::Generation>, key: &[u8]) -> bool {
-        let (State::Active, Some(filter)) = (epoch.state, &epoch.current) else { return false };
-        let asking = filter.contains(filter.digest(key));
-        let found = within(self.options.filter_timeout, pin!(asking)).await;
-        matches!(found, Some(Ok(false))) && std::ptr::eq(&**self.epoch.load(), epoch)
-    }
-}
-
-/// A write that the data set was asked for. If it ends in any other way than well, nobody knows whether it
-/// happened.
-struct Write<'a, D: DataSet, K: Kind> {
-    inner: &'a Inner<D, K>,
-    key: &'a [u8],
-    writing: Option<Writing<'a>>,
-    done: bool,
-}
-
-impl<'a, D: DataSet, K: Kind> Write<'a, D, K> {
-    fn begin(inner: &'a Inner<D, K>, key: &'a [u8]) -> Self {
-        let writing = inner.absences.as_ref().map(|absences| absences.writing(key));
-        Self { inner, key, writing, done: false }
-    }
-
-    /// It happened. Whoever asks from now on sees it.
-    fn done(&mut self) {
-        self.done = true;
-        self.inner.flights.forget(self.key);
-        self.writing = None;
-    }
-}
-
-impl<D: DataSet, K: Kind> Drop for Write<'_, D, K> {
-    fn drop(&mut self) {
-        if self.done {
-            return;
-        }
-        self.inner.counters.failed_writes.one();
-        // First, so that who asks after the question under way was forgotten knows that there is a doubt.
-        let remembered = self.inner.doubts.add(self.key);
-        self.inner.flights.forget(self.key);
-        if let Some(writing) = self.writing.take() {
-            writing.for_ever();
-        }
-        if self.inner.kind.removes() {
-            self.inner.ghosts.fetch_add(1, Relaxed);
-        }
-        if !remembered {
-            self.inner.suspect(Suspicion::Doubts);
-        }
-    }
-}
-
-/// The result of a future; `None` if it takes too long. What is ready at once needs no timer. By reference: a future that
-/// is an argument is there twice.
-#[inline]
-pub(crate) async fn within<T>(
-    time: Duration,
-    mut future: Pin<&mut impl Future<Output = T>>,
-) -> Option<T> {
-    let mut timer = pin!(None);
-    let result = poll_fn(|context| {
-        if let Poll::Ready(value) = future.as_mut().poll(context) {
-            return Poll::Ready(Some(value));
-        }
-        if timer.is_none() {
-            timer.set(Some(sleep(time)));
-        }
-        let timer = timer.as_mut().as_pin_mut();
-        timer.map_or(Poll::Pending, |timer| timer.poll(context).map(|()| None))
-    });
-    result.await
 }

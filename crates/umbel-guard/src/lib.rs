@@ -62,9 +62,12 @@ pub mod stats;
 pub mod tend;
 
 mod absences;
+mod ask;
 mod doubts;
 mod epoch;
 mod flight;
+mod within;
+mod write;
 
 pub use answer::{Answer, Reason, State, Suspicion};
 pub use data_set::{DataSet, Page, Put};

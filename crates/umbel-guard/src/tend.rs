@@ -11,8 +11,9 @@
 use crate::answer::State;
 use crate::data_set::DataSet;
 use crate::error::RebuildError;
-use crate::guard::{Guard, Inner, within};
+use crate::guard::{Guard, Inner};
 use crate::kind::{Generation, Kind, Measure};
+use crate::within::within;
 use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};

@@ -80,6 +80,37 @@ fn a_table_of_postgresql_is_attached_and_asked() {
     assert!(attached.stdout.starts_with(b"501 keys, "), "{attached:?}");
 }
 
+/// Whom a process trusts is in its variables.
+#[test]
+#[cfg(feature = "tls")]
+fn postgresql_is_asked_over_encrypted_connections_if_the_server_is_who_it_says() {
+    let Some((server, authority)) = postgres::postgres_with_tls() else { return };
+    // Whoever does not encrypt sees no rows.
+    server.sql(
+        "CREATE TABLE users (name text PRIMARY KEY, mail text); INSERT INTO users VALUES ('ada', 'a@x');
+         CREATE ROLE careful LOGIN; GRANT SELECT ON users TO careful;
+         CREATE FUNCTION is_encrypted() RETURNS boolean SECURITY DEFINER LANGUAGE SQL STABLE
+             AS 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()';
+         ALTER TABLE users ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY encrypted ON users USING (is_encrypted())",
+    );
+    let check = |host: &str, mode: &str, authority: &std::path::Path| {
+        let place = Place::new();
+        let url = format!("postgres://careful@{host}:{}/postgres?sslmode={mode}", server.port);
+        let mut check = Command::new(env!("CARGO_BIN_EXE_umbel"));
+        check.args(["guard", "check", "--item", "ada", "--ask"]);
+        check.args("--table users --key-column name --value-column mail -o users.guard".split(' '));
+        check.env("UMBEL_POSTGRES", url).env("SSL_CERT_FILE", authority);
+        check.env_remove("SSL_CERT_DIR").current_dir(place.path("."));
+        check.output().unwrap().status.code()
+    };
+    assert_eq!(check("localhost", "require", &authority), Some(0));
+    assert_eq!(check("localhost", "disable", &authority), Some(1), "the test would see it");
+    assert_eq!(check("127.0.0.1", "require", &authority), Some(2), "that is not its name");
+    let others = authority.with_file_name("server.pem");
+    assert_eq!(check("localhost", "require", &others), Some(2), "nobody we trust knows it");
+}
+
 #[test]
 fn a_variable_that_is_there_for_other_calls_is_in_nobodys_way() {
     let place = sqlite();

@@ -16,7 +16,7 @@ mod place; // a directory of its own, and what a run gave
 mod plan; // all families side by side
 #[cfg(feature = "guard")]
 #[path = "../../../umbel-guard/tests/it/server.rs"]
-#[allow(dead_code, reason = "nothing is encrypted here")]
+#[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "nothing is encrypted then"))]
 mod postgres; // a server, started here and gone with the test
 #[cfg(feature = "redis")]
 mod server; // filters on a server, instead of files

@@ -13,14 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use umbel_guard::{Answer, Family, Guard, Local, State};
 
-const FAMILIES: [Family; 6] = [
-    Family::Blocked,
-    Family::Cuckoo,
-    Family::Scalable,
-    Family::Counting,
-    Family::Classic,
-    Family::Quotient,
-];
 const WORKERS: u64 = 4;
 const KEYS: u64 = 300;
 
@@ -259,11 +251,11 @@ async fn chaos(operations: u64) {
     const EACH: u64 = 6_000;
     let place = tempfile::tempdir().unwrap();
     let tally = Arc::new(Tally::default());
-    let sets: Vec<Faulty> = FAMILIES.iter().map(|_| Faulty::default()).collect();
+    let sets: Vec<Faulty> = Family::CHANGING.iter().map(|_| Faulty::default()).collect();
     let mut seed = first_seed();
     while tally.operations.load(SeqCst) < operations {
-        let which = seed as usize % FAMILIES.len();
-        round(place.path(), &sets[which], FAMILIES[which], seed, EACH, &tally).await;
+        let which = seed as usize % Family::CHANGING.len();
+        round(place.path(), &sets[which], Family::CHANGING[which], seed, EACH, &tally).await;
         seed += 1;
     }
     let Tally { operations, faults, absent, present, sent_on, .. } = &*tally;

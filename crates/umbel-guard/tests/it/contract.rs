@@ -191,43 +191,6 @@ async fn postgres_obeys_with_keys_of_every_kind() {
     assert!(there);
 }
 
-/// Connects as `UMBEL_CHILD_POSTGRES` says: whom it trusts is in the variables of the process.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "run by the next one"]
-async fn child() {
-    let Ok(url) = std::env::var("UMBEL_CHILD_POSTGRES") else { return };
-    let users = Postgres::connect(&url, "users", "k", "v").await.unwrap();
-    users.put(b"ada", b"1815").await.unwrap();
-    assert_eq!(users.get(b"ada").await.unwrap().as_deref(), Some(&b"1815"[..]));
-    assert_eq!(all_keys(&users, 10).await, [b"ada"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn postgres_is_asked_over_encrypted_connections_if_the_server_is_who_it_says() {
-    let Some((server, authority)) = server::postgres_with_tls() else { return };
-    // Whoever does not encrypt gets no table.
-    server.sql(
-        "CREATE TABLE users (k text PRIMARY KEY, v text);
-        CREATE ROLE careful LOGIN; GRANT ALL ON users TO careful; GRANT USAGE ON SCHEMA public TO careful;
-        CREATE FUNCTION is_encrypted() RETURNS boolean SECURITY DEFINER LANGUAGE SQL STABLE
-            AS 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()';
-        ALTER TABLE users ENABLE ROW LEVEL SECURITY;
-        CREATE POLICY encrypted ON users USING (is_encrypted()) WITH CHECK (is_encrypted());",
-    );
-    let ask = |host: &str, mode: &str, authority: &std::path::Path| {
-        let url = format!("postgres://careful@{host}:{}/postgres?sslmode={mode}", server.port);
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        child.args(["--ignored", "--exact", "contract::child"]);
-        child.env("UMBEL_CHILD_POSTGRES", url).env("SSL_CERT_FILE", authority);
-        child.env_remove("SSL_CERT_DIR").output().unwrap().status.success()
-    };
-    assert!(ask("localhost", "require", &authority));
-    assert!(!ask("localhost", "disable", &authority), "the test would see it");
-    assert!(!ask("127.0.0.1", "require", &authority), "that is not its name");
-    let others = authority.with_file_name("server.pem");
-    assert!(!ask("localhost", "require", &others), "nobody we trust knows it");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn redis_obeys_as_a_hash_and_by_a_prefix() {
     for engine in [Engine::Redis, Engine::Valkey] {

@@ -9,6 +9,7 @@ mod killed; // a guarded process that is killed between any two steps
 mod life; // states, rebuilds, audits
 mod orders; // what happens before what
 mod restart; // what outlives the process, and what is not used
+#[allow(dead_code, reason = "the tests of umbel-cli need more of it")]
 mod server; // PostgreSQL, started here and gone with the test
 #[path = "../../../umbel-redis/tests/it/servers.rs"]
 #[allow(dead_code, reason = "the tests of umbel-redis need more of it")]

@@ -11,18 +11,9 @@ async fn active(set: &Faulty, kind: Local) -> Guard<Faulty, Local> {
     guard
 }
 
-const CHANGING: [Family; 6] = [
-    Family::Blocked,
-    Family::Classic,
-    Family::Scalable,
-    Family::Counting,
-    Family::Cuckoo,
-    Family::Quotient,
-];
-
 #[tokio::test]
 async fn a_key_is_in_the_filter_before_it_can_be_read() {
-    for family in CHANGING {
+    for family in Family::CHANGING {
         let set = Faulty::default();
         let guard = active(&set, Local::new(family, 1e-6)).await;
         assert_eq!(guard.contains(b"k").await, Answer::Absent, "{family:?}");
@@ -43,7 +34,7 @@ async fn a_key_is_in_the_filter_before_it_can_be_read() {
 
 #[tokio::test]
 async fn a_key_leaves_the_filter_after_it_has_left_the_set_and_only_with_proof() {
-    for family in CHANGING {
+    for family in Family::CHANGING {
         let removes = matches!(family, Family::Counting | Family::Cuckoo | Family::Quotient);
         let set = Faulty::default();
         let guard = active(&set, Local::new(family, 1e-6)).await;

@@ -54,14 +54,7 @@ async fn holds<D: DataSet>(guard: &Guard<D, Local>, keys: std::ops::Range<u32>) 
 
 #[tokio::test]
 async fn every_family_that_changes_is_back_at_once_after_a_crash() {
-    for family in [
-        Family::Blocked,
-        Family::Classic,
-        Family::Scalable,
-        Family::Counting,
-        Family::Cuckoo,
-        Family::Quotient,
-    ] {
+    for family in Family::CHANGING {
         let (home, kind) = (Home::new(), Local::new(family, 1e-4));
         let guard = home.guard(home.redb(), kind).await;
         for number in 0..50 {

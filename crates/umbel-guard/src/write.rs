@@ -1,0 +1,191 @@
+//! Writing: what happens to the filter and the journal before the data set is asked, and after it has answered.
+
+use crate::absences::Writing;
+use crate::answer::Suspicion;
+use crate::data_set::DataSet;
+use crate::epoch::Epoch;
+use crate::error::{GuardError, Trouble};
+use crate::guard::Inner;
+use crate::keep::{Digests, Durability};
+use crate::kind::{Generation, Kind};
+use crate::within::within;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How soon a filter that was gone is looked for again.
+const REMADE: Duration = Duration::from_millis(10);
+
+impl<D: DataSet, K: Kind> Inner<D, K> {
+    /// Where keys are removed: nobody else writes this key meanwhile.
+    pub(crate) async fn stripe(&self, key: &[u8]) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        use umbel::hash::Digester;
+        if self.stripes.is_empty() {
+            return None;
+        }
+        let digest = umbel::Portable::seeded(2).digest(key).bits();
+        Some(self.stripes[digest as usize % self.stripes.len()].lock().await)
+    }
+
+    /// Adds a key to all filters there are, before anything else happens. One that is gone and shared has to be made
+    /// anew first.
+    pub(crate) async fn add_in_time(
+        &self,
+        key: &[u8],
+    ) -> Result<(Arc<Epoch<K::Generation>>, Digests), GuardError<D::Error>> {
+        let mut begun = None;
+        loop {
+            let epoch = self.epoch.load_full();
+            if epoch.closed {
+                return Err(GuardError::Closed);
+            }
+            match self.add(&epoch, key).await {
+                Ok(digests) => return Ok((epoch, digests)),
+                Err(GuardError::Filter(Trouble::Gone))
+                    if begun.get_or_insert_with(Instant::now).elapsed()
+                        < self.options.set_timeout => {}
+                Err(error) => return Err(error),
+            }
+            drop(epoch);
+            sleep(REMADE).await;
+        }
+    }
+
+    async fn add(
+        &self,
+        epoch: &Epoch<K::Generation>,
+        key: &[u8],
+    ) -> Result<Digests, GuardError<D::Error>> {
+        let mut digests = [None, None];
+        if let Some(filter) = &epoch.current {
+            let digest = filter.digest(key);
+            let added = within(self.options.filter_timeout, pin!(filter.add(digest))).await;
+            match added.unwrap_or(Err(Trouble::TimedOut)) {
+                Ok(()) => {}
+                Err(trouble) if K::SHARED => {
+                    self.doubt_filter(&trouble);
+                    return Err(GuardError::Filter(trouble));
+                }
+                // Nobody else relies on it: from here on nobody does.
+                Err(_) => self.suspect(Suspicion::Full),
+            }
+            digests[0] = Some((filter.check(), digest));
+        }
+        if let Some(next) = &epoch.next {
+            let digest = next.filter.digest(key);
+            let added = within(self.options.filter_timeout, pin!(next.mirror(digest))).await;
+            if let (true, Err(trouble)) = (K::SHARED, added.unwrap_or(Err(Trouble::TimedOut))) {
+                return Err(GuardError::Filter(trouble));
+            }
+            digests[1] = Some((next.filter.check(), digest));
+        }
+        if K::SHARED && digests == [None, None] {
+            // Others may rely on a filter that this guard has not found yet.
+            return Err(GuardError::Filter(Trouble::Gone));
+        }
+        Ok(digests)
+    }
+
+    /// Writes down that a key was added, and gives the mark of the write.
+    pub(crate) async fn record(&self, digests: Digests) -> std::io::Result<u64> {
+        match &self.keep {
+            None => Ok(self.marks.fetch_add(1, Relaxed) + 1),
+            Some(keep) if self.options.durability == Durability::Written => keep.append(digests),
+            Some(keep) => {
+                let keep = keep.clone();
+                let appending = tokio::task::spawn_blocking(move || keep.append(digests));
+                appending.await.map_err(std::io::Error::other)?
+            }
+        }
+    }
+
+    /// The mark of a delete. If the data set forgets that it was done, a filter that was built since lacks the key,
+    /// and only the mark tells.
+    pub(crate) fn delete_mark(&self) -> std::io::Result<Option<u64>> {
+        self.keep.as_ref().map(|keep| keep.deleting()).transpose()
+    }
+
+    /// `None` if it took too long.
+    pub(crate) async fn delete(
+        &self,
+        key: &[u8],
+        mark: Option<u64>,
+    ) -> Option<Result<bool, D::Error>> {
+        let time = self.options.set_timeout;
+        match mark {
+            Some(mark) => within(time, pin!(self.set.delete_marked(key, mark))).await,
+            None => within(time, pin!(self.set.delete(key))).await,
+        }
+    }
+
+    /// Takes back one `add`: of a row that is gone, or of a write to a row that had one already.
+    pub(crate) async fn release(&self, epoch: &Epoch<K::Generation>, key: &[u8]) {
+        if !self.kind.removes() {
+            return;
+        }
+        // Writes to this key may happen yet, and a filter that was built meanwhile has one entry for all of them.
+        if self.doubts.has(key) {
+            self.ghosts.fetch_add(1, Relaxed);
+            if let Some(next) = &epoch.next {
+                next.ghosts.fetch_add(1, Relaxed);
+            }
+            return;
+        }
+        if let Some(filter) = &epoch.current {
+            filter.remove(filter.digest(key)).await;
+        }
+        if let Some(next) = &epoch.next {
+            // What was deleted before the snapshot is not in it.
+            let known = epoch.scanned && next.remove(next.filter.digest(key)).await;
+            if !known {
+                next.ghosts.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// A write that the data set was asked for. If it ends in any other way than well, nobody knows whether it
+/// happened.
+pub(crate) struct Write<'a, D: DataSet, K: Kind> {
+    inner: &'a Inner<D, K>,
+    key: &'a [u8],
+    writing: Option<Writing<'a>>,
+    done: bool,
+}
+
+impl<'a, D: DataSet, K: Kind> Write<'a, D, K> {
+    pub(crate) fn begin(inner: &'a Inner<D, K>, key: &'a [u8]) -> Self {
+        let writing = inner.absences.as_ref().map(|absences| absences.writing(key));
+        Self { inner, key, writing, done: false }
+    }
+
+    /// It happened. Whoever asks from now on sees it.
+    pub(crate) fn done(&mut self) {
+        self.done = true;
+        self.inner.flights.forget(self.key);
+        self.writing = None;
+    }
+}
+
+impl<D: DataSet, K: Kind> Drop for Write<'_, D, K> {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        self.inner.counters.failed_writes.one();
+        // First, so that who asks after the question under way was forgotten knows that there is a doubt.
+        let remembered = self.inner.doubts.add(self.key);
+        self.inner.flights.forget(self.key);
+        if let Some(writing) = self.writing.take() {
+            writing.for_ever();
+        }
+        if self.inner.kind.removes() {
+            self.inner.ghosts.fetch_add(1, Relaxed);
+        }
+        if !remembered {
+            self.inner.suspect(Suspicion::Doubts);
+        }
+    }
+}
