@@ -42,7 +42,7 @@ use umbel::{Digest, Portable};
 /// What must have happened to a record before the data set is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The kernel has it: it outlives the process. A microsecond for each write.
+    /// The kernel has it: it outlives the process. 16 bytes are written for each.
     #[default]
     Written,
     /// The disk has it: it outlives the machine. One sync for all who wait.
