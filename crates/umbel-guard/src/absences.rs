@@ -31,6 +31,8 @@ struct Shard {
     known: HashMap<Box<[u8]>, Instant>,
     writers: u64,
     version: u64,
+    /// A write with an unknown outcome may happen until then.
+    doubtful: Option<Instant>,
 }
 
 /// A shard as it was before the data set was asked.
@@ -78,7 +80,8 @@ impl Absences {
     /// Remembers an absence, unless a write may have ended it.
     pub(crate) fn remember(&self, key: &[u8], noted: Noted) {
         let mut table = self.lock(noted.shard);
-        if table.writers > 0 || table.version != noted.version {
+        let doubtful = table.doubtful.is_some_and(|until| Instant::now() < until);
+        if doubtful || table.writers > 0 || table.version != noted.version {
             return;
         }
         if table.known.len() >= self.room && !table.known.contains_key(key) {
@@ -115,9 +118,10 @@ impl Absences {
 }
 
 impl Writing<'_> {
-    /// Nobody knows whether the write happened, or when it will: nothing is remembered here any more.
-    pub(crate) fn for_ever(self) {
-        std::mem::forget(self);
+    /// The write may happen within this time: until then nothing is remembered in its shard.
+    pub(crate) fn in_doubt(self, age: Duration) {
+        let mut table = self.absences.lock(self.shard);
+        table.doubtful = table.doubtful.max(Some(Instant::now() + age));
     }
 }
 
@@ -167,11 +171,20 @@ mod tests {
         // A write that begins when the absence is known.
         absences.remember(b"k", asked(&absences, b"k"));
         assert!(absences.knows(b"k").is_ok());
-        absences.writing(b"k").for_ever();
-        assert!(absences.knows(b"k").is_err());
-        // Nobody knows when that one ends.
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn absences_are_remembered_again_when_a_doubt_is_over() {
+        let absences = absences();
+        absences.remember(b"k", asked(&absences, b"k"));
+        absences.writing(b"k").in_doubt(Duration::from_secs(60));
+        assert!(absences.knows(b"k").is_err(), "the write has forgotten it");
+        // The write may happen within a minute.
         absences.remember(b"k", asked(&absences, b"k"));
         assert!(absences.knows(b"k").is_err());
+        tokio::time::advance(Duration::from_secs(60)).await;
+        absences.remember(b"k", asked(&absences, b"k"));
+        assert!(absences.knows(b"k").is_ok());
     }
 
     #[tokio::test]

@@ -46,22 +46,28 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Suspicion {
-    /// A key of the data set was not in it: somebody writes past the guard.
+    /// It lacked a key of the data set: something writes to the data set without the guard.
     Missed,
     /// A key could not be added.
     Full,
     /// The shared filter is gone, or another one is in its place.
     Gone,
-    /// More writes than can be remembered have an outcome that nobody knows.
+    /// More writes than the guard can remember have an unknown outcome.
     Doubts,
-    /// Somebody said so.
+    /// [`Guard::distrust`](crate::Guard::distrust) was called, or the guard was closed.
     Told,
+    /// The data set is another one than before: a standby has taken over, or a backup was restored.
+    Moved,
+    /// Another guard was started in front of the same data set. This guard builds no more filters.
+    Superseded,
+    /// The background task of the guard has ended. This guard builds no more filters.
+    Untended,
 }
 
 impl Suspicion {
-    /// Whether keys may be missing that nobody will add.
+    /// Whether the filter that is being built may lack the same keys.
     pub(crate) const fn is_of_content(self) -> bool {
-        matches!(self, Self::Missed | Self::Told)
+        matches!(self, Self::Missed | Self::Told | Self::Moved | Self::Superseded | Self::Untended)
     }
 }
 
@@ -107,7 +113,10 @@ impl fmt::Display for Suspicion {
             Self::Full => "a key could not be added to the filter",
             Self::Gone => "the shared filter is gone or another one",
             Self::Doubts => "too many writes have an unknown outcome",
-            Self::Told => "somebody said so",
+            Self::Told => "the caller ended the trust in it, or the guard was closed",
+            Self::Moved => "the data set is not the one that the filter was built from",
+            Self::Superseded => "another guard was started in front of this data set",
+            Self::Untended => "the background task of the guard has ended",
         })
     }
 }

@@ -83,7 +83,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
 
     /// Asks the data set, together with everybody who asks for the same key.
     async fn fetch(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
-        let alone = !self.options.single_flight || self.doubts.has(key);
+        // Other guards of a fleet write keys while a look-up waits, and this one does not see it.
+        let alone = K::SHARED || !self.options.single_flight || self.doubts.has(key);
         let question = loop {
             if alone {
                 break None;

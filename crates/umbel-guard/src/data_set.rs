@@ -160,9 +160,31 @@ pub trait DataSet: Send + Sync + 'static {
         async { Ok(Vec::new()) }
     }
 
-    /// As [`put`](Self::put), and in the same transaction the set keeps the largest of all marks. A set
-    /// that does tells a restarted guard which of its files are older than the data, whatever happened to
-    /// either.
+    /// What the set keeps of the guard that was started last: its [`Stamp`]. `None` if the set keeps none; a saved
+    /// filter is never used then, because nothing shows whether it is older than the data.
+    ///
+    /// # Errors
+    ///
+    /// If the set does not answer.
+    fn stamp(&self) -> impl Future<Output = Result<Option<Stamp>, Self::Error>> + Send {
+        async { Ok(None) }
+    }
+
+    /// A guard starts: stores the random number that tells it from all others, durably, and keeps the mark. From then
+    /// on [`put_marked`](Self::put_marked) and [`delete_marked`](Self::delete_marked) of every other guard fail.
+    /// `false` if the set keeps no stamp, for example because the user may not write there.
+    ///
+    /// # Errors
+    ///
+    /// If the set does not answer.
+    fn begin(&self, incarnation: u64) -> impl Future<Output = Result<bool, Self::Error>> + Send {
+        let _ = incarnation;
+        async { Ok(false) }
+    }
+
+    /// As [`put`](Self::put), in one transaction with two more steps: it fails with [`Outcome::Superseded`] if the
+    /// incarnation of the stamp is not the one that [`begin`](Self::begin) stored last, and it raises the mark that
+    /// the set keeps to the one of the stamp. Only called after `begin` returned `true`.
     ///
     /// # Errors
     ///
@@ -171,13 +193,13 @@ pub trait DataSet: Send + Sync + 'static {
         &self,
         key: &[u8],
         value: &[u8],
-        mark: u64,
+        stamp: Stamp,
     ) -> impl Future<Output = Result<Put, Self::Error>> + Send {
-        let _ = mark;
+        let _ = stamp;
         self.put(key, value)
     }
 
-    /// As [`delete`](Self::delete), with a mark as [`put_marked`](Self::put_marked) has it.
+    /// As [`delete`](Self::delete), with a stamp as [`put_marked`](Self::put_marked) has it.
     ///
     /// # Errors
     ///
@@ -185,21 +207,53 @@ pub trait DataSet: Send + Sync + 'static {
     fn delete_marked(
         &self,
         key: &[u8],
-        mark: u64,
+        stamp: Stamp,
     ) -> impl Future<Output = Result<bool, Self::Error>> + Send {
-        let _ = mark;
+        let _ = stamp;
         self.delete(key)
     }
 
-    /// The largest mark of [`put_marked`](Self::put_marked) and [`delete_marked`](Self::delete_marked), 0 if
-    /// there was none yet; `None` if the set keeps no marks.
+    /// What an error of `put`, `put_marked`, `delete` or `delete_marked` says about the write. The default is
+    /// always safe: the guard prepares for a write that may still happen.
+    fn outcome(&self, error: &Self::Error) -> Outcome {
+        let _ = error;
+        Outcome::Unknown
+    }
+
+    /// A number that changes when anything but this value may have written to the set: the guard reads it about once
+    /// a second, and compares all keys with its filter when it has changed. It may change without need, and may
+    /// change late. `None` if the set has nothing of the kind, or if nothing else can write.
     ///
     /// # Errors
     ///
     /// If the set does not answer.
-    fn mark(&self) -> impl Future<Output = Result<Option<u64>, Self::Error>> + Send {
+    fn foreign_writes(&self) -> impl Future<Output = Result<Option<u64>, Self::Error>> + Send {
         async { Ok(None) }
     }
+}
+
+/// Which guard wrote to a data set last, and how far it was.
+///
+/// A guard keeps the same two numbers in its journal. If they differ at the next start, the journal and the data set
+/// do not belong to each other: one of them was restored from a backup or copied, or another guard has written since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// The random number of the guard that was started last; 0 if none was started yet.
+    pub incarnation: u64,
+    /// The number of the last write through a guard; 0 if there was none. It never falls, also not from one
+    /// guard to the next.
+    pub mark: u64,
+}
+
+/// What is known about a write that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It may have happened, or may happen yet.
+    Unknown,
+    /// It did not happen and will not.
+    NotDone,
+    /// It did not happen and will not: another guard was started in front of this data set.
+    Superseded,
 }
 
 /// What putting a value did to the key.

@@ -5,8 +5,9 @@
 //! its grace period.
 
 use crate::answer::{Reason, State, Suspicion};
-use crate::error::Trouble;
+use crate::error::{GuardError, Trouble};
 use crate::kind::Generation;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,9 +23,37 @@ pub(crate) struct Epoch<G> {
     pub(crate) next: Option<Arc<Next<G>>>,
     /// Whether the scan for `next` has its snapshot, so that whatever is deleted from now on is known there.
     pub(crate) scanned: bool,
-    pub(crate) closed: bool,
+    /// Why no more filters are built, if that is so.
+    pub(crate) end: Option<End>,
     /// What those have in common who need not wait for each other.
     pub(crate) era: Arc<Era>,
+}
+
+/// Why a guard builds no more filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// [`Guard::close`](crate::Guard::close) was called.
+    Closed,
+    /// Another guard was started in front of the data set.
+    Superseded,
+    /// The background task has ended.
+    Untended,
+}
+
+impl End {
+    /// What calls that need a filter return.
+    pub(crate) fn error<E>(self) -> GuardError<E> {
+        match self {
+            Self::Closed => GuardError::Closed,
+            Self::Superseded => GuardError::Superseded,
+            Self::Untended => GuardError::Untended,
+        }
+    }
+
+    /// Whether writes are refused. Without a background task they are safe: they need no filter.
+    pub(crate) fn refuses_writes(self) -> bool {
+        self != Self::Untended
+    }
 }
 
 /// Epochs that follow each other without a grace period.
@@ -39,7 +68,7 @@ impl<G> Epoch<G> {
             current: None,
             next: None,
             scanned: false,
-            closed: false,
+            end: None,
             era: Arc::default(),
         }
     }
@@ -47,6 +76,14 @@ impl<G> Epoch<G> {
     /// Begins another era; the one before it is for [`Ended`].
     pub(crate) fn turn(&mut self) -> Arc<Era> {
         std::mem::take(&mut self.era)
+    }
+
+    /// Whether writes are accepted.
+    pub(crate) fn takes_writes<E>(&self) -> Result<(), GuardError<E>> {
+        match self.end {
+            Some(end) if end.refuses_writes() => Err(end.error()),
+            _ => Ok(()),
+        }
     }
 
     /// Why it does not answer, if it does not.
@@ -74,6 +111,8 @@ pub(crate) struct Next<G> {
     pub(crate) ghosts: AtomicU64,
     /// What must be removed when the scan is done; `None` once that has happened.
     deferred: Mutex<Option<Vec<Digest>>>,
+    /// Keys that were replaced while it was built, and kept the entry of one write.
+    kept: Mutex<HashSet<Digest>>,
 }
 
 /// Says that a filter is broken, unless it is told better before it is dropped.
@@ -98,6 +137,7 @@ impl<G: Generation> Next<G> {
             mirrored: AtomicU64::new(0),
             ghosts: AtomicU64::new(0),
             deferred: Mutex::new(Some(Vec::new())),
+            kept: Mutex::default(),
         }
     }
 
@@ -108,6 +148,12 @@ impl<G: Generation> Next<G> {
         self.filter.add(digest).await?;
         breaks.0 = None;
         Ok(())
+    }
+
+    /// Whether an earlier write has left an entry for this key, which replaced a row; if not, this one must.
+    pub(crate) fn has_kept_one(&self, digest: Digest) -> bool {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < DEFERRED { !kept.insert(digest) } else { kept.contains(&digest) }
     }
 
     /// Removes what the snapshot or a write has added, or will have when the scan is done. Whether it

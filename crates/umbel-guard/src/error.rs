@@ -23,7 +23,7 @@ pub enum GuardError<E> {
         /// How many that are.
         limit: usize,
     },
-    /// The filter is for a set that does not change.
+    /// The filter is for a static set, or the guard was [built for reading](crate::Builder::read_only).
     ReadOnly,
     /// The key could not be added to a filter that others rely on; the data set was not asked.
     Filter(Trouble),
@@ -32,6 +32,11 @@ pub enum GuardError<E> {
     Journal(io::Error),
     /// The guard was closed.
     Closed,
+    /// Another guard was started in front of the same data set. This one answers no more `Absent` and takes no more
+    /// writes; reads go through to the data set.
+    Superseded,
+    /// The background task of the guard has ended: it panicked, or its runtime was shut down.
+    Untended,
 }
 
 impl<E: fmt::Display> fmt::Display for GuardError<E> {
@@ -42,13 +47,23 @@ impl<E: fmt::Display> fmt::Display for GuardError<E> {
             Self::Busy { limit } => {
                 write!(f, "there is no filter, and {limit} queries are at the data set already")
             }
-            Self::ReadOnly => f.write_str("this guard's filter is for a set that does not change"),
+            Self::ReadOnly => f.write_str(
+                "this guard takes no writes: its filter is for a static set, or it was started for reading",
+            ),
             Self::Filter(trouble) => write!(f, "the filter: {trouble}"),
             Self::Journal(error) => write!(f, "the journal: {error}"),
             Self::Closed => f.write_str("the guard was closed"),
+            Self::Superseded => f.write_str(SUPERSEDED),
+            Self::Untended => f.write_str(
+                "the background task of the guard has ended; start the guard again, in a runtime that outlives it",
+            ),
         }
     }
 }
+
+/// What to do about it.
+const SUPERSEDED: &str = "another guard was started in front of this data set; stop one of the two, \
+     or share one filter between them (`Shared`)";
 
 impl<E: std::error::Error + 'static> std::error::Error for GuardError<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
@@ -71,6 +86,8 @@ impl<E> Clone for GuardError<E> {
             Self::Filter(trouble) => Self::Filter(trouble.clone()),
             Self::Journal(error) => Self::Journal(error.kind().into()),
             Self::Closed => Self::Closed,
+            Self::Superseded => Self::Superseded,
+            Self::Untended => Self::Untended,
         }
     }
 }
@@ -146,8 +163,10 @@ pub enum RebuildError<E> {
     Overtaken,
     /// Another filter is being built already.
     UnderWay,
-    /// The guard is gone.
+    /// The guard was closed.
     Closed,
+    /// Another guard was started in front of the same data set.
+    Superseded,
 }
 
 impl<E: fmt::Display> fmt::Display for RebuildError<E> {
@@ -162,7 +181,8 @@ impl<E: fmt::Display> fmt::Display for RebuildError<E> {
             Self::Lost { keys } => write!(f, "{keys} keys that were added are not in the filter"),
             Self::Overtaken => f.write_str("a key that was written meanwhile could not be added"),
             Self::UnderWay => f.write_str("another filter is being built already"),
-            Self::Closed => f.write_str("the guard is gone"),
+            Self::Closed => f.write_str("the guard was closed"),
+            Self::Superseded => f.write_str(SUPERSEDED),
         }
     }
 }
@@ -187,20 +207,48 @@ impl<E> From<Trouble> for RebuildError<E> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError<E> {
-    /// The data set did not say who it is, which a guard with files must know.
+    /// The data set did not give its identity or its stamp, or did not store a new one.
     DataSet(E),
     /// Another guard uses these files.
     Locked,
-    /// The folder for the files cannot be used.
+    /// The folder cannot be read or written.
     Io(io::Error),
+    /// The folder belongs to another user, who could replace the filter.
+    Owner {
+        /// The user that owns it.
+        owner: u32,
+        /// The user that runs this process.
+        user: u32,
+    },
+    /// Other users can write to the folder, and could replace the filter.
+    Writable {
+        /// The permissions of the folder.
+        mode: u32,
+    },
+    /// Absences are remembered by each guard alone, and a shared filter is written to by others.
+    RemembersShared,
 }
 
 impl<E: fmt::Display> fmt::Display for StartError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DataSet(error) => write!(f, "the data set: {error}"),
-            Self::Locked => f.write_str("another guard uses these files; one folder, one guard"),
+            Self::Locked => {
+                f.write_str("another guard uses this folder; stop it, or choose another folder")
+            }
             Self::Io(error) => error.fmt(f),
+            Self::Owner { owner, user } => write!(
+                f,
+                "the folder belongs to user {owner}, this process runs as user {user}; run `chown {user}` on it"
+            ),
+            Self::Writable { mode } => write!(
+                f,
+                "other users can write to the folder (mode {mode:o}); run `chmod 700` on it"
+            ),
+            Self::RemembersShared => f.write_str(
+                "`remember_absences` cannot be used with a shared filter: other guards write keys \
+                 that this one has remembered as absent",
+            ),
         }
     }
 }
@@ -210,7 +258,7 @@ impl<E: std::error::Error + 'static> std::error::Error for StartError<E> {
         match self {
             Self::DataSet(error) => Some(error),
             Self::Io(error) => Some(error),
-            Self::Locked => None,
+            _ => None,
         }
     }
 }
@@ -225,10 +273,13 @@ pub enum Unusable {
     Filter(OpenError),
     /// The journal is damaged, or of another filter.
     Journal(&'static str),
-    /// They are of another data set, or of this one before it was restored.
+    /// They are of another data set.
     Identity,
-    /// The machine was started anew since, and the last of what was written may be lost.
-    Power,
+    /// The data set keeps no [`Stamp`](crate::Stamp), so nothing shows whether they are older than the data.
+    Stampless,
+    /// Another guard has written to the data set since, or to a copy that has replaced it; or they are a copy that was
+    /// made before another start of this guard.
+    Incarnation,
     /// The data set has writes that the journal has not.
     Stale {
         /// The mark of the data set.
@@ -257,7 +308,12 @@ impl fmt::Display for Unusable {
             Self::Filter(error) => write!(f, "the saved filter: {error}"),
             Self::Journal(what) => write!(f, "the journal {what}"),
             Self::Identity => f.write_str("the files are of another data set"),
-            Self::Power => f.write_str("the machine went down while the filter was in use"),
+            Self::Stampless => f.write_str(
+                "the data set keeps no stamp, so the files may be older than the data",
+            ),
+            Self::Incarnation => f.write_str(
+                "another guard was started in front of this data set or of a copy of it since the files were written",
+            ),
             Self::Stale { set, journal } => {
                 write!(f, "the data set is at mark {set}, the journal at {journal}")
             }

@@ -12,12 +12,12 @@
 
 use crate::absences::Absences;
 use crate::answer::{Answer, State, Suspicion};
-use crate::data_set::{DataSet, Put};
+use crate::data_set::{DataSet, Outcome, Put, Stamp};
 use crate::doubts::Doubts;
-use crate::epoch::{Ended, Epoch};
+use crate::epoch::{End, Ended, Epoch};
 use crate::error::{GuardError, StartError, Unusable};
 use crate::flight::Flights;
-use crate::keep::Keep;
+use crate::keep::{self, Keep};
 use crate::kind::{Kind, Measure};
 use crate::options::{Builder, Options};
 use crate::stats::{Counters, Share, Stats};
@@ -93,19 +93,38 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     pub(crate) passing: Semaphore,
     /// Where keys are removed, writes to one key come one after another: a filter holds few copies of a key.
     pub(crate) stripes: Box<[tokio::sync::Mutex<()>]>,
-    pub(crate) state: watch::Sender<State>,
+    /// The state, and why there will be no other, for callers that wait for one.
+    pub(crate) state: watch::Sender<(State, Option<End>)>,
     /// Wakes who tends the guard.
     pub(crate) attention: Arc<Notify>,
     pub(crate) ghosts: AtomicU64,
     pub(crate) generation: AtomicU64,
     pub(crate) tending: Mutex<Tending>,
+    /// Numbers the writes of a guard without a folder.
     pub(crate) marks: AtomicU64,
+    /// What writes are stamped with, and what the data set must have; 0 if there is none, because the data set keeps no
+    /// stamp or the filter is shared.
+    pub(crate) incarnation: AtomicU64,
+    /// Held while the data set is looked at.
+    pub(crate) watching: tokio::sync::Mutex<()>,
+    /// Keeps other guards from changing the files of a guard that only reads them.
+    _lock: Option<std::fs::File>,
     pub(crate) started: Instant,
 }
 
 /// What is remembered between two rounds of tending.
 #[derive(Debug, Default)]
 pub(crate) struct Tending {
+    /// The data set, when it was looked at last.
+    pub(crate) identity: Vec<u8>,
+    /// [`foreign_writes`](DataSet::foreign_writes), when it was read last.
+    pub(crate) foreign: Option<u64>,
+    /// Whether all keys were compared with the filter since something else wrote to the data set.
+    pub(crate) swept: bool,
+    /// When all keys may be compared with the filter again.
+    pub(crate) sweep_after: Option<Instant>,
+    /// When some keys were compared with it last.
+    pub(crate) audited: Option<Instant>,
     /// The last key that was audited.
     pub(crate) place: Option<Vec<u8>>,
     pub(crate) measure: Option<Measure>,
@@ -134,28 +153,61 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         kind: K,
         options: Options,
     ) -> Result<Self, StartError<D::Error>> {
+        if K::SHARED && options.absences.is_some() {
+            return Err(StartError::RemembersShared);
+        }
         let mut epoch = Epoch::empty();
-        let (mut keep, mut marks) = (None, 0);
-        if let Some(folder) = &options.folder {
-            let identity = set.identity().await.map_err(StartError::DataSet)?;
-            let mark = set.mark().await.map_err(StartError::DataSet)?;
-            let kept = Keep::open(folder, options.durability, &identity)?;
-            match kept.restore(&kind, mark) {
-                Ok(filter) => {
-                    epoch.state = State::Active;
-                    epoch.current = Some(Arc::new(filter));
+        let foreign = set.foreign_writes().await.map_err(StartError::DataSet)?;
+        let identity = set.identity().await.map_err(StartError::DataSet)?;
+        let stamp = set.stamp().await.map_err(StartError::DataSet)?;
+        let (mut keep, mut lock, mut stamped) = (None, None, false);
+        let incarnation = keep::incarnation();
+        let restored = match &options.folder {
+            Some(folder) if options.read_only => {
+                let (restored, held) = keep::look(folder, &identity, &kind, stamp)?;
+                lock = held;
+                restored
+            }
+            Some(folder) => {
+                let kept = Keep::open(folder, options.durability, &identity)?;
+                let restored = kept.restore(&kind, stamp, incarnation);
+                keep = Some(Arc::new(kept));
+                restored
+            }
+            None => Err(Unusable::Missing),
+        };
+        if !options.read_only {
+            // After the journal has it, so that a guard that is killed in between can use its files again.
+            stamped = set.begin(incarnation).await.map_err(StartError::DataSet)?;
+        }
+        // From here on other guards cannot write. One that has written since the stamp was read has raised the mark.
+        let again = set.stamp().await.map_err(StartError::DataSet)?;
+        let mark = |stamp: Option<Stamp>| stamp.map_or(0, |stamp| stamp.mark);
+        let quiet = mark(again) == mark(stamp);
+
+        match restored {
+            Ok(filter) if quiet && (stamped || options.read_only) => {
+                epoch.state = State::Active;
+                epoch.current = Some(Arc::new(filter));
+            }
+            unusable => {
+                let unusable = unusable.err().unwrap_or(Unusable::Incarnation);
+                if !matches!(unusable, Unusable::Missing) {
+                    tracing::warn!(%unusable, "the saved filter is not used");
                 }
-                Err(unusable) => {
-                    if !matches!(unusable, Unusable::Missing) {
-                        tracing::warn!(%unusable, "the saved filter is not used");
-                    }
+                if let Some(keep) = &keep {
                     // It may be readable the next time, and lack what was written since.
-                    kept.distrust().map_err(StartError::Io)?;
+                    keep.distrust().map_err(StartError::Io)?;
                 }
             }
-            marks = mark.unwrap_or(0);
-            keep = Some(Arc::new(kept));
         }
+        // Guards that share a filter write side by side: none of them may shut out the others.
+        let incarnation = match (K::SHARED, options.read_only) {
+            (true, _) => 0,
+            (_, true) => again.map_or(0, |stamp| stamp.incarnation),
+            _ if stamped => incarnation,
+            _ => 0,
+        };
         let stripes = if kind.removes() { STRIPES } else { 0 };
         let active = epoch.state == State::Active;
         let inner = Arc::new(Inner {
@@ -167,7 +219,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             counters: Counters::default(),
             passing: Semaphore::new(options.pass_through),
             stripes: (0..stripes).map(|_| tokio::sync::Mutex::new(())).collect(),
-            state: watch::Sender::new(epoch.state),
+            state: watch::Sender::new((epoch.state, None)),
             epoch: ArcSwap::from_pointee(epoch),
             changing: Mutex::new(()),
             ended: Ended::default(),
@@ -176,8 +228,17 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             attention: Arc::default(),
             ghosts: AtomicU64::new(0),
             generation: AtomicU64::new(u64::from(active)),
-            tending: Mutex::new(Tending { since: active.then(Instant::now), ..Tending::default() }),
-            marks: AtomicU64::new(marks),
+            tending: Mutex::new(Tending {
+                since: active.then(Instant::now),
+                identity,
+                foreign,
+                swept: true,
+                ..Tending::default()
+            }),
+            marks: AtomicU64::new(mark(again)),
+            incarnation: AtomicU64::new(incarnation),
+            watching: tokio::sync::Mutex::new(()),
+            _lock: lock,
             started: Instant::now(),
             options,
         });
@@ -228,28 +289,35 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
     /// the guard is prepared for both.
     pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<(), GuardError<D::Error>> {
         let inner = &*self.inner;
-        if !inner.kind.takes() {
-            return Err(GuardError::ReadOnly);
-        }
+        inner.takes_writes()?;
         let key = inner.set.canonical(key);
         let _alone = inner.stripe(&key).await;
         // Held to the end: a rebuild that begins meanwhile waits for it.
-        let (epoch, digests) = inner.add_in_time(&key).await?;
+        let (epoch, digests, fresh) = inner.add_in_time(&key).await?;
         let mark = inner.record(digests).await.map_err(GuardError::Journal)?;
         let mut write = Write::begin(inner, &key);
-        let put = inner.set.put_marked(&key, value, mark);
+        let put = inner.put_in_set(&key, value, mark);
         match within(inner.options.set_timeout, pin!(put)).await {
             Some(Ok(put)) => {
                 write.done();
                 inner.counters.puts.one();
                 match put {
-                    Put::Replaced => inner.release(&epoch, &key).await,
+                    // The row had no entry: it was written without the guard. Its entry is the one just added.
+                    Put::Replaced if fresh => inner.miss(),
+                    Put::Replaced => inner.release_replaced(&epoch, &key).await,
                     Put::Either if inner.kind.removes() => _ = inner.ghosts.fetch_add(1, Relaxed),
                     Put::New | Put::Either => {}
                 }
                 Ok(())
             }
-            Some(Err(error)) => Err(GuardError::DataSet(Arc::new(error))),
+            Some(Err(error)) => {
+                if inner.set.outcome(&error) != Outcome::Unknown {
+                    write.refused();
+                    inner.release(&epoch, &key).await;
+                }
+                drop(write);
+                Err(inner.failed(error).await)
+            }
             None => Err(inner.timed_out()),
         }
     }
@@ -261,14 +329,10 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
     /// [`GuardError`] if the data set did not do it, or nobody knows whether it did.
     pub async fn delete(&self, key: &[u8]) -> Result<bool, GuardError<D::Error>> {
         let inner = &*self.inner;
-        if !inner.kind.takes() {
-            return Err(GuardError::ReadOnly);
-        }
+        inner.takes_writes()?;
         let key = inner.set.canonical(key);
         let epoch = inner.epoch.load_full();
-        if epoch.closed {
-            return Err(GuardError::Closed);
-        }
+        epoch.takes_writes()?;
         let _alone = inner.stripe(&key).await;
         // The data set is asked whatever the filter says: a delete that does nothing must be true.
         let mark = inner.delete_mark().map_err(GuardError::Journal)?;
@@ -280,7 +344,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
                 if inner.missed(&epoch, &key).await {
                     inner.miss();
                 } else if inner.kind.removes() {
-                    if let (Some(keep), Some(mark)) = (&inner.keep, mark) {
+                    if let Some(keep) = &inner.keep {
                         keep.deleted(mark);
                     }
                     inner.release(&epoch, &key).await;
@@ -290,10 +354,10 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
                 Ok(true)
             }
             Some(Ok(false)) => Ok(false),
-            // Nobody knows: the key stays in the filter.
+            // It may have happened: the key stays in the filter.
             Some(Err(error)) => {
                 inner.counters.failed_writes.one();
-                Err(GuardError::DataSet(Arc::new(error)))
+                Err(inner.failed(error).await)
             }
             None => {
                 inner.counters.failed_writes.one();
@@ -312,11 +376,14 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
     ///
     /// # Errors
     ///
-    /// [`GuardError::Closed`] if it never will.
+    /// [`GuardError::Closed`], [`GuardError::Superseded`] or [`GuardError::Untended`] if it never will.
     pub async fn active(&self) -> Result<(), GuardError<D::Error>> {
         let mut state = self.inner.state.subscribe();
-        let active = state.wait_for(|state| *state == State::Active).await;
-        active.map(drop).map_err(|_| GuardError::Closed)
+        let settled = state.wait_for(|(state, end)| *state == State::Active || end.is_some());
+        match settled.await.map_err(|_| GuardError::Closed)?.1 {
+            Some(end) => Err(end.error()),
+            None => Ok(()),
+        }
     }
 
     /// Ends the trust in the filter: everything goes through to the data set until there is another one.
@@ -374,8 +441,10 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
 
     /// The share of absent keys that this filter took for present.
     pub(crate) fn measured(&self, tending: &Tending) -> Share {
-        let hits = self.counters.false_positives.get() - tending.baseline.0;
-        Share::of(hits, hits + self.counters.absent.get() - tending.baseline.1)
+        // A rebuild may set the baseline after these counters were read.
+        let hits = self.counters.false_positives.get().saturating_sub(tending.baseline.0);
+        let absent = self.counters.absent.get().saturating_sub(tending.baseline.1);
+        Share::of(hits, hits + absent)
     }
 
     pub(crate) fn timed_out(&self) -> GuardError<D::Error> {
@@ -390,13 +459,13 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     ) -> Arc<Epoch<K::Generation>> {
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut epoch = (**self.epoch.load()).clone();
-        let before = epoch.state;
+        let before = (epoch.state, epoch.end);
         change(&mut epoch);
-        let state = epoch.state;
+        let now = (epoch.state, epoch.end);
         let old = self.epoch.swap(Arc::new(epoch));
-        if state != before {
-            tracing::info!(%before, %state, "the state of the guard has changed");
-            self.state.send_replace(state);
+        if now != before {
+            tracing::info!(before = %before.0, state = %now.0, "the state of the guard has changed");
+            self.state.send_replace(now);
         }
         old
     }
@@ -425,6 +494,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             }
         });
         if let Some(keep) = &self.keep
+            // A runtime that is shut down drops the background task first; the files are as good as before.
+            && why != Suspicion::Untended
             && let Err(error) = keep.distrust()
         {
             tracing::error!(%error, "the saved filter could not be removed");
@@ -434,6 +505,24 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
         self.tending().wanted = true;
         self.attention.notify_one();
+    }
+
+    /// Whether keys can be written at all.
+    fn takes_writes(&self) -> Result<(), GuardError<D::Error>> {
+        if self.options.read_only || !self.kind.takes() {
+            return Err(GuardError::ReadOnly);
+        }
+        Ok(())
+    }
+
+    /// Ends the guard: no filter answers from now on, and none is built.
+    pub(crate) fn end(&self, end: End) {
+        self.change(|epoch| _ = epoch.end.get_or_insert(end));
+        self.suspect(match end {
+            End::Closed => Suspicion::Told,
+            End::Superseded => Suspicion::Superseded,
+            End::Untended => Suspicion::Untended,
+        });
     }
 
     /// A key of the data set is not in the filter.

@@ -6,16 +6,23 @@
 //!     folder/18.umbel  18.journal       the next pair, while it takes over
 //! ```
 //!
-//! A key is added to the filter, then to the journal, and only then is the data set asked to keep it. So whoever
-//! opens the pair finds every key that the data set can have, if what was written is there. It is:
+//! A key is added to the filter, then to the journal, and only then is the data set asked to store it. So a pair whose
+//! journal is complete has every key that the data set can have. Two numbers show that it is complete: the data set
+//! keeps a [`Stamp`], which it changes in the transaction of every write, and the journal keeps the same.
 //!
-//! * after `kill -9`, since the kernel has all that was written;
-//! * after the power failed, with [`Durability::Synced`], or where the data set keeps
-//!   [marks](crate::DataSet::mark), which tell whether the end of the journal is missing;
-//! * else the journal says on which start of the machine it was written, and is not used after another one
-//!   unless it was closed.
+//! | the journal and the data set | what happened | the saved filter |
+//! |---|---|---|
+//! | have the same incarnation, and the journal has the data set's mark | an ordinary restart, or `kill -9` | is used |
+//! | the data set's mark is higher | the end of the journal was lost: a power failure, or a folder restored from a backup | is built again |
+//! | the data set's mark is below a delete that the journal knows | the data set was restored from a backup | is built again |
+//! | have different incarnations | another guard has written to the data set, or to a copy that replaced it | is built again |
+//! | the data set keeps no stamp | nothing can be known | is built again |
 //!
-//! Whatever is missing, damaged, of another data set or older than the data means that the filter is built anew.
+//! A guard chooses a random incarnation at its start. It writes it to the journal, then to the data set.
+//! Files that are missing, damaged or of another data set are not used either.
+//!
+//! The folder belongs to the user that runs the guard, and only that user can write to it: the files have the secret of the
+//! filter. Files are never opened through symbolic links.
 //!
 //! A pair takes over like this: the new journal is begun, and both get every digest; the new filter is saved; the
 //! old journal is retired; the old pair is removed. Wherever this ends, the pair with the highest number that
@@ -26,9 +33,10 @@
 
 mod log;
 
+use crate::data_set::Stamp;
 use crate::error::{StartError, Unusable};
 use crate::kind::{Generation, Kind};
-use log::{Log, Owner, Replay, random};
+use log::{Log, Owner, Replay, ours, random};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -56,8 +64,6 @@ const COPIES: u8 = 3;
 pub(crate) struct Keep {
     folder: PathBuf,
     durability: Durability,
-    identity: u64,
-    boot: u64,
     logs: Mutex<Logs>,
     /// How many records are on the disk: its lock is held while others are brought there.
     synced: Mutex<u64>,
@@ -67,6 +73,10 @@ pub(crate) struct Keep {
 
 #[derive(Debug, Default)]
 struct Logs {
+    /// The data set.
+    identity: u64,
+    /// The guard.
+    incarnation: u64,
     /// The mark of the last write.
     mark: u64,
     current: Option<(u64, Log)>,
@@ -83,27 +93,21 @@ struct Logs {
 pub(crate) type Digests = [Option<(u64, Digest)>; 2];
 
 impl Keep {
-    /// Takes a folder for this guard.
+    /// Takes a folder for this guard, and makes it if there is none.
     pub(crate) fn open<E>(
         folder: &Path,
         durability: Durability,
         identity: &[u8],
     ) -> Result<Self, StartError<E>> {
-        fs::create_dir_all(folder).map_err(StartError::Io)?;
-        let mut options = OpenOptions::new();
-        let lock = options.write(true).create(true).truncate(false).open(folder.join("lock"));
+        make_private(folder)?;
+        let lock = ours(OpenOptions::new().write(true).create(true)).open(folder.join("lock"));
         let lock = lock.map_err(StartError::Io)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StartError::Locked),
-            Err(TryLockError::Error(error)) => return Err(StartError::Io(error)),
-        }
+        locked(lock.try_lock())?;
+        let logs = Logs { identity: number_of(identity), ..Logs::default() };
         Ok(Self {
             folder: folder.to_owned(),
             durability,
-            identity: Portable::seeded(0).digest(identity).bits(),
-            boot: this_boot(),
-            logs: Mutex::default(),
+            logs: Mutex::new(logs),
             synced: Mutex::default(),
             _lock: lock,
         })
@@ -123,64 +127,40 @@ impl Keep {
 
     /// All files of pairs, by their numbers.
     fn files(&self) -> io::Result<Vec<(u64, PathBuf)>> {
-        let mut files = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let path = entry?.path();
-            let ours = path.extension().is_some_and(|end| end == "umbel" || end == "journal");
-            let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
-            if let (true, Some(number)) = (ours, number) {
-                files.push((number, path));
-            }
-        }
-        Ok(files)
+        files_in(&self.folder)
     }
 
-    /// The filter that was in use last, with all that was added to it; `mark` is that of the data set. From
-    /// here on marks go on behind both.
+    /// The filter that was in use last, with all that was added to it, if the [`Stamp`] of the data set shows that it is
+    /// complete. The journal then continues for the guard with this incarnation, and marks continue behind
+    /// both.
     pub(crate) fn restore<K: Kind>(
         &self,
         kind: &K,
-        mark: Option<u64>,
+        stamp: Option<Stamp>,
+        incarnation: u64,
     ) -> Result<K::Generation, Unusable> {
-        let files = self.files().map_err(Unusable::Io)?;
         let mut logs = self.logs();
-        logs.mark = mark.unwrap_or(0);
+        logs.incarnation = incarnation;
+        logs.mark = stamp.map_or(0, |stamp| stamp.mark);
+        let files = self.files().map_err(Unusable::Io)?;
         logs.number = files.iter().map(|(number, _)| *number).max().unwrap_or(0);
-        let is_filter = |path: &Path| path.extension().is_some_and(|end| end == "umbel");
-        let filters = files.iter().filter(|(_, path)| is_filter(path));
-        let Some(number) = filters.map(|(number, _)| *number).max() else {
-            return Err(Unusable::Missing);
-        };
-        let replay = Replay::read(&self.log_path(number))?;
-        self.trust(&replay, mark)?;
-        let filter = kind.load(&self.filter_path(number)).map_err(Unusable::Filter)?;
-        if replay.owner.check != filter.check() {
-            return Err(Unusable::Journal("is of another filter"));
-        }
-        apply(&filter, &replay.digests, kind.removes())?;
-        let log = Log::resume(&self.log_path(number), &replay, self.boot).map_err(Unusable::Io)?;
+        let (number, replay, filter) = open_pair(&self.folder, logs.identity, kind, stamp)?;
+        let path = self.log_path(number);
+        let log = Log::resume(&path, &replay, incarnation).map_err(Unusable::Io)?;
         (logs.mark, logs.floor) = (logs.mark.max(replay.mark), replay.floor);
         self.remove_all_but(Some(number)).map_err(Unusable::Io)?;
         logs.current = Some((number, log));
         Ok(filter)
     }
 
-    /// Whether a journal has all that the data set can have.
-    fn trust(&self, replay: &Replay, mark: Option<u64>) -> Result<(), Unusable> {
-        if replay.owner.identity != self.identity {
-            return Err(Unusable::Identity);
+    /// The data set is another one from now on, or another incarnation of the same: nothing that was saved is used.
+    pub(crate) fn move_to(&self, identity: &[u8], incarnation: u64) -> io::Result<()> {
+        {
+            let mut logs = self.logs();
+            (logs.identity, logs.incarnation) = (number_of(identity), incarnation);
         }
-        match mark {
-            Some(set) if set > replay.mark => Err(Unusable::Stale { set, journal: replay.mark }),
-            Some(set) if set < replay.floor => {
-                Err(Unusable::RolledBack { set, floor: replay.floor })
-            }
-            // The end of the journal is not missing.
-            Some(_) => Ok(()),
-            None if replay.clean || replay.owner.boot == self.boot => Ok(()),
-            None if self.durability == Durability::Synced => Ok(()),
-            None => Err(Unusable::Power),
-        }
+        self.give_up();
+        self.distrust()
     }
 
     /// Records that a key was added, and gives the mark of the write. Returns when the record is as durable as
@@ -267,7 +247,7 @@ impl Keep {
     pub(crate) fn begin(&self, check: u64, floor: Option<u64>) -> io::Result<()> {
         let mut logs = self.logs();
         logs.number += 1;
-        let owner = Owner { check, identity: self.identity, boot: self.boot };
+        let owner = Owner { check, identity: logs.identity, incarnation: logs.incarnation };
         let floor = logs.floor.max(floor.unwrap_or(0));
         let log = Log::create(&self.log_path(logs.number), owner, logs.mark, floor)?;
         if self.durability == Durability::Synced {
@@ -317,12 +297,10 @@ impl Keep {
         removed
     }
 
-    /// Nothing will be added any more.
-    pub(crate) fn close(&self) -> io::Result<()> {
-        match &mut self.logs().current {
-            Some((_, log)) => log.finish(),
-            None => Ok(()),
-        }
+    /// Brings the journal to the disk.
+    pub(crate) fn sync_journal(&self) -> io::Result<()> {
+        let handle = self.logs().current.as_ref().map(|(_, log)| log.handle()).transpose()?;
+        handle.map_or(Ok(()), |file| file.sync_all())
     }
 
     /// Removes files of pairs, filters first, and returns when that is on the disk.
@@ -361,10 +339,125 @@ fn apply(filter: &impl Generation, digests: &[Digest], removes: bool) -> Result<
     }
 }
 
-/// A number for this start of the machine; where there is none, one that is never seen again.
-fn this_boot() -> u64 {
-    match fs::read("/proc/sys/kernel/random/boot_id") {
-        Ok(id) if !id.is_empty() => Portable::seeded(1).digest(&id).bits(),
-        _ => random().bits(),
+/// Keeps the identity of a data set in a word.
+fn number_of(identity: &[u8]) -> u64 {
+    Portable::seeded(0).digest(identity).bits()
+}
+
+/// A random incarnation.
+pub(crate) fn incarnation() -> u64 {
+    random().bits().max(1)
+}
+
+fn locked<E>(lock: Result<(), TryLockError>) -> Result<(), StartError<E>> {
+    match lock {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(StartError::Locked),
+        Err(TryLockError::Error(error)) => Err(StartError::Io(error)),
     }
+}
+
+/// Makes a folder that only this user can use; one that exists must be like that.
+fn make_private<E>(folder: &Path) -> Result<(), StartError<E>> {
+    if let Some(parent) = folder.parent() {
+        fs::create_dir_all(parent).map_err(StartError::Io)?;
+    }
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(StartError::Io(error)),
+        _ => check_private(folder),
+    }
+}
+
+/// Whether only this user can change files in a folder.
+fn check_private<E>(folder: &Path) -> Result<(), StartError<E>> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = fs::metadata(folder).map_err(StartError::Io)?;
+        let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
+        if owner != user {
+            return Err(StartError::Owner { owner, user });
+        }
+        if metadata.mode() & 0o022 != 0 {
+            return Err(StartError::Writable { mode: metadata.mode() & 0o7777 });
+        }
+    }
+    Ok(())
+}
+
+/// All files of pairs in a folder, by their numbers.
+fn files_in(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let ours = path.extension().is_some_and(|end| end == "umbel" || end == "journal");
+        let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+        if let (true, Some(number)) = (ours, number) {
+            files.push((number, path));
+        }
+    }
+    Ok(files)
+}
+
+/// The newest filter of a folder and its journal, if they are complete. Changes nothing.
+fn open_pair<K: Kind>(
+    folder: &Path,
+    identity: u64,
+    kind: &K,
+    stamp: Option<Stamp>,
+) -> Result<(u64, Replay, K::Generation), Unusable> {
+    let files = files_in(folder).map_err(Unusable::Io)?;
+    let is_filter = |path: &Path| path.extension().is_some_and(|end| end == "umbel");
+    let filters = files.iter().filter(|(_, path)| is_filter(path));
+    let (number, path) = filters.max_by_key(|(number, _)| *number).ok_or(Unusable::Missing)?;
+    let replay = Replay::read(&path.with_extension("journal"))?;
+    trust(&replay, identity, stamp)?;
+    let filter = kind.load(path).map_err(Unusable::Filter)?;
+    if replay.owner.check != filter.check() {
+        return Err(Unusable::Journal("is of another filter"));
+    }
+    apply(&filter, &replay.digests, kind.removes())?;
+    Ok((*number, replay, filter))
+}
+
+/// Whether a journal has all keys that the data set can have; the table of the [module](self).
+fn trust(replay: &Replay, identity: u64, stamp: Option<Stamp>) -> Result<(), Unusable> {
+    let Some(stamp) = stamp else { return Err(Unusable::Stampless) };
+    if replay.owner.identity != identity {
+        return Err(Unusable::Identity);
+    }
+    if stamp.incarnation != replay.owner.incarnation && Some(stamp.incarnation) != replay.before {
+        return Err(Unusable::Incarnation);
+    }
+    if stamp.mark > replay.mark {
+        return Err(Unusable::Stale { set: stamp.mark, journal: replay.mark });
+    }
+    if stamp.mark < replay.floor {
+        return Err(Unusable::RolledBack { set: stamp.mark, floor: replay.floor });
+    }
+    Ok(())
+}
+
+/// The filter that is saved in a folder, for a guard that changes nothing there, and the lock that keeps other guards out
+/// while it is used.
+pub(crate) fn look<K: Kind, E>(
+    folder: &Path,
+    identity: &[u8],
+    kind: &K,
+    stamp: Option<Stamp>,
+) -> Result<(Result<K::Generation, Unusable>, Option<File>), StartError<E>> {
+    let lock = match ours(OpenOptions::new().read(true)).open(folder.join("lock")) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((Err(Unusable::Missing), None));
+        }
+        Err(error) => return Err(StartError::Io(error)),
+    };
+    check_private(folder)?;
+    locked(lock.try_lock_shared())?;
+    let opened = open_pair(folder, number_of(identity), kind, stamp);
+    Ok((opened.map(|(_, _, filter)| filter), Some(lock)))
 }

@@ -70,7 +70,7 @@ mod within;
 mod write;
 
 pub use answer::{Answer, Reason, State, Suspicion};
-pub use data_set::{DataSet, Page, Put};
+pub use data_set::{DataSet, Outcome, Page, Put, Stamp};
 pub use error::{GuardError, RebuildError, StartError, Trouble};
 pub use guard::Guard;
 pub use keep::Durability;

@@ -31,6 +31,7 @@ pub(crate) struct Options {
     pub(crate) doubts: usize,
     pub(crate) doubt_age: Duration,
     pub(crate) background: bool,
+    pub(crate) read_only: bool,
 }
 
 /// Sets up a guard; begins with [`Guard::builder`].
@@ -81,6 +82,7 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
             doubts: 1 << 16,
             doubt_age: Duration::from_secs(3600),
             background: true,
+            read_only: false,
         };
         Self { set, kind, options }
     }
@@ -138,15 +140,17 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
         self
     }
 
-    /// Everyone asks the data set for themselves, even for one key at the same time.
+    /// Every look-up asks the data set, even if another one asks for the same key at the same time. With a shared filter
+    /// that is always so: another guard may write the key while the first look-up waits.
     #[must_use]
     pub fn without_single_flight(mut self) -> Self {
         self.options.single_flight = false;
         self
     }
 
-    /// Remembers up to so many keys, each for so long, that the filter takes for present and the data set does
-    /// not have.
+    /// Remembers up to `keys` keys, each for `age`, that the filter takes for present and the data set does
+    /// not have. Not with a shared filter, whose other guards may write such a key:
+    /// [`StartError::RemembersShared`].
     #[must_use]
     pub fn remember_absences(mut self, keys: usize, age: Duration) -> Self {
         self.options.absences = (keys > 0).then_some((keys, age));
@@ -202,12 +206,21 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
         self
     }
 
+    /// Changes nothing, neither in the folder, which is not made either, nor in the data set. Writes through this guard fail
+    /// with [`GuardError::ReadOnly`](crate::GuardError::ReadOnly). Filters are built in memory and are not saved. While
+    /// this guard lives, no other one can be started with the same folder.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.options.read_only = true;
+        self
+    }
+
     /// Starts the guard. If a saved filter can be used it is active at once; else it is built in the
     /// background, and until then everything goes through to the data set.
     ///
     /// # Errors
     ///
-    /// [`StartError`] if the folder cannot be used, or the data set does not say who it is.
+    /// [`StartError`] if the folder cannot be used, or the data set does not give its identity and its stamp.
     pub async fn start(self) -> Result<Guard<D, K>, StartError<D::Error>> {
         Guard::start(self.set, self.kind, self.options).await
     }

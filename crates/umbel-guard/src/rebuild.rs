@@ -15,7 +15,7 @@
 
 use crate::answer::{State, Suspicion};
 use crate::data_set::DataSet;
-use crate::epoch::{Epoch, Next};
+use crate::epoch::{End, Epoch, Next};
 use crate::error::{GuardError, RebuildError, Trouble};
 use crate::guard::{Guard, Inner};
 use crate::keep::Keep;
@@ -55,19 +55,20 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         self.inner.checkpoint().instrument(tracing::info_span!("checkpoint")).await
     }
 
-    /// Ends all writes and saves the filter, so that the next start needs no journal. Reads go through to the
-    /// data set from now on, and writes are refused.
+    /// Ends all writes and saves the filter, so that the next start needs no journal. A rebuild that is running is given up.
+    /// Reads go through to the data set from now on, and writes are refused.
     ///
     /// # Errors
     ///
-    /// What the file system says. The next start is slower then.
+    /// An error of the file system. The next start is slower then.
     pub async fn close(&self) -> std::result::Result<(), GuardError<D::Error>> {
         let inner = &self.inner;
-        let _one = inner.building.lock().await;
+        // A rebuild sees this and gives up.
         drop(inner.change(|epoch| {
-            epoch.closed = true;
+            epoch.end = Some(End::Closed);
             inner.ended.add(epoch.turn());
         }));
+        let _one = inner.building.lock().await;
         inner.ended.grace().await;
         let saved = inner.checkpoint().await;
         inner.change(|epoch| {
@@ -77,7 +78,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         if saved.map_err(GuardError::Journal)?
             && let Some(keep) = &inner.keep
         {
-            keep.close().map_err(GuardError::Journal)?;
+            keep.sync_journal().map_err(GuardError::Journal)?;
         }
         Ok(())
     }
@@ -113,9 +114,24 @@ impl<D: DataSet, K: Kind> Drop for Registered<'_, D, K> {
 impl<D: DataSet, K: Kind> Inner<D, K> {
     pub(crate) async fn rebuild(&self) -> Result<u64, D> {
         let Ok(_one) = self.building.try_lock() else { return Err(RebuildError::UnderWay) };
-        if self.epoch.load().closed {
-            return Err(RebuildError::Closed);
-        }
+        let mut state = self.state.subscribe();
+        let ended = state.wait_for(|(_, end)| end.is_some());
+        // The scan sees what else was written until now.
+        let swept = std::mem::replace(&mut self.tending().swept, true);
+        let built = tokio::select! {
+            biased;
+            ended = ended => Err(match ended.ok().and_then(|state| state.1) {
+                Some(End::Superseded) => RebuildError::Superseded,
+                _ => RebuildError::Closed,
+            }),
+            built = self.build() => built,
+        };
+        self.tending().swept &= swept || built.is_ok();
+        built
+    }
+
+    /// All steps; dropped when the guard ends.
+    async fn build(&self) -> Result<u64, D> {
         let started = Instant::now();
         if K::SHARED {
             self.discard().await?;
@@ -129,7 +145,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         let next = registered.next.clone();
         let keys = self.fill(&next).await?;
         // Whatever was deleted before the scan, and is not in it, has a mark up to this one.
-        let floor = self.timed(self.set.mark()).await?;
+        let floor = self.timed(self.set.stamp()).await?.map(|stamp| stamp.mark);
         self.prove(&next, &keys).await?;
         next.settle().await;
         next.filter.activate().await?;
@@ -189,7 +205,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     }
 
     /// A call of the data set, in time: to begin a scan, or for a page, takes longer than a look-up.
-    async fn timed<T>(
+    pub(crate) async fn timed<T>(
         &self,
         call: impl Future<Output = std::result::Result<T, D::Error>>,
     ) -> Result<T, D> {
@@ -219,7 +235,10 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             return Ok(Vec::new());
         }
         tokio::time::sleep_until(self.started + self.set.lingering()).await;
-        tokio::time::sleep(self.kind.grace()).await;
+        if K::SHARED {
+            // A guard that was killed may have left a statement that the data set still carries out.
+            tokio::time::sleep(self.kind.grace().max(self.set.lingering())).await;
+        }
         let mut scan = self.timed(self.set.scan(None)).await?;
         let mut expected = 0;
         if D::SNAPSHOT {
@@ -257,7 +276,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     }
 
     /// Leaves some time to others as long as another filter answers.
-    async fn rest(&self, worked: Duration) {
+    pub(crate) async fn rest(&self, worked: Duration) {
         let pace = self.options.pace;
         if pace < 1.0 && self.epoch.load().state == State::Active {
             tokio::time::sleep(worked.mul_f64(1.0 / pace - 1.0)).await;
@@ -293,8 +312,9 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     fn put_to_use(&self, next: &Arc<Next<K::Generation>>, saved: bool) -> Result<(), D> {
         let mut broken = false;
         self.change(|epoch| {
-            // Asked here, where nobody can end the trust in between.
-            broken = next.broken.load(Relaxed) || self.doubts.keys().is_none();
+            // Read here, where nothing can end the trust in between.
+            broken =
+                next.broken.load(Relaxed) || self.doubts.keys().is_none() || epoch.end.is_some();
             if broken {
                 return;
             }
@@ -308,7 +328,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             *epoch = Epoch {
                 state: State::Active,
                 current: Some(next.filter.clone()),
-                closed: epoch.closed,
+                end: epoch.end,
                 era: epoch.era.clone(),
                 ..Epoch::empty()
             };

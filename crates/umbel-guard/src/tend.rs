@@ -1,17 +1,25 @@
-//! What a guard does by itself: audits, measures, saves, and builds the next filter when it is time.
+//! What a guard does by itself: watches the data set, audits, measures, saves, and builds the next filter when it is time.
 //!
 //! | finding | what follows |
 //! |---|---|
-//! | there is no filter that is trusted | one is built; after a failure again, after ever longer waits |
-//! | a key of the data set is not in the filter | the trust ends, and one is built |
-//! | the rate is 1.25 times the one aimed at, expected or measured | one is built, while this one answers |
-//! | a quarter of what is in the filter has left the data set | the same |
+//! | no filter is trusted | one is built; after a failure again, after ever longer waits |
+//! | a key of the data set is not in the filter | the trust ends, and a filter is built |
+//! | the data set has [another identity](DataSet::identity) | the same |
+//! | another guard has [begun](DataSet::begin) in front of the data set | the trust ends for good, and writes are refused |
+//! | something else has [written](DataSet::foreign_writes) to the data set | all keys are compared with the filter; where keys can be removed from it, one is built |
+//! | the rate is 1.25 times the target, expected or measured | a filter is built, while this one answers |
+//! | a quarter of the keys in the filter have left the data set | the same |
 //! | the journal is long | the filter is saved |
+//!
+//! The data set is watched about once a second, whatever [`audit`](crate::Builder::audit) says. If the task that does
+//! all this ends, because it panicked or because its runtime was shut down, the guard answers `Absent` no more.
 
-use crate::answer::State;
+use crate::answer::{State, Suspicion};
 use crate::data_set::DataSet;
+use crate::epoch::End;
 use crate::error::RebuildError;
 use crate::guard::{Guard, Inner};
+use crate::keep;
 use crate::kind::{Generation, Kind, Measure};
 use crate::within::within;
 use std::pin::pin;
@@ -24,6 +32,10 @@ use tracing::Instrument;
 /// The waits after failed rebuilds.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LAST_WAIT: Duration = Duration::from_secs(30);
+/// How often the data set is watched.
+const WATCH: Duration = Duration::from_secs(1);
+/// After all keys were compared with the filter, the next comparison waits so many times as long as that took.
+const SWEEP_REST: u32 = 4;
 
 impl<D: DataSet, K: Kind> Guard<D, K> {
     pub(crate) fn tend_in_background(&self) {
@@ -31,30 +43,52 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         tokio::spawn(tend_for_ever(inner).instrument(tracing::info_span!("guard")));
     }
 
-    /// One round of all that a guard does by itself: an audit, a look at the rate, a checkpoint or a rebuild
-    /// if it is time. Only needed [without background](crate::Builder::without_background).
+    /// One round of all that a guard does by itself: a look at the data set, an audit, a look at the rate, a checkpoint or a
+    /// rebuild if it is time. Only needed [without background](crate::Builder::without_background).
     pub async fn tend(&self) {
         self.inner.tend().await;
     }
 
-    /// Asks the filter for some keys of the data set; how many it did not have. One is enough to end the trust.
+    /// Looks up some keys of the data set in the filter, and returns how many are missing. One missing key ends the trust.
     ///
     /// # Errors
     ///
-    /// If the data set did not give any.
+    /// If the data set could not be read.
     pub async fn audit(&self, keys: usize) -> Result<u64, RebuildError<D::Error>> {
         self.inner.audit(keys).await
     }
 }
 
 async fn tend_for_ever<D: DataSet, K: Kind>(inner: Weak<Inner<D, K>>) {
-    while let Some(guard) = inner.upgrade() {
+    let mut tended = Tended { inner, left: false };
+    while let Some(guard) = tended.inner.upgrade() {
         guard.tend().await;
+        if guard.epoch.load().end.is_some() {
+            break;
+        }
         let (attention, wait) = (guard.attention.clone(), guard.until_retry());
-        let wait = wait.min(guard.options.audit_every);
-        // Whoever sleeps must not keep the guard alive.
+        let wait = wait.min(guard.options.audit_every).min(WATCH);
+        // The sleep must not keep the guard alive.
         drop(guard);
         let _ = tokio::time::timeout(wait, attention.notified()).await;
+    }
+    tended.left = true;
+}
+
+/// Ends the trust if the background task ends in any other way than by leaving its loop.
+struct Tended<D: DataSet, K: Kind> {
+    inner: Weak<Inner<D, K>>,
+    left: bool,
+}
+
+impl<D: DataSet, K: Kind> Drop for Tended<D, K> {
+    fn drop(&mut self) {
+        if !self.left
+            && let Some(guard) = self.inner.upgrade()
+        {
+            tracing::error!("the background task has ended; the filter is used no more");
+            guard.end(End::Untended);
+        }
     }
 }
 
@@ -66,10 +100,11 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     }
 
     pub(crate) async fn tend(&self) {
-        if self.epoch.load().closed {
+        if self.epoch.load().end.is_some() {
             return;
         }
-        if self.options.audit_keys > 0
+        self.watch().await;
+        if self.audit_is_due()
             && let Err(error) = self.audit(self.options.audit_keys).await
         {
             tracing::debug!(%error, "no keys to audit");
@@ -89,6 +124,122 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         {
             tracing::error!(%error, "the filter could not be saved");
         }
+    }
+
+    /// Whether some keys are to be audited; without a background task in every round.
+    fn audit_is_due(&self) -> bool {
+        let every = self.options.audit_every;
+        let mut tending = self.tending();
+        let waits = tending.audited.is_some_and(|at| at.elapsed() < every);
+        if self.options.audit_keys == 0 || (self.options.background && waits) {
+            return false;
+        }
+        tending.audited = Some(Instant::now());
+        true
+    }
+
+    /// Looks whether the data set is still the one that it was, and whether this guard alone writes to it.
+    pub(crate) async fn watch(&self) {
+        let _one = self.watching.lock().await;
+        if self.epoch.load().end.is_some() {
+            return;
+        }
+        let after = self.options.set_timeout;
+        match within(after, pin!(self.look_at_set())).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::debug!(%error, "the data set was not looked at"),
+            None => tracing::debug!(?after, "the data set was not looked at in time"),
+        }
+        let active = self.epoch.load().state == State::Active;
+        if active && !self.tending().swept && !self.kind.removes() {
+            self.sweep().await;
+        }
+    }
+
+    async fn look_at_set(&self) -> Result<(), D::Error> {
+        let identity = self.set.identity().await?;
+        if identity != self.tending().identity {
+            self.suspect(Suspicion::Moved);
+            self.begin_again(&identity).await?;
+            self.tending().identity = identity;
+        }
+        let incarnation = self.incarnation.load(Relaxed);
+        if incarnation != 0
+            && let Some(stamp) = self.set.stamp().await?
+            && stamp.incarnation != incarnation
+        {
+            tracing::error!("another guard was started in front of this data set");
+            self.end(End::Superseded);
+        }
+        let foreign = self.set.foreign_writes().await?;
+        let mut tending = self.tending();
+        let changed = foreign.is_some() && tending.foreign.is_some() && foreign != tending.foreign;
+        tending.foreign = foreign.or(tending.foreign);
+        tending.swept &= !changed;
+        Ok(())
+    }
+
+    /// Takes another data set, or what has become of this one, for this guard.
+    async fn begin_again(&self, identity: &[u8]) -> Result<(), D::Error> {
+        let incarnation = keep::incarnation();
+        if let Some(keep) = &self.keep
+            && let Err(error) = keep.move_to(identity, incarnation)
+        {
+            tracing::error!(%error, "the saved filter could not be removed");
+        }
+        if self.options.read_only {
+            let stamp = self.set.stamp().await?;
+            self.incarnation.store(stamp.map_or(0, |stamp| stamp.incarnation), Relaxed);
+        } else {
+            let stamped = self.set.begin(incarnation).await? && !K::SHARED;
+            self.incarnation.store(if stamped { incarnation } else { 0 }, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Compares all keys of the data set with the filter, because something else has written there.
+    async fn sweep(&self) {
+        let begun = Instant::now();
+        if self.tending().sweep_after.is_some_and(|after| begun < after) {
+            return;
+        }
+        self.tending().swept = true;
+        let ended = match self.sweep_pages().await {
+            Ok(keys) => {
+                tracing::info!(keys, took = ?begun.elapsed(), "all keys were compared with the filter");
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the keys were not compared with the filter");
+                false
+            }
+        };
+        let mut tending = self.tending();
+        tending.swept &= ended;
+        tending.sweep_after = Some(Instant::now() + begun.elapsed() * SWEEP_REST);
+    }
+
+    async fn sweep_pages(&self) -> Result<u64, RebuildError<D::Error>> {
+        let mut scan = self.timed(self.set.scan(None)).await?;
+        let mut keys = 0;
+        // A filter that is not trusted is built again anyway.
+        while self.epoch.load().state == State::Active {
+            let begun = Instant::now();
+            let page = self.timed(self.set.page(&mut scan, self.options.page)).await?;
+            for key in page.keys() {
+                if self.lacks(key).await {
+                    self.miss();
+                    return Ok(keys);
+                }
+            }
+            keys += page.len() as u64;
+            self.counters.audited.add(page.len() as u64);
+            if page.is_last() {
+                break;
+            }
+            self.rest(begun.elapsed()).await;
+        }
+        Ok(keys)
     }
 
     pub(crate) async fn audit(&self, keys: usize) -> Result<u64, RebuildError<D::Error>> {
@@ -126,7 +277,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         if !self.kind.removes() {
             return true;
         }
-        // It may have been deleted since. Nobody writes it while we look again.
+        // It may have been deleted since. No other write to this key runs while the data set is asked again.
         let _alone = self.stripe(key).await;
         let there = within(self.options.set_timeout, pin!(self.set.get(key))).await;
         matches!(there, Some(Ok(Some(_)))) && self.missed(&epoch, key).await
@@ -139,7 +290,10 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             let mut tending = self.tending();
             let due = tending
                 .measure
-                .is_none_or(|measure| puts - tending.measured_at > measure.capacity / 32);
+                // A rebuild that was called for may have measured it after `puts` was read.
+                .is_none_or(|measure| {
+                    puts.saturating_sub(tending.measured_at) > measure.capacity / 32
+                });
             if !due {
                 return;
             }
@@ -171,9 +325,11 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         };
         let drifted = tending.measure.is_some_and(|measure| measure.rate > limit);
         let measured = self.measured(&tending).low > limit;
-        let due = drifted || measured || tending.measure.is_some_and(haunted);
+        // A key that was written without the guard may share the entry of another one, and leave with it.
+        let foreign = self.kind.removes() && !tending.swept;
+        let due = drifted || measured || foreign || tending.measure.is_some_and(haunted);
         if due && rested {
-            tracing::info!(drifted, measured, ghosts, "it is time for another filter");
+            tracing::info!(drifted, measured, foreign, ghosts, "it is time for another filter");
         }
         due && rested
     }

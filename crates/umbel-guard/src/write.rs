@@ -2,8 +2,8 @@
 
 use crate::absences::Writing;
 use crate::answer::Suspicion;
-use crate::data_set::DataSet;
-use crate::epoch::Epoch;
+use crate::data_set::{DataSet, Outcome, Put, Stamp};
+use crate::epoch::{End, Epoch, Next};
 use crate::error::{GuardError, Trouble};
 use crate::guard::Inner;
 use crate::keep::{Digests, Durability};
@@ -29,20 +29,18 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Some(self.stripes[digest as usize % self.stripes.len()].lock().await)
     }
 
-    /// Adds a key to all filters there are, before anything else happens. One that is gone and shared has to be made
-    /// anew first.
+    /// Adds a key to all filters, before anything else happens. A shared filter that is gone has to be made again first.
+    /// Whether a trusted filter from which keys are removed lacked the key; no other write to the key runs then.
     pub(crate) async fn add_in_time(
         &self,
         key: &[u8],
-    ) -> Result<(Arc<Epoch<K::Generation>>, Digests), GuardError<D::Error>> {
+    ) -> Result<(Arc<Epoch<K::Generation>>, Digests, bool), GuardError<D::Error>> {
         let mut begun = None;
         loop {
             let epoch = self.epoch.load_full();
-            if epoch.closed {
-                return Err(GuardError::Closed);
-            }
+            epoch.takes_writes()?;
             match self.add(&epoch, key).await {
-                Ok(digests) => return Ok((epoch, digests)),
+                Ok((digests, fresh)) => return Ok((epoch, digests, fresh)),
                 Err(GuardError::Filter(Trouble::Gone))
                     if begun.get_or_insert_with(Instant::now).elapsed()
                         < self.options.set_timeout => {}
@@ -57,8 +55,9 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         &self,
         epoch: &Epoch<K::Generation>,
         key: &[u8],
-    ) -> Result<Digests, GuardError<D::Error>> {
+    ) -> Result<(Digests, bool), GuardError<D::Error>> {
         let mut digests = [None, None];
+        let fresh = self.kind.removes() && self.missed(epoch, key).await;
         if let Some(filter) = &epoch.current {
             let digest = filter.digest(key);
             let added = within(self.options.filter_timeout, pin!(filter.add(digest))).await;
@@ -68,7 +67,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                     self.doubt_filter(&trouble);
                     return Err(GuardError::Filter(trouble));
                 }
-                // Nobody else relies on it: from here on nobody does.
+                // No other guard relies on it, and from here on this one does not either.
                 Err(_) => self.suspect(Suspicion::Full),
             }
             digests[0] = Some((filter.check(), digest));
@@ -76,8 +75,11 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         if let Some(next) = &epoch.next {
             let digest = next.filter.digest(key);
             let added = within(self.options.filter_timeout, pin!(next.mirror(digest))).await;
-            if let (true, Err(trouble)) = (K::SHARED, added.unwrap_or(Err(Trouble::TimedOut))) {
-                return Err(GuardError::Filter(trouble));
+            if let Err(trouble) = added.unwrap_or(Err(Trouble::TimedOut)) {
+                if K::SHARED {
+                    return Err(GuardError::Filter(trouble));
+                }
+                self.broke(next);
             }
             digests[1] = Some((next.filter.check(), digest));
         }
@@ -85,7 +87,46 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             // Others may rely on a filter that this guard has not found yet.
             return Err(GuardError::Filter(Trouble::Gone));
         }
-        Ok(digests)
+        Ok((digests, fresh))
+    }
+
+    /// A key that is about to be written is not in the next filter: it must not be put to use. If it is in use already, the
+    /// trust ends.
+    pub(crate) fn broke(&self, next: &Next<K::Generation>) {
+        // While no epoch can take the place of another: a rebuild reads the flag there.
+        let used = self.still(|epoch| {
+            next.broken.store(true, Relaxed);
+            epoch.current.as_ref().is_some_and(|current| Arc::ptr_eq(current, &next.filter))
+        });
+        if used {
+            self.suspect(Suspicion::Full);
+        }
+    }
+
+    /// Asks the data set to store a key, with the stamp of this guard if it keeps one.
+    pub(crate) async fn put_in_set(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        mark: u64,
+    ) -> Result<Put, D::Error> {
+        match self.incarnation.load(Relaxed) {
+            0 => self.set.put(key, value).await,
+            incarnation => self.set.put_marked(key, value, Stamp { incarnation, mark }).await,
+        }
+    }
+
+    /// What a caller is told about a write that the data set refused or did not carry out.
+    pub(crate) async fn failed(&self, error: D::Error) -> GuardError<D::Error> {
+        if self.set.outcome(&error) == Outcome::Superseded {
+            // Another guard, or another server in the place of this one: that makes a difference.
+            Box::pin(self.watch()).await;
+            if let Some(End::Superseded) = self.epoch.load().end {
+                return GuardError::Superseded;
+            }
+        }
+        self.attention.notify_one();
+        GuardError::DataSet(Arc::new(error))
     }
 
     /// Writes down that a key was added, and gives the mark of the write.
@@ -101,23 +142,43 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// The mark of a delete. If the data set forgets that it was done, a filter that was built since lacks the key,
-    /// and only the mark tells.
-    pub(crate) fn delete_mark(&self) -> std::io::Result<Option<u64>> {
-        self.keep.as_ref().map(|keep| keep.deleting()).transpose()
+    /// The mark of a delete. If the data set loses the delete, a filter that was built since lacks the key, and only the
+    /// mark shows it.
+    pub(crate) fn delete_mark(&self) -> std::io::Result<u64> {
+        match &self.keep {
+            Some(keep) => keep.deleting(),
+            None => Ok(self.marks.fetch_add(1, Relaxed) + 1),
+        }
     }
 
     /// `None` if it took too long.
-    pub(crate) async fn delete(
-        &self,
-        key: &[u8],
-        mark: Option<u64>,
-    ) -> Option<Result<bool, D::Error>> {
+    pub(crate) async fn delete(&self, key: &[u8], mark: u64) -> Option<Result<bool, D::Error>> {
         let time = self.options.set_timeout;
-        match mark {
-            Some(mark) => within(time, pin!(self.set.delete_marked(key, mark))).await,
-            None => within(time, pin!(self.set.delete(key))).await,
+        match self.incarnation.load(Relaxed) {
+            0 => within(time, pin!(self.set.delete(key))).await,
+            incarnation => {
+                let stamp = Stamp { incarnation, mark };
+                within(time, pin!(self.set.delete_marked(key, stamp))).await
+            }
         }
+    }
+
+    /// Takes back one of the two entries of a row that was replaced.
+    pub(crate) async fn release_replaced(&self, epoch: &Epoch<K::Generation>, key: &[u8]) {
+        if let Some(next) = &epoch.next
+            && self.kind.removes()
+            && !next.has_kept_one(next.filter.digest(key))
+        {
+            // The scan may have missed the row, if it was written without the guard: then its only entry is this one.
+            next.ghosts.fetch_add(1, Relaxed);
+            if let Some(filter) = &epoch.current
+                && !self.doubts.has(key)
+            {
+                filter.remove(filter.digest(key)).await;
+            }
+            return;
+        }
+        self.release(epoch, key).await;
     }
 
     /// Takes back one `add`: of a row that is gone, or of a write to a row that had one already.
@@ -146,8 +207,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     }
 }
 
-/// A write that the data set was asked for. If it ends in any other way than well, nobody knows whether it
-/// happened.
+/// A write that the data set was asked for. Unless its outcome is known, it may still happen.
 pub(crate) struct Write<'a, D: DataSet, K: Kind> {
     inner: &'a Inner<D, K>,
     key: &'a [u8],
@@ -161,10 +221,17 @@ impl<'a, D: DataSet, K: Kind> Write<'a, D, K> {
         Self { inner, key, writing, done: false }
     }
 
-    /// It happened. Whoever asks from now on sees it.
+    /// It happened: every later look-up sees it.
     pub(crate) fn done(&mut self) {
         self.done = true;
         self.inner.flights.forget(self.key);
+        self.writing = None;
+    }
+
+    /// It did not happen and will not.
+    pub(crate) fn refused(&mut self) {
+        self.inner.counters.failed_writes.one();
+        self.done = true;
         self.writing = None;
     }
 }
@@ -179,7 +246,7 @@ impl<D: DataSet, K: Kind> Drop for Write<'_, D, K> {
         let remembered = self.inner.doubts.add(self.key);
         self.inner.flights.forget(self.key);
         if let Some(writing) = self.writing.take() {
-            writing.for_ever();
+            writing.in_doubt(self.inner.options.doubt_age);
         }
         if self.inner.kind.removes() {
             self.inner.ghosts.fetch_add(1, Relaxed);

@@ -13,7 +13,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use umbel::Digest;
 
-const MAGIC: [u8; 8] = *b"umbelgj\x01";
+const MAGIC: [u8; 8] = *b"umbelgj\x02";
 const HEADER: usize = 128;
 const RECORD: usize = 16;
 /// Seeds the checksum of the header, so that zeros never verify.
@@ -26,35 +26,32 @@ const LIMIT: u64 = 1 << 30;
 enum Entry {
     /// A digest was added.
     Add = 1,
-    /// The journal is used again, on a machine that was started like this.
-    Boot = 2,
-    /// Nothing more will be added, unless another record follows.
-    Clean = 3,
-    /// Another filter and its journal are in the place of this one.
-    Retired = 4,
+    /// A guard with this incarnation continues the journal.
+    Begin = 2,
+    /// Another filter and its journal have replaced this one.
+    Retired = 3,
     /// The data set is asked to delete something.
-    Delete = 5,
-    /// The data set has reached a mark, and what it had before is removed from the filter.
-    Floor = 6,
+    Delete = 4,
+    /// The data set has reached a mark, and keys that it had before are removed from the filter.
+    Floor = 5,
 }
 
-const ENTRIES: [Entry; 6] =
-    [Entry::Add, Entry::Boot, Entry::Clean, Entry::Retired, Entry::Delete, Entry::Floor];
+const ENTRIES: [Entry; 5] = [Entry::Add, Entry::Begin, Entry::Retired, Entry::Delete, Entry::Floor];
 
 fn checksum(words: &[u64]) -> u64 {
     let fold = |sum, word: &u64| Digest::joint(&[sum, Digest::new(*word)]);
     words.iter().fold(Digest::new(SEED), fold).bits()
 }
 
-/// Who a journal belongs to.
+/// What a journal belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     /// The check of the filter's hasher.
     pub(super) check: u64,
     /// The data set.
     pub(super) identity: u64,
-    /// The start of the machine.
-    pub(super) boot: u64,
+    /// The guard that writes it.
+    pub(super) incarnation: u64,
 }
 
 /// A journal that is written.
@@ -71,14 +68,10 @@ impl Log {
     /// A new journal, whose first write will have the mark behind `mark`; what was deleted before the data set
     /// was at `floor` is not in the filter.
     pub(super) fn create(path: &Path, owner: Owner, mark: u64, floor: u64) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path)?;
+        let mut file = ours(OpenOptions::new().write(true).create_new(true)).open(path)?;
         // Random, so that no record of another journal fits.
         let salt = Digest::joint(&[Digest::new(owner.check), random()]).bits();
-        let words = [salt, owner.check, owner.identity, owner.boot, mark, floor];
+        let words = [salt, owner.check, owner.identity, owner.incarnation, mark, floor];
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(&MAGIC);
         for (place, word) in header[8..].chunks_exact_mut(8).zip(words) {
@@ -89,16 +82,17 @@ impl Log {
         Ok(Self { file, salt, records: 0, owner, adds: 0 })
     }
 
-    /// Goes on with a journal that was read.
-    pub(super) fn resume(path: &Path, replay: &Replay, boot: u64) -> io::Result<Self> {
-        let mut file = OpenOptions::new().write(true).open(path)?;
+    /// Continues a journal that was read, for the guard with this incarnation. Returns when that is on the disk.
+    pub(super) fn resume(path: &Path, replay: &Replay, incarnation: u64) -> io::Result<Self> {
+        let mut file = ours(OpenOptions::new().write(true)).open(path)?;
         let end = HEADER as u64 + replay.records * RECORD as u64;
         file.set_len(end)?;
         file.seek(SeekFrom::Start(end))?;
         let adds = replay.digests.len() as u64;
-        let owner = Owner { boot, ..replay.owner };
+        let owner = Owner { incarnation, ..replay.owner };
         let mut log = Self { file, salt: replay.salt, records: replay.records, owner, adds };
-        log.write(Entry::Boot, boot)?;
+        log.write(Entry::Begin, incarnation)?;
+        log.file.sync_data()?;
         Ok(log)
     }
 
@@ -138,12 +132,6 @@ impl Log {
         self.write(Entry::Floor, mark)
     }
 
-    /// Nothing will be added any more; returns when that is on the disk.
-    pub(super) fn finish(&mut self) -> io::Result<()> {
-        self.write(Entry::Clean, 0)?;
-        self.file.sync_data()
-    }
-
     /// Another one is in its place.
     pub(super) fn retire(&mut self) -> io::Result<()> {
         self.write(Entry::Retired, 0)
@@ -155,7 +143,17 @@ impl Log {
     }
 }
 
-/// 64 bits that nobody has seen.
+/// How files of the guard are opened: for the owner alone, and never through a symbolic link.
+pub(super) fn ours(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    }
+    options
+}
+
+/// 64 random bits.
 pub(super) fn random() -> Digest {
     let secret = u128::from_le_bytes(*umbel::Keyed::random().secret());
     Digest::new((secret >> 64) as u64 ^ secret as u64)
@@ -170,8 +168,9 @@ pub(super) struct Replay {
     /// The data set had reached this mark.
     pub(super) floor: u64,
     pub(super) digests: Vec<Digest>,
-    /// Whether nothing was added after the last word.
-    pub(super) clean: bool,
+    /// The incarnation before the last one, if the last one has written nothing yet: its guard ended before the data
+    /// set had stored it.
+    pub(super) before: Option<u64>,
     salt: u64,
     records: u64,
 }
@@ -179,7 +178,7 @@ pub(super) struct Replay {
 impl Replay {
     /// Reads a journal and checks every record.
     pub(super) fn read(path: &Path) -> Result<Self, Unusable> {
-        let file = File::open(path).map_err(Unusable::Io)?;
+        let file = ours(OpenOptions::new().read(true)).open(path).map_err(Unusable::Io)?;
         let length = file.metadata().map_err(Unusable::Io)?.len();
         if length > LIMIT {
             return Err(Unusable::Journal("is longer than any"));
@@ -198,15 +197,15 @@ impl Replay {
         }
         let (words, _) = header[8..].as_chunks::<8>();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let [salt, check, identity, boot, mark, floor] = words[..6] else {
+        let [salt, check, identity, incarnation, mark, floor] = words[..6] else {
             unreachable!("15 words")
         };
         if checksum(&words[..6]) != words[14] || words[6..14].iter().any(|word| *word != 0) {
             return Err(Unusable::Journal("has a damaged header"));
         }
-        let owner = Owner { check, identity, boot };
+        let owner = Owner { check, identity, incarnation };
         let mut replay =
-            Self { owner, mark, floor, digests: Vec::new(), clean: false, salt, records: 0 };
+            Self { owner, mark, floor, digests: Vec::new(), before: None, salt, records: 0 };
         // What is left over was cut off.
         for record in rest.as_chunks::<RECORD>().0 {
             replay.take(record)?;
@@ -219,7 +218,7 @@ impl Replay {
         let (word, sum) = (number(&record[..8]), number(&record[8..]));
         let fits =
             |entry: &&Entry| checksum(&[self.salt, self.records, **entry as u64, word]) == sum;
-        self.clean = false;
+        let before = self.before.take();
         match ENTRIES.iter().find(fits) {
             Some(Entry::Add) => {
                 self.digests.push(Digest::new(word));
@@ -227,8 +226,11 @@ impl Replay {
             }
             Some(Entry::Delete) => self.mark += 1,
             Some(Entry::Floor) => self.floor = self.floor.max(word),
-            Some(Entry::Boot) => self.owner.boot = word,
-            Some(Entry::Clean) => self.clean = true,
+            Some(Entry::Begin) => {
+                // Several guards in a row may have ended before the data set stored their incarnation.
+                self.before = Some(before.unwrap_or(self.owner.incarnation));
+                self.owner.incarnation = word;
+            }
             Some(Entry::Retired) => return Err(Unusable::Journal("was given up for another")),
             None => return Err(Unusable::Journal("is damaged")),
         }
@@ -241,7 +243,7 @@ impl Replay {
 mod tests {
     use super::*;
 
-    const OWNER: Owner = Owner { check: 1, identity: 2, boot: 3 };
+    const OWNER: Owner = Owner { check: 1, identity: 2, incarnation: 3 };
 
     fn written() -> (tempfile::TempDir, std::path::PathBuf) {
         let place = tempfile::tempdir().unwrap();
@@ -258,20 +260,20 @@ mod tests {
         let (_place, path) = written();
         let replay = Replay::read(&path).unwrap();
         assert_eq!(replay.digests, [7, 0, u64::MAX].map(Digest::new));
-        assert_eq!((replay.owner, replay.mark, replay.floor, replay.clean), (OWNER, 43, 30, false));
+        assert_eq!((replay.owner, replay.mark, replay.floor, replay.before), (OWNER, 43, 30, None));
         let mut log = Log::resume(&path, &replay, 9).unwrap();
         log.add(Digest::new(5)).unwrap();
         log.delete().unwrap();
         log.floor(45).unwrap();
-        log.finish().unwrap();
         let replay = Replay::read(&path).unwrap();
-        assert_eq!((replay.digests.len(), replay.clean, replay.owner.boot), (4, true, 9));
-        assert_eq!((replay.mark, replay.floor), (45, 45));
-        // Once it is used again it is clean no longer.
-        drop(Log::resume(&path, &replay, 9).unwrap());
+        assert_eq!((replay.digests.len(), replay.owner.incarnation), (4, 9));
+        assert_eq!((replay.mark, replay.floor, replay.before), (45, 45, None));
+        // Guards that begin and write nothing leave the incarnation before them usable.
+        drop(Log::resume(&path, &replay, 10).unwrap());
+        drop(Log::resume(&path, &Replay::read(&path).unwrap(), 11).unwrap());
         let replay = Replay::read(&path).unwrap();
-        assert!(!replay.clean);
-        Log::resume(&path, &replay, 9).unwrap().retire().unwrap();
+        assert_eq!((replay.owner.incarnation, replay.before), (11, Some(9)));
+        Log::resume(&path, &replay, 12).unwrap().retire().unwrap();
         assert!(Replay::read(&path).is_err());
     }
 

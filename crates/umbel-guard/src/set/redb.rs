@@ -3,7 +3,7 @@
 //! Look-ups run where they are called: in a file that is in memory they take microseconds. Writes wait for the disk,
 //! and go to threads that may. The guard's marks are in a table of their own, `umbel-guard`.
 
-use crate::data_set::{DataSet, Page, Put};
+use crate::data_set::{DataSet, Page, Put, Stamp};
 use redb::{Database, Durability, Error, ReadOnlyTable, ReadableDatabase, ReadableTable};
 use redb::{ReadableTableMetadata, TableDefinition, WriteTransaction};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -197,17 +197,28 @@ impl DataSet for Redb {
         Ok(format!("redb {file} {}", self.table).into_bytes())
     }
 
-    async fn put_marked(&self, key: &[u8], value: &[u8], mark: u64) -> Result<Put, Error> {
-        self.insert(key, value, Some(mark)).await
+    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, Error> {
+        self.insert(key, value, Some(stamp.mark)).await
     }
 
-    async fn delete_marked(&self, key: &[u8], mark: u64) -> Result<bool, Error> {
-        self.remove(key, Some(mark)).await
+    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, Error> {
+        self.remove(key, Some(stamp.mark)).await
     }
 
-    async fn mark(&self) -> Result<Option<u64>, Error> {
+    async fn begin(&self, incarnation: u64) -> Result<bool, Error> {
+        self.write(move |set, transaction| {
+            let mut marks = transaction.open_table(MARKS)?;
+            marks.insert(&*format!("incarnation:{}", set.table), incarnation)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    async fn stamp(&self) -> Result<Option<Stamp>, Error> {
         let marks = self.database.begin_read()?.open_table(MARKS)?;
         let mark = marks.get(&*self.name_of_mark())?.map_or(0, |mark| mark.value());
-        Ok(Some(mark))
+        let name = format!("incarnation:{}", self.table);
+        let incarnation = marks.get(&*name)?.map_or(0, |number| number.value());
+        Ok(Some(Stamp { incarnation, mark }))
     }
 }

@@ -6,7 +6,7 @@
 //! Keys of a column of text are text where they are UTF-8, and blobs else; a column without a type or of blobs has
 //! blobs; one of integers has integers, in decimal. Text is compared byte by byte, whatever collation the column has.
 
-use crate::data_set::{DataSet, Page, Put};
+use crate::data_set::{DataSet, Page, Put, Stamp};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql, Transaction};
 use rusqlite::{TransactionBehavior, params};
@@ -512,19 +512,39 @@ impl DataSet for Sqlite {
         .await
     }
 
-    async fn put_marked(&self, key: &[u8], value: &[u8], mark: u64) -> Result<Put, SqliteError> {
-        self.insert(key, value, Some(mark)).await
+    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, SqliteError> {
+        self.insert(key, value, Some(stamp.mark)).await
     }
 
-    async fn delete_marked(&self, key: &[u8], mark: u64) -> Result<bool, SqliteError> {
-        self.remove(key, Some(mark)).await
+    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, SqliteError> {
+        self.remove(key, Some(stamp.mark)).await
     }
 
-    async fn mark(&self) -> Result<Option<u64>, SqliteError> {
+    async fn begin(&self, incarnation: u64) -> Result<bool, SqliteError> {
+        self.run(move |shared| {
+            if !shared.marks {
+                return Ok(false);
+            }
+            shared.write(None, |transaction| {
+                let sql = "INSERT INTO umbel_guard VALUES (?1, ?2)
+                     ON CONFLICT DO UPDATE SET number = excluded.number";
+                let name = format!("incarnation:{}", shared.table);
+                transaction.execute(sql, params![name, incarnation.cast_signed()])?;
+                Ok(true)
+            })
+        })
+        .await
+    }
+
+    async fn stamp(&self) -> Result<Option<Stamp>, SqliteError> {
         if !self.shared.marks {
             return Ok(None);
         }
-        let name = format!("mark:{}", self.shared.table);
-        self.run(move |shared| Ok(Some(shared.number(&name)?.unsigned_abs()))).await
+        self.run(move |shared| {
+            let mark = shared.number(&format!("mark:{}", shared.table))?.unsigned_abs();
+            let incarnation = shared.number(&format!("incarnation:{}", shared.table))?;
+            Ok(Some(Stamp { incarnation: incarnation.cast_unsigned(), mark }))
+        })
+        .await
     }
 }

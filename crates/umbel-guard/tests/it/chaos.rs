@@ -44,9 +44,9 @@ async fn contains(guard: &Guarded, key: &[u8], tally: &Tally) -> Answer {
 
 /// What can be read cannot be absent.
 async fn ask(guard: &Guarded, set: &Faulty, key: &[u8], tally: &Tally) {
-    let before = set.rows().get(key).cloned();
+    let before = set.value(key);
     let answer = contains(guard, key, tally).await;
-    let after = set.rows().get(key).cloned();
+    let after = set.value(key);
     if answer == Answer::Absent {
         tally.absent.fetch_add(1, SeqCst);
         assert!(before.is_none() || after.is_none(), "{} is there", String::from_utf8_lossy(key));
@@ -55,9 +55,9 @@ async fn ask(guard: &Guarded, set: &Faulty, key: &[u8], tally: &Tally) {
 }
 
 async fn get(guard: &Guarded, set: &Faulty, key: &[u8]) {
-    let before = set.rows().get(key).cloned();
+    let before = set.value(key);
     let got = guard.get(key).await;
-    let after = set.rows().get(key).cloned();
+    let after = set.value(key);
     if let (true, Ok(got)) = (before == after, got) {
         assert_eq!(got, before, "{}", String::from_utf8_lossy(key));
     }
@@ -224,7 +224,7 @@ async fn round(
     if guard.state() != State::Active {
         while guard.rebuild().await.is_err() {}
     }
-    let all: Vec<Vec<u8>> = set.rows().keys().cloned().collect();
+    let all: Vec<Vec<u8>> = set.keys();
     for key in all {
         let answer = contains(&guard, &key, tally).await;
         assert_ne!(answer, Answer::Absent, "{}", String::from_utf8_lossy(&key));

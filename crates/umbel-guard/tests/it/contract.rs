@@ -4,7 +4,7 @@ use crate::server;
 use crate::servers::{Engine, Node};
 use std::collections::BTreeSet;
 use umbel_guard::set::{Postgres, PostgresError, Redb, Redis, Sqlite, SqliteError};
-use umbel_guard::{Answer, DataSet, Guard, Local, Put};
+use umbel_guard::{Answer, DataSet, Guard, Local, Put, Stamp};
 
 async fn all_keys<D: DataSet>(set: &D, limit: usize) -> Vec<Vec<u8>> {
     let mut scan = set.scan(None).await.unwrap();
@@ -64,13 +64,14 @@ async fn obeys<D: DataSet>(set: D, key: impl Fn(u32) -> Vec<u8>) {
         assert!(set.get(some).await.unwrap().is_some());
     }
     assert_eq!(set.identity().await.unwrap(), set.identity().await.unwrap());
-    if set.mark().await.unwrap().is_some() {
-        let before = set.mark().await.unwrap().unwrap();
-        set.put_marked(&key(101), b"x", before + 10).await.unwrap();
-        set.put_marked(&key(102), b"x", before + 3).await.unwrap();
-        assert_eq!(set.mark().await.unwrap(), Some(before + 10));
-        set.delete_marked(&key(101), before + 11).await.unwrap();
-        assert_eq!(set.mark().await.unwrap(), Some(before + 11));
+    if set.begin(1).await.unwrap() {
+        let before = set.stamp().await.unwrap().unwrap().mark;
+        let at = |mark| Stamp { incarnation: 1, mark: before + mark };
+        set.put_marked(&key(101), b"x", at(10)).await.unwrap();
+        set.put_marked(&key(102), b"x", at(3)).await.unwrap();
+        assert_eq!(set.stamp().await.unwrap(), Some(at(10)));
+        set.delete_marked(&key(101), at(11)).await.unwrap();
+        assert_eq!(set.stamp().await.unwrap(), Some(at(11)));
         set.delete(&key(102)).await.unwrap();
     }
     guarded(set, key).await;

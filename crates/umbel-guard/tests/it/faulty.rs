@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use umbel_guard::{DataSet, Page, Put};
+use umbel_guard::{DataSet, Outcome, Page, Put, Stamp};
 
 /// Numbers that look random and are the same every time.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(crate) fn first_seed() -> u64 {
     told.map_or(0, |seed| seed.parse().expect("UMBEL_SEED is a number"))
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault(pub(crate) &'static str);
 
 impl fmt::Display for Fault {
@@ -51,6 +51,8 @@ impl std::error::Error for Fault {}
 /// What happens to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
+    /// It is refused before anything happens.
+    Refused,
     /// It is rolled back, and that is told.
     RolledBack,
     /// It is committed, and nobody is told.
@@ -79,7 +81,11 @@ pub(crate) struct Faulty(pub(crate) Arc<Inside>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Inside {
-    rows: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    table: Mutex<Table>,
+    /// Counts writes without the guard, as `PRAGMA data_version` does.
+    foreign: AtomicU64,
+    /// Changes when a standby takes over.
+    timeline: AtomicU64,
     fates: Mutex<VecDeque<Fate>>,
     breaks: Mutex<VecDeque<Break>>,
     pub(crate) gets: AtomicU64,
@@ -91,6 +97,32 @@ pub(crate) struct Inside {
     write_gate: Mutex<Option<Arc<Semaphore>>>,
 }
 
+/// All that a backup has: rows, and the stamp of the guard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    rows: BTreeMap<Vec<u8>, Vec<u8>>,
+    stamp: Stamp,
+}
+
+impl Table {
+    /// Whether a write with this stamp is carried out; raises the mark.
+    fn stamped(&mut self, stamp: Option<Stamp>) -> Result<(), Fault> {
+        match stamp {
+            Some(stamp) if stamp.incarnation != self.stamp.incarnation => Err(SUPERSEDED),
+            Some(stamp) => {
+                self.stamp.mark = self.stamp.mark.max(stamp.mark);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Another guard has begun.
+const SUPERSEDED: Fault = Fault("superseded");
+/// A write that the set refuses before it does anything.
+pub(crate) const REFUSED: Fault = Fault("refused");
+
 #[derive(Debug)]
 pub(crate) struct Copied {
     keys: Vec<Vec<u8>>,
@@ -100,17 +132,50 @@ pub(crate) struct Copied {
 }
 
 impl Faulty {
-    pub(crate) fn rows(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Vec<u8>>> {
-        self.0.rows.lock().unwrap()
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.table.lock().unwrap()
     }
 
     pub(crate) fn has(&self, key: &[u8]) -> bool {
-        self.rows().contains_key(key)
+        self.table().rows.contains_key(key)
     }
 
-    /// Writes past the guard.
+    /// The value of a key now.
+    pub(crate) fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.table().rows.get(key).cloned()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
+        self.table().rows.keys().cloned().collect()
+    }
+
+    /// Writes without the guard, and leaves no sign of it.
     pub(crate) fn bypass(&self, key: &[u8]) {
-        self.rows().insert(key.into(), b"bypassed".into());
+        self.table().rows.insert(key.into(), b"bypassed".into());
+    }
+
+    /// Deletes without the guard.
+    pub(crate) fn bypass_delete(&self, key: &[u8]) {
+        self.table().rows.remove(key);
+    }
+
+    /// The next look at the set shows that something else has written.
+    pub(crate) fn show_foreign_writes(&self) {
+        self.0.foreign.fetch_add(1, SeqCst);
+    }
+
+    pub(crate) fn backup(&self) -> Table {
+        self.table().clone()
+    }
+
+    pub(crate) fn restore(&self, backup: Table) {
+        *self.table() = backup;
+    }
+
+    /// A standby takes over.
+    pub(crate) fn fail_over(&self, standby: Table) {
+        self.0.timeline.fetch_add(1, SeqCst);
+        self.restore(standby);
     }
 
     /// The next write goes like this.
@@ -144,17 +209,63 @@ impl Faulty {
         self.0.gets.load(SeqCst)
     }
 
-    fn later(&self, time: Duration, key: &[u8], value: &[u8]) {
+    fn later(&self, time: Duration, key: &[u8], value: &[u8], stamp: Option<Stamp>) {
         let (set, key, value) = (self.clone(), key.to_vec(), value.to_vec());
         tokio::spawn(async move {
             tokio::time::sleep(time).await;
-            set.rows().insert(key, value);
+            let _ = set.insert(&key, &value, stamp);
         });
     }
 
-    fn insert(&self, key: &[u8], value: &[u8]) -> Put {
-        let old = self.rows().insert(key.into(), value.into());
-        if old.is_some() { Put::Replaced } else { Put::New }
+    fn insert(&self, key: &[u8], value: &[u8], stamp: Option<Stamp>) -> Result<Put, Fault> {
+        let mut table = self.table();
+        table.stamped(stamp)?;
+        let old = table.rows.insert(key.into(), value.into());
+        Ok(if old.is_some() { Put::Replaced } else { Put::New })
+    }
+
+    async fn write(&self, key: &[u8], value: &[u8], stamp: Option<Stamp>) -> Result<Put, Fault> {
+        let fate = self.0.fates.lock().unwrap().pop_front();
+        pass(&self.0.write_gate).await;
+        match fate {
+            None => {
+                let put = self.insert(key, value, stamp)?;
+                pause().await;
+                Ok(put)
+            }
+            Some(Fate::Refused) => Err(REFUSED),
+            Some(Fate::RolledBack) => Err(Fault("rolled back")),
+            Some(Fate::Lost) => {
+                self.insert(key, value, stamp)?;
+                Err(Fault("the connection broke"))
+            }
+            Some(Fate::Late(time)) => {
+                self.later(time, key, value, stamp);
+                Err(Fault("the connection broke"))
+            }
+            Some(Fate::Hangs(time)) => {
+                self.later(time, key, value, stamp);
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn remove(&self, key: &[u8], stamp: Option<Stamp>) -> Result<bool, Fault> {
+        let fate = self.0.fates.lock().unwrap().pop_front();
+        pass(&self.0.write_gate).await;
+        match fate {
+            Some(Fate::Refused) => return Err(REFUSED),
+            Some(Fate::RolledBack | Fate::Late(_)) => return Err(Fault("rolled back")),
+            Some(Fate::Hangs(_)) => std::future::pending().await,
+            _ => {}
+        }
+        let deleted = {
+            let mut table = self.table();
+            table.stamped(stamp)?;
+            table.rows.remove(key).is_some()
+        };
+        pause().await;
+        if fate.is_some() { Err(Fault("the connection broke")) } else { Ok(deleted) }
     }
 }
 
@@ -183,47 +294,50 @@ impl DataSet for Faulty {
         if self.0.failing.load(SeqCst) > 0 {
             return Err(Fault("down"));
         }
-        let got = self.rows().get(key).cloned();
+        let got = self.table().rows.get(key).cloned();
         pause().await;
         Ok(got)
     }
 
     async fn put(&self, key: &[u8], value: &[u8]) -> Result<Put, Fault> {
-        let fate = self.0.fates.lock().unwrap().pop_front();
-        pass(&self.0.write_gate).await;
-        match fate {
-            None => {
-                let put = self.insert(key, value);
-                pause().await;
-                Ok(put)
-            }
-            Some(Fate::RolledBack) => Err(Fault("rolled back")),
-            Some(Fate::Lost) => {
-                self.insert(key, value);
-                Err(Fault("the connection broke"))
-            }
-            Some(Fate::Late(time)) => {
-                self.later(time, key, value);
-                Err(Fault("the connection broke"))
-            }
-            Some(Fate::Hangs(time)) => {
-                self.later(time, key, value);
-                std::future::pending().await
-            }
-        }
+        self.write(key, value, None).await
     }
 
     async fn delete(&self, key: &[u8]) -> Result<bool, Fault> {
-        let fate = self.0.fates.lock().unwrap().pop_front();
-        pass(&self.0.write_gate).await;
-        match fate {
-            Some(Fate::RolledBack | Fate::Late(_)) => return Err(Fault("rolled back")),
-            Some(Fate::Hangs(_)) => std::future::pending().await,
-            _ => {}
+        self.remove(key, None).await
+    }
+
+    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, Fault> {
+        self.write(key, value, Some(stamp)).await
+    }
+
+    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, Fault> {
+        self.remove(key, Some(stamp)).await
+    }
+
+    async fn begin(&self, incarnation: u64) -> Result<bool, Fault> {
+        self.table().stamp.incarnation = incarnation;
+        Ok(true)
+    }
+
+    async fn stamp(&self) -> Result<Option<Stamp>, Fault> {
+        Ok(Some(self.table().stamp))
+    }
+
+    fn outcome(&self, error: &Fault) -> Outcome {
+        match *error {
+            REFUSED => Outcome::NotDone,
+            SUPERSEDED => Outcome::Superseded,
+            _ => Outcome::Unknown,
         }
-        let deleted = self.rows().remove(key).is_some();
-        pause().await;
-        if fate.is_some() { Err(Fault("the connection broke")) } else { Ok(deleted) }
+    }
+
+    async fn identity(&self) -> Result<Vec<u8>, Fault> {
+        Ok(self.0.timeline.load(SeqCst).to_le_bytes().to_vec())
+    }
+
+    async fn foreign_writes(&self) -> Result<Option<u64>, Fault> {
+        Ok(Some(self.0.foreign.load(SeqCst)))
     }
 
     async fn scan(&self, after: Option<&[u8]>) -> Result<Copied, Fault> {
@@ -235,8 +349,8 @@ impl DataSet for Faulty {
         };
         self.0.scans.fetch_add(1, SeqCst);
         let keys: Vec<Vec<u8>> = {
-            let rows = self.rows();
-            rows.range::<[u8], _>((from, Unbounded)).map(|(key, _)| key.clone()).collect()
+            let table = self.table();
+            table.rows.range::<[u8], _>((from, Unbounded)).map(|(key, _)| key.clone()).collect()
         };
         pause().await;
         Ok(Copied { keys, at: 0, page: 0, fate })

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use umbel_guard::set::Redb;
-use umbel_guard::{Answer, DataSet, Family, Guard, Local, Page, Put, State};
+use umbel_guard::{Answer, DataSet, Family, Guard, Local, Page, Put, Stamp, State};
 
 /// A data set that says when it has come to the step at which the process is to be killed.
 struct Doomed {
@@ -65,21 +65,28 @@ impl DataSet for Doomed {
     async fn identity(&self) -> Result<Vec<u8>, redb::Error> {
         self.set.identity().await
     }
-    async fn put_marked(&self, key: &[u8], value: &[u8], mark: u64) -> Result<Put, redb::Error> {
+    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, redb::Error> {
         // Between the filter and the commit, and between the commit and the answer.
         self.step().await;
-        let put = self.set.put_marked(key, value, mark).await;
+        let put = self.set.put_marked(key, value, stamp).await;
         self.step().await;
         put
     }
-    async fn delete_marked(&self, key: &[u8], mark: u64) -> Result<bool, redb::Error> {
+    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, redb::Error> {
         self.step().await;
-        let deleted = self.set.delete_marked(key, mark).await;
+        let deleted = self.set.delete_marked(key, stamp).await;
         self.step().await;
         deleted
     }
-    async fn mark(&self) -> Result<Option<u64>, redb::Error> {
-        self.set.mark().await
+    async fn begin(&self, incarnation: u64) -> Result<bool, redb::Error> {
+        // Between the journal and the data set, and after both.
+        self.step().await;
+        let begun = self.set.begin(incarnation).await;
+        self.step().await;
+        begun
+    }
+    async fn stamp(&self) -> Result<Option<Stamp>, redb::Error> {
+        self.set.stamp().await
     }
 }
 

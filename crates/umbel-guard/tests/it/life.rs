@@ -118,7 +118,7 @@ async fn writes_during_a_rebuild_are_in_both_filters() {
         }
         rebuilding.await.unwrap().unwrap();
         assert!(round > 10, "some writes went on meanwhile");
-        let keys: Vec<Vec<u8>> = set.rows().keys().cloned().collect();
+        let keys: Vec<Vec<u8>> = set.keys();
         for key in keys {
             assert_eq!(guard.contains(&key).await, Answer::Maybe);
         }

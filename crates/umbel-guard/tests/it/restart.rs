@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use umbel_guard::set::{Redb, Sqlite};
-use umbel_guard::{Answer, DataSet, Durability, Family, Guard, Local, StartError, State};
+use umbel_guard::{Answer, DataSet, Family, Guard, Local, StartError, State};
 
 fn key(number: u32) -> [u8; 4] {
     number.to_le_bytes()
@@ -218,55 +218,6 @@ async fn a_set_that_was_restored_from_a_backup_is_noticed_where_keys_can_come_ba
         assert!(guard.data_set().get(b"k").await.unwrap().is_some(), "it is there again");
         assert_ne!(guard.contains(b"k").await, Answer::Absent);
         assert_eq!(guard.state(), State::Empty);
-    }
-}
-
-/// What a journal says of the start of the machine: the fourth word of its header.
-fn forge_boot(journal: &Path) {
-    let mut bytes = fs::read(journal).unwrap();
-    bytes[8 + 3 * 8] ^= 1;
-    // The checksum as `keep/log.rs` has it.
-    let words: Vec<u64> =
-        bytes[8..128].chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
-    let seed = umbel::Digest::new(0x756d_6265_6c20_676a);
-    let sum = words[..6]
-        .iter()
-        .fold(seed, |sum, word| umbel::Digest::joint(&[sum, umbel::Digest::new(*word)]));
-    bytes[120..128].copy_from_slice(&sum.bits().to_le_bytes());
-    fs::write(journal, bytes).unwrap();
-}
-
-#[tokio::test]
-async fn after_another_start_of_the_machine_only_what_is_surely_whole_is_used() {
-    // A set without marks: nobody could tell whether the end of the journal is missing.
-    for (durability, close, used) in [
-        (Durability::Written, false, false),
-        (Durability::Written, true, true),
-        (Durability::Synced, false, true),
-    ] {
-        let (home, set) = (Home::new(), Faulty::default());
-        let start = async || {
-            let builder = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(home.folder());
-            builder.durability(durability).without_background().start().await.unwrap()
-        };
-        let guard = start().await;
-        guard.rebuild().await.unwrap();
-        guard.put(b"k", b"").await.unwrap();
-        if close {
-            guard.close().await.unwrap();
-        }
-        drop(guard);
-        forge_boot(&home.file("journal"));
-        let guard = start().await;
-        assert_eq!(guard.state() == State::Active, used, "{durability:?}, closed: {close}");
-        assert_ne!(guard.contains(b"k").await, Answer::Absent);
-        // With marks it can be told: all is there.
-        let home = Home::new();
-        saved(&home).await;
-        forge_boot(&home.file("journal"));
-        let guard = home.guard(home.redb(), Local::blocked(1e-4)).await;
-        assert_eq!(guard.state(), State::Active);
-        holds(&guard, 0..100).await;
     }
 }
 
