@@ -120,8 +120,10 @@ impl Absences {
 impl Writing<'_> {
     /// The write may happen within this time: until then nothing is remembered in its shard.
     pub(crate) fn in_doubt(self, age: Duration) {
+        // An instant cannot be for ever away; thirty years are enough.
+        let until = Instant::now() + age.min(Duration::from_secs(30 * 365 * 24 * 3600));
         let mut table = self.absences.lock(self.shard);
-        table.doubtful = table.doubtful.max(Some(Instant::now() + age));
+        table.doubtful = table.doubtful.max(Some(until));
     }
 }
 

@@ -108,7 +108,7 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     /// Held while the data set is looked at.
     pub(crate) watching: tokio::sync::Mutex<()>,
     /// Keeps other guards from changing the files of a guard that only reads them.
-    _lock: Option<std::fs::File>,
+    _lock: Option<keep::Lock>,
     pub(crate) started: Instant,
 }
 

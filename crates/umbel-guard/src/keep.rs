@@ -67,8 +67,8 @@ pub(crate) struct Keep {
     logs: Mutex<Logs>,
     /// How many records are on the disk: its lock is held while others are brought there.
     synced: Mutex<u64>,
-    /// Keeps the folder ours.
-    _lock: File,
+    /// Keeps other guards out of the folder.
+    _lock: Lock,
 }
 
 #[derive(Debug, Default)]
@@ -109,7 +109,7 @@ impl Keep {
             durability,
             logs: Mutex::new(logs),
             synced: Mutex::default(),
-            _lock: lock,
+            _lock: Lock(lock),
         })
     }
 
@@ -339,6 +339,17 @@ fn apply(filter: &impl Generation, digests: &[Digest], removes: bool) -> Result<
     }
 }
 
+/// The lock of a folder. Closing the file is not enough: a process that another thread is just starting has a copy of it, and
+/// would keep the lock until it runs its own program.
+#[derive(Debug)]
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 /// Keeps the identity of a data set in a word.
 fn number_of(identity: &[u8]) -> u64 {
     Portable::seeded(0).digest(identity).bits()
@@ -448,7 +459,7 @@ pub(crate) fn look<K: Kind, E>(
     identity: &[u8],
     kind: &K,
     stamp: Option<Stamp>,
-) -> Result<(Result<K::Generation, Unusable>, Option<File>), StartError<E>> {
+) -> Result<(Result<K::Generation, Unusable>, Option<Lock>), StartError<E>> {
     let lock = match ours(OpenOptions::new().read(true)).open(folder.join("lock")) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -459,5 +470,5 @@ pub(crate) fn look<K: Kind, E>(
     check_private(folder)?;
     locked(lock.try_lock_shared())?;
     let opened = open_pair(folder, number_of(identity), kind, stamp);
-    Ok((opened.map(|(_, _, filter)| filter), Some(lock)))
+    Ok((opened.map(|(_, _, filter)| filter), Some(Lock(lock))))
 }

@@ -115,12 +115,16 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     pub(crate) async fn rebuild(&self) -> Result<u64, D> {
         let Ok(_one) = self.building.try_lock() else { return Err(RebuildError::UnderWay) };
         let mut state = self.state.subscribe();
-        let ended = state.wait_for(|(_, end)| end.is_some());
+        // In a block, so that what `wait_for` borrows is given back before the build is dropped.
+        let ended = async {
+            let state = state.wait_for(|(_, end)| end.is_some()).await;
+            state.ok().and_then(|state| state.1)
+        };
         // The scan sees what else was written until now.
         let swept = std::mem::replace(&mut self.tending().swept, true);
         let built = tokio::select! {
             biased;
-            ended = ended => Err(match ended.ok().and_then(|state| state.1) {
+            ended = ended => Err(match ended {
                 Some(End::Superseded) => RebuildError::Superseded,
                 _ => RebuildError::Closed,
             }),

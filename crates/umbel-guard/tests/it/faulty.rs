@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -93,18 +93,28 @@ pub(crate) struct Inside {
     pub(crate) failing: AtomicU64,
     /// Look-ups wait for this, if there is one.
     gate: Mutex<Option<Arc<Semaphore>>>,
+    /// Answers of look-ups wait for this, after the row was read.
+    answer_gate: Mutex<Option<Arc<Semaphore>>>,
+    /// The next look at the set panics.
+    pub(crate) panics: AtomicBool,
+    /// How long a write may go on after the guard is gone, in seconds.
+    pub(crate) lingering: AtomicU64,
     /// Writes wait for this, before they are committed.
     write_gate: Mutex<Option<Arc<Semaphore>>>,
 }
 
 /// All that a backup has: rows, and the stamp of the guard.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
     rows: BTreeMap<Vec<u8>, Vec<u8>>,
     stamp: Stamp,
 }
 
 impl Table {
+    pub(crate) fn mark(&self) -> u64 {
+        self.stamp.mark
+    }
+
     /// Whether a write with this stamp is carried out; raises the mark.
     fn stamped(&mut self, stamp: Option<Stamp>) -> Result<(), Fault> {
         match stamp {
@@ -194,6 +204,12 @@ impl Faulty {
         gate
     }
 
+    pub(crate) fn answer_gate(&self, permits: usize) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(permits));
+        *self.0.answer_gate.lock().unwrap() = Some(gate.clone());
+        gate
+    }
+
     pub(crate) fn write_gate(&self, permits: usize) -> Arc<Semaphore> {
         let gate = Arc::new(Semaphore::new(permits));
         *self.0.write_gate.lock().unwrap() = Some(gate.clone());
@@ -202,6 +218,7 @@ impl Faulty {
 
     pub(crate) fn open_gates(&self) {
         *self.0.gate.lock().unwrap() = None;
+        *self.0.answer_gate.lock().unwrap() = None;
         *self.0.write_gate.lock().unwrap() = None;
     }
 
@@ -294,8 +311,8 @@ impl DataSet for Faulty {
         if self.0.failing.load(SeqCst) > 0 {
             return Err(Fault("down"));
         }
-        let got = self.table().rows.get(key).cloned();
-        pause().await;
+        let got = self.value(key);
+        pass(&self.0.answer_gate).await;
         Ok(got)
     }
 
@@ -336,7 +353,12 @@ impl DataSet for Faulty {
         Ok(self.0.timeline.load(SeqCst).to_le_bytes().to_vec())
     }
 
+    fn lingering(&self) -> Duration {
+        Duration::from_secs(self.0.lingering.load(SeqCst))
+    }
+
     async fn foreign_writes(&self) -> Result<Option<u64>, Fault> {
+        assert!(!self.0.panics.load(SeqCst), "as it was told");
         Ok(Some(self.0.foreign.load(SeqCst)))
     }
 

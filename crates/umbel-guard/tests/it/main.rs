@@ -5,8 +5,11 @@ mod contract; // what every data set must do, for each that is there
 mod faulty; // a data set in memory that fails when it is told to
 mod fleet; // guards that share a filter, which is lost again and again
 mod floods; // many questions for one key, absences that are remembered, limits
+mod foreign; // rows that are written without the guard
+mod kinds; // a filter in memory that fails and waits when it is told to
 mod killed; // a guarded process that is killed between any two steps
 mod life; // states, rebuilds, audits
+mod lineage; // copies and backups of data sets and folders, and guards that replace each other
 mod orders; // what happens before what
 mod restart; // what outlives the process, and what is not used
 #[allow(dead_code, reason = "the tests of umbel-cli need more of it")]

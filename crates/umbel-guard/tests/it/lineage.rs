@@ -1,0 +1,321 @@
+//! Copies and backups of data sets and folders, and guards that replace each other: whatever does not belong together is
+//! noticed.
+
+use crate::faulty::Faulty;
+use crate::kinds::Exact;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+use umbel_guard::{Answer, Family, Guard, GuardError, Local, RebuildError, State};
+
+type Guarded = Guard<Faulty, Local>;
+
+async fn start(set: &Faulty, folder: &Path) -> Guarded {
+    let builder = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(folder);
+    builder.without_background().start().await.unwrap()
+}
+
+/// A guard that has built its filter and put some keys.
+async fn begun(set: &Faulty, folder: &Path, keys: &[&[u8]]) -> Guarded {
+    let guard = start(set, folder).await;
+    guard.rebuild().await.unwrap();
+    for key in keys {
+        guard.put(key, b"").await.unwrap();
+    }
+    guard
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+fn folders() -> (TempDir, [std::path::PathBuf; 2]) {
+    let place = tempfile::tempdir().unwrap();
+    let folders = ["f", "g"].map(|name| place.path().join(name));
+    (place, folders)
+}
+
+#[tokio::test]
+async fn a_copy_that_another_guard_has_written_to_is_noticed_when_it_is_put_back() {
+    let (_place, [f, g]) = folders();
+    let set = Faulty::default();
+    let guard = begun(&set, &f, &[b"1", b"2", b"3"]).await;
+    let copy = set.backup();
+    for key in [b"4", b"5", b"6", b"7", b"8"] {
+        guard.put(key, b"").await.unwrap();
+    }
+    guard.close().await.unwrap();
+    drop(guard);
+    // The copy serves for a while, behind a guard with another folder: mark 4, where the first folder is at 8.
+    let standby = Faulty::default();
+    standby.restore(copy);
+    drop(begun(&standby, &g, &[b"written to the copy"]).await);
+    set.restore(standby.backup());
+    let guard = start(&set, &f).await;
+    assert_eq!(guard.state(), State::Empty);
+    assert_ne!(guard.contains(b"written to the copy").await, Answer::Absent);
+    guard.rebuild().await.unwrap();
+    assert_eq!(guard.contains(b"written to the copy").await, Answer::Maybe);
+}
+
+#[tokio::test]
+async fn a_folder_that_was_restored_from_a_backup_is_not_trusted() {
+    for close in [false, true] {
+        let (_place, [f, backup]) = folders();
+        let set = Faulty::default();
+        let guard = begun(&set, &f, &[b"1"]).await;
+        if close {
+            guard.close().await.unwrap();
+        }
+        drop(guard);
+        copy(&f, &backup);
+        // The next run writes, and ends; or only starts.
+        let guard = start(&set, &f).await;
+        assert_eq!(guard.state(), State::Active);
+        guard.put(b"2", b"").await.unwrap();
+        drop(guard);
+        copy(&backup, &f);
+        let guard = start(&set, &f).await;
+        assert_eq!(guard.state(), State::Empty, "closed: {close}");
+        assert_ne!(guard.contains(b"2").await, Answer::Absent);
+    }
+}
+
+#[tokio::test]
+async fn a_backup_of_a_folder_in_use_is_not_trusted_after_more_writes() {
+    let (_place, [f, backup]) = folders();
+    let set = Faulty::default();
+    let guard = begun(&set, &f, &[b"1"]).await;
+    copy(&f, &backup);
+    guard.put(b"2", b"").await.unwrap();
+    drop(guard);
+    copy(&backup, &f);
+    let guard = start(&set, &f).await;
+    assert_eq!(guard.state(), State::Empty);
+    assert_ne!(guard.contains(b"2").await, Answer::Absent);
+}
+
+#[tokio::test]
+async fn a_guard_without_a_folder_makes_older_files_unusable() {
+    let (_place, [f, _]) = folders();
+    let set = Faulty::default();
+    let guard = begun(&set, &f, &[b"1", b"2", b"3"]).await;
+    guard.close().await.unwrap();
+    drop(guard);
+    let bare = Guard::builder(set.clone(), Local::blocked(1e-4)).without_background();
+    let bare = bare.start().await.unwrap();
+    bare.put(b"through the second guard", b"").await.unwrap();
+    drop(bare);
+    let guard = start(&set, &f).await;
+    assert_eq!(guard.state(), State::Empty);
+    assert_ne!(guard.contains(b"through the second guard").await, Answer::Absent);
+}
+
+#[tokio::test]
+async fn marks_of_a_guard_without_a_folder_continue_those_of_the_set() {
+    let (_place, [f, _]) = folders();
+    let set = Faulty::default();
+    drop(begun(&set, &f, &[b"1", b"2", b"3"]).await);
+    let before = set.backup().mark();
+    let bare = Guard::builder(set.clone(), Local::blocked(1e-4)).without_background();
+    let bare = bare.start().await.unwrap();
+    bare.put(b"4", b"").await.unwrap();
+    bare.delete(b"1").await.unwrap();
+    assert_eq!(set.backup().mark(), before + 2);
+}
+
+#[tokio::test]
+async fn guards_that_share_a_filter_make_older_files_unusable() {
+    let (_place, [f, _]) = folders();
+    let set = Faulty::default();
+    let guard = begun(&set, &f, &[b"1"]).await;
+    guard.close().await.unwrap();
+    drop(guard);
+    let shared = Guard::builder(set.clone(), Exact::<true>::default()).without_background();
+    let shared = shared.start().await.unwrap();
+    shared.rebuild().await.unwrap();
+    shared.put(b"through the fleet", b"").await.unwrap();
+    drop(shared);
+    let guard = start(&set, &f).await;
+    assert_eq!(guard.state(), State::Empty);
+    assert_ne!(guard.contains(b"through the fleet").await, Answer::Absent);
+}
+
+#[tokio::test]
+async fn a_guard_that_another_one_has_replaced_takes_no_writes_and_says_nothing() {
+    let (_place, [f, g]) = folders();
+    for family in Family::CHANGING {
+        let set = Faulty::default();
+        let _ = (fs::remove_dir_all(&f), fs::remove_dir_all(&g));
+        let first = Guard::builder(set.clone(), Local::new(family, 1e-4)).folder(&f);
+        let first = first.without_background().start().await.unwrap();
+        first.rebuild().await.unwrap();
+        first.put(b"1", b"").await.unwrap();
+        let second = begun(&set, &g, &[]).await;
+        // The first one would write a row that the second one does not know.
+        assert!(matches!(first.put(b"2", b"").await, Err(GuardError::Superseded)), "{family:?}");
+        assert!(!set.has(b"2") && set.has(b"1"));
+        assert!(matches!(first.delete(b"1").await, Err(GuardError::Superseded)), "{family:?}");
+        assert!(matches!(first.contains(b"2").await, Answer::Unknown(_)));
+        assert!(matches!(first.rebuild().await, Err(RebuildError::Superseded)));
+        assert!(matches!(first.active().await, Err(GuardError::Superseded)));
+        assert!(first.get(b"1").await.unwrap().is_some(), "reads go through");
+        assert_eq!(first.stats().doubts, 0, "the write did not happen and will not");
+        second.put(b"3", b"").await.unwrap();
+        assert_eq!(second.contains(b"1").await, Answer::Maybe);
+    }
+}
+
+#[tokio::test]
+async fn a_guard_notices_its_successor_without_writing() {
+    let (_place, [f, g]) = folders();
+    let set = Faulty::default();
+    let first = begun(&set, &f, &[b"1"]).await;
+    let second = begun(&set, &g, &[b"2"]).await;
+    first.tend().await;
+    assert_ne!(first.contains(b"2").await, Answer::Absent);
+    second.tend().await;
+    assert_eq!(second.state(), State::Active);
+}
+
+#[tokio::test]
+async fn a_standby_that_takes_over_ends_the_trust_and_gets_a_filter_and_files() {
+    let (_place, [f, _]) = folders();
+    for kind in [Local::cuckoo(1e-4), Local::blocked(1e-4)] {
+        let _ = fs::remove_dir_all(&f);
+        let set = Faulty::default();
+        let builder = Guard::builder(set.clone(), kind).folder(&f).without_background();
+        let guard = builder.start().await.unwrap();
+        guard.rebuild().await.unwrap();
+        guard.put(b"deleted, and back with the standby", b"").await.unwrap();
+        let lagging = set.backup();
+        guard.delete(b"deleted, and back with the standby").await.unwrap();
+        guard.rebuild().await.unwrap();
+        set.fail_over(lagging);
+        guard.tend().await;
+        assert_ne!(guard.contains(b"deleted, and back with the standby").await, Answer::Absent);
+        guard.put(b"written to the standby", b"").await.unwrap();
+        drop(guard);
+        let builder = Guard::builder(set.clone(), kind).folder(&f).without_background();
+        let guard = builder.start().await.unwrap();
+        assert_eq!(guard.state(), State::Active, "the files are those of the new primary");
+        assert_eq!(guard.contains(b"written to the standby").await, Answer::Maybe);
+        assert_eq!(guard.contains(b"never").await, Answer::Absent);
+    }
+}
+
+#[tokio::test]
+async fn a_guard_that_only_reads_changes_nothing() {
+    let (place, [f, g]) = folders();
+    let set = Faulty::default();
+    drop(begun(&set, &f, &[b"1"]).await);
+    let bytes = |folder: &Path| {
+        let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect::<Vec<_>>()
+    };
+    let (before, stamp) = (bytes(&f), set.backup());
+    let reading = async |folder: &Path| {
+        let builder = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(folder);
+        builder.read_only().without_background().start().await.unwrap()
+    };
+    let guard = reading(&f).await;
+    assert_eq!(guard.state(), State::Active);
+    assert_eq!(guard.contains(b"1").await, Answer::Maybe);
+    assert_eq!(guard.contains(b"2").await, Answer::Absent);
+    assert!(matches!(guard.put(b"2", b"").await, Err(GuardError::ReadOnly)));
+    assert!(matches!(guard.delete(b"1").await, Err(GuardError::ReadOnly)));
+    guard.rebuild().await.unwrap();
+    guard.tend().await;
+    assert!(!guard.checkpoint().await.unwrap());
+    let second = reading(&f).await;
+    assert_eq!(second.state(), State::Active, "two can read");
+    let writes = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(&f);
+    assert!(matches!(writes.start().await, Err(umbel_guard::StartError::Locked)));
+    guard.close().await.unwrap();
+    drop((guard, second));
+    assert_eq!(bytes(&f), before);
+    assert_eq!(set.backup(), stamp);
+    // A folder that is not there is not made, and files that cannot be used stay.
+    let guard = reading(&g).await;
+    assert!(guard.state() == State::Empty && !g.exists());
+    guard.rebuild().await.unwrap();
+    assert_eq!(guard.contains(b"1").await, Answer::Maybe);
+    drop(guard);
+    let other = place.path().join("other");
+    copy(&f, &other);
+    let journal = before.iter().find(|(path, _)| path.extension().is_some_and(|e| e == "journal"));
+    let journal = other.join(journal.unwrap().0.file_name().unwrap());
+    fs::write(&journal, b"damaged").unwrap();
+    assert_eq!(reading(&other).await.state(), State::Empty);
+    assert_eq!(fs::read(&journal).unwrap(), b"damaged");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_is_private_and_is_not_left_by_links() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use umbel_guard::StartError;
+    let (place, [f, g]) = folders();
+    let set = Faulty::default();
+    let inner = f.join("deep").join("folder");
+    let guard = begun(&set, &inner, &[b"1"]).await;
+    assert_eq!(fs::metadata(&inner).unwrap().mode() & 0o7777, 0o700);
+    for entry in fs::read_dir(&inner).unwrap() {
+        assert_eq!(entry.unwrap().metadata().unwrap().mode() & 0o077, 0);
+    }
+    drop(guard);
+    let open = async |folder: &Path| {
+        let builder = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(folder);
+        builder.without_background().start().await
+    };
+    fs::set_permissions(&inner, fs::Permissions::from_mode(0o770)).unwrap();
+    assert!(matches!(open(&inner).await, Err(StartError::Writable { mode: 0o770 })));
+    fs::set_permissions(&inner, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(open(&inner).await.is_ok());
+    // A link in the place of the lock or of the next journal is not followed, and what it points to stays.
+    let victim = place.path().join("victim");
+    fs::write(&victim, b"of value").unwrap();
+    fs::create_dir(&g).unwrap();
+    fs::set_permissions(&g, fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(&victim, g.join("lock")).unwrap();
+    assert!(matches!(open(&g).await, Err(StartError::Io(_))));
+    fs::remove_file(g.join("lock")).unwrap();
+    let guard = open(&g).await.unwrap();
+    symlink(&victim, g.join("1.journal")).unwrap();
+    guard.rebuild().await.unwrap();
+    guard.put(b"2", b"").await.unwrap();
+    assert!(!guard.stats().kept, "the journal could not be made");
+    assert_eq!(fs::read(&victim).unwrap(), b"of value");
+}
+
+#[tokio::test]
+async fn the_lock_of_a_folder_ends_with_its_guard_while_other_threads_start_programs() {
+    let (_place, [f, _]) = folders();
+    let set = Faulty::default();
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let stop = stop.clone();
+            std::thread::spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::SeqCst) {
+                    // A program is started by a copy of this process, which has all files open for a moment.
+                    std::process::Command::new("/bin/true").status().unwrap();
+                }
+            })
+        })
+        .collect();
+    let mut locked = 0;
+    for _ in 0..300 {
+        let builder = Guard::builder(set.clone(), Local::blocked(0.1)).folder(&f);
+        locked += u32::from(builder.without_background().start().await.is_err());
+    }
+    stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(locked, 0);
+}
