@@ -475,7 +475,9 @@ async fn fleet_chaos(rounds: u64, seed: u64) {
             }
         }
     }
-    println!("fleet: {rounds} operations, {killed} killed, {lost} filters lost, {absent} absent, {present} present");
+    println!(
+        "fleet: {rounds} operations, {killed} killed, {lost} filters lost, {absent} absent, {present} present"
+    );
     assert!(killed > 0 && lost > 0 && absent > rounds / 50 && present > rounds / 50);
 }
 

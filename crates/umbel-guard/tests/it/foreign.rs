@@ -195,7 +195,8 @@ fn a_guard_that_outlives_its_runtime_says_absent_no_more() {
 async fn refused_writes_leave_no_doubts_and_no_entries() {
     for family in Family::CHANGING {
         let set = Faulty::default();
-        let builder = Guard::builder(set.clone(), Local::new(family, 1e-6)).doubts(10, Duration::MAX);
+        let builder =
+            Guard::builder(set.clone(), Local::new(family, 1e-6)).doubts(10, Duration::MAX);
         let builder = builder.capacity(1.0, 1_000).without_background();
         let guard = builder.start().await.unwrap();
         guard.rebuild().await.unwrap();

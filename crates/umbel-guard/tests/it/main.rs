@@ -6,8 +6,8 @@ mod faulty; // a data set in memory that fails when it is told to
 mod fleet; // guards that share a filter, which is lost again and again
 mod floods; // many questions for one key, absences that are remembered, limits
 mod foreign; // rows that are written without the guard
-mod kinds; // a filter in memory that fails and waits when it is told to
 mod killed; // a guarded process that is killed between any two steps
+mod kinds; // a filter in memory that fails and waits when it is told to
 mod life; // states, rebuilds, audits
 mod lineage; // copies and backups of data sets and folders, and guards that replace each other
 mod orders; // what happens before what
