@@ -509,7 +509,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("f.umbel");
         for family in Family::CHANGING.into_iter().chain(Family::FIXED) {
-            let kind = Local::new(family, 0.01);
+            let kind = Local::new(family, 0.01).secret(Keyed::new([9; 16]));
             let filter = kind.begin(2_000).await.unwrap();
             let digests: Vec<Digest> =
                 (0..1_000_u32).map(|key| filter.digest(&key.to_le_bytes())).collect();

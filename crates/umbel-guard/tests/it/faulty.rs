@@ -8,6 +8,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use umbel_guard::{DataSet, Outcome, Page, Put, Stamp};
 
+/// The secret of filters in tests that expect an answer to be `Absent`: with a random one, any key can be a false positive.
+pub(crate) const SECRET: umbel::Keyed = umbel::Keyed::new([7; 16]);
+
 /// Numbers that look random and are the same every time.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);

@@ -1,11 +1,12 @@
 //! Many questions at once: one goes through for each key, absences are remembered, and there is a limit.
 
-use crate::faulty::{Fate, Faulty};
+use crate::faulty::{Fate, Faulty, SECRET};
 use std::time::Duration;
 use umbel_guard::{Answer, Builder, Guard, GuardError, Local};
 
 fn builder(set: &Faulty) -> Builder<Faulty, Local> {
-    let builder = Guard::builder(set.clone(), Local::blocked(1e-6)).without_background();
+    let builder =
+        Guard::builder(set.clone(), Local::blocked(1e-6).secret(SECRET)).without_background();
     builder.set_timeout(Duration::from_secs(1))
 }
 

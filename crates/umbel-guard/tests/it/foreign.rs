@@ -1,6 +1,6 @@
 //! Rows that are written without the guard: not promised, but noticed, and never a reason to lose a key that was put.
 
-use crate::faulty::{Break, Fate, Faulty};
+use crate::faulty::{Break, Fate, Faulty, SECRET};
 use crate::kinds::Exact;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -11,7 +11,8 @@ use umbel_guard::{Answer, Family, Guard, GuardError, Local, Reason, StartError, 
 const REMOVES: [Family; 3] = [Family::Counting, Family::Cuckoo, Family::Quotient];
 
 async fn built(set: &Faulty, family: Family) -> Guard<Faulty, Local> {
-    let builder = Guard::builder(set.clone(), Local::new(family, 1e-6)).scan(10, 1.0);
+    let builder =
+        Guard::builder(set.clone(), Local::new(family, 1e-6).secret(SECRET)).scan(10, 1.0);
     let guard = builder.rest(Duration::ZERO).without_background().start().await.unwrap();
     guard.rebuild().await.unwrap();
     guard
@@ -42,7 +43,8 @@ async fn a_row_written_without_the_guard_after_the_snapshot_of_a_rebuild_is_neve
         for first in [true, false] {
             let set = Faulty::default();
             (0..100_u32).for_each(|number| set.bypass(&number.to_le_bytes()));
-            let builder = Guard::builder(set.clone(), Local::new(family, 1e-6)).scan(10, 1.0);
+            let builder =
+                Guard::builder(set.clone(), Local::new(family, 1e-6).secret(SECRET)).scan(10, 1.0);
             let guard = builder.without_background().start().await.unwrap();
             if !first {
                 guard.rebuild().await.unwrap();
@@ -94,7 +96,7 @@ async fn a_sign_of_foreign_writes_leads_to_a_look_at_all_keys() {
 async fn a_guard_notices_foreign_writes_within_seconds_by_itself() {
     let set = Faulty::default();
     (0..10_000_u32).for_each(|number| set.bypass(&number.to_be_bytes()));
-    let builder = Guard::builder(set.clone(), Local::blocked(1e-6));
+    let builder = Guard::builder(set.clone(), Local::blocked(1e-6).secret(SECRET));
     // An audit would find it after a quarter of an hour.
     let guard = builder.audit(16, Duration::from_secs(900)).start().await.unwrap();
     guard.active().await.unwrap();
@@ -158,7 +160,8 @@ async fn a_key_that_reaches_neither_filter_ends_the_trust() {
 #[tokio::test]
 async fn a_guard_whose_background_task_ends_says_absent_no_more() {
     let set = Faulty::default();
-    let guard = Guard::builder(set.clone(), Local::blocked(1e-6)).start().await.unwrap();
+    let guard =
+        Guard::builder(set.clone(), Local::blocked(1e-6).secret(SECRET)).start().await.unwrap();
     guard.active().await.unwrap();
     assert_eq!(guard.contains(b"x").await, Answer::Absent);
     set.0.panics.store(true, SeqCst);
@@ -178,7 +181,7 @@ fn a_guard_that_outlives_its_runtime_says_absent_no_more() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let first = runtime();
     let guard = first.block_on(async {
-        let builder = Guard::builder(Faulty::default(), Local::blocked(1e-6));
+        let builder = Guard::builder(Faulty::default(), Local::blocked(1e-6).secret(SECRET));
         let guard = builder.start().await.unwrap();
         guard.active().await.unwrap();
         assert_eq!(guard.contains(b"x").await, Answer::Absent);
@@ -195,8 +198,8 @@ fn a_guard_that_outlives_its_runtime_says_absent_no_more() {
 async fn refused_writes_leave_no_doubts_and_no_entries() {
     for family in Family::CHANGING {
         let set = Faulty::default();
-        let builder =
-            Guard::builder(set.clone(), Local::new(family, 1e-6)).doubts(10, Duration::MAX);
+        let builder = Guard::builder(set.clone(), Local::new(family, 1e-6).secret(SECRET))
+            .doubts(10, Duration::MAX);
         let builder = builder.capacity(1.0, 1_000).without_background();
         let guard = builder.start().await.unwrap();
         guard.rebuild().await.unwrap();
@@ -221,7 +224,7 @@ async fn refused_writes_leave_no_doubts_and_no_entries() {
 async fn closing_does_not_wait_for_a_rebuild() {
     let set = Faulty::default();
     (0..100_u32).for_each(|number| set.bypass(&number.to_le_bytes()));
-    let builder = Guard::builder(set.clone(), Local::blocked(0.01)).scan(10, 1.0);
+    let builder = Guard::builder(set.clone(), Local::blocked(0.01).secret(SECRET)).scan(10, 1.0);
     let builder = builder.set_timeout(Duration::from_secs(3600)).without_background();
     let guard = builder.start().await.unwrap();
     set.break_scan(Break::Fails(usize::MAX));

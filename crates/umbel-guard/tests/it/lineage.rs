@@ -1,7 +1,7 @@
 //! Copies and backups of data sets and folders, and guards that replace each other: whatever does not belong together is
 //! noticed.
 
-use crate::faulty::Faulty;
+use crate::faulty::{Faulty, SECRET};
 use crate::kinds::Exact;
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use umbel_guard::{Answer, Family, Guard, GuardError, Local, RebuildError, State}
 type Guarded = Guard<Faulty, Local>;
 
 async fn start(set: &Faulty, folder: &Path) -> Guarded {
-    let builder = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(folder);
+    let builder = Guard::builder(set.clone(), Local::blocked(1e-4).secret(SECRET)).folder(folder);
     builder.without_background().start().await.unwrap()
 }
 
@@ -107,7 +107,8 @@ async fn a_guard_without_a_folder_makes_older_files_unusable() {
     let guard = begun(&set, &f, &[b"1", b"2", b"3"]).await;
     guard.close().await.unwrap();
     drop(guard);
-    let bare = Guard::builder(set.clone(), Local::blocked(1e-4)).without_background();
+    let bare =
+        Guard::builder(set.clone(), Local::blocked(1e-4).secret(SECRET)).without_background();
     let bare = bare.start().await.unwrap();
     bare.put(b"through the second guard", b"").await.unwrap();
     drop(bare);
@@ -122,7 +123,8 @@ async fn marks_of_a_guard_without_a_folder_continue_those_of_the_set() {
     let set = Faulty::default();
     drop(begun(&set, &f, &[b"1", b"2", b"3"]).await);
     let before = set.backup().mark();
-    let bare = Guard::builder(set.clone(), Local::blocked(1e-4)).without_background();
+    let bare =
+        Guard::builder(set.clone(), Local::blocked(1e-4).secret(SECRET)).without_background();
     let bare = bare.start().await.unwrap();
     bare.put(b"4", b"").await.unwrap();
     bare.delete(b"1").await.unwrap();
@@ -152,7 +154,7 @@ async fn a_guard_that_another_one_has_replaced_takes_no_writes_and_says_nothing(
     for family in Family::CHANGING {
         let set = Faulty::default();
         let _ = (fs::remove_dir_all(&f), fs::remove_dir_all(&g));
-        let first = Guard::builder(set.clone(), Local::new(family, 1e-4)).folder(&f);
+        let first = Guard::builder(set.clone(), Local::new(family, 1e-4).secret(SECRET)).folder(&f);
         let first = first.without_background().start().await.unwrap();
         first.rebuild().await.unwrap();
         first.put(b"1", b"").await.unwrap();
@@ -186,7 +188,7 @@ async fn a_guard_notices_its_successor_without_writing() {
 #[tokio::test]
 async fn a_standby_that_takes_over_ends_the_trust_and_gets_a_filter_and_files() {
     let (_place, [f, _]) = folders();
-    for kind in [Local::cuckoo(1e-4), Local::blocked(1e-4)] {
+    for kind in [Local::cuckoo(1e-4).secret(SECRET), Local::blocked(1e-4).secret(SECRET)] {
         let _ = fs::remove_dir_all(&f);
         let set = Faulty::default();
         let builder = Guard::builder(set.clone(), kind).folder(&f).without_background();
@@ -221,7 +223,8 @@ async fn a_guard_that_only_reads_changes_nothing() {
     };
     let (before, stamp) = (bytes(&f), set.backup());
     let reading = async |folder: &Path| {
-        let builder = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(folder);
+        let builder =
+            Guard::builder(set.clone(), Local::blocked(1e-4).secret(SECRET)).folder(folder);
         builder.read_only().without_background().start().await.unwrap()
     };
     let guard = reading(&f).await;
@@ -235,7 +238,7 @@ async fn a_guard_that_only_reads_changes_nothing() {
     assert!(!guard.checkpoint().await.unwrap());
     let second = reading(&f).await;
     assert_eq!(second.state(), State::Active, "two can read");
-    let writes = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(&f);
+    let writes = Guard::builder(set.clone(), Local::blocked(1e-4).secret(SECRET)).folder(&f);
     assert!(matches!(writes.start().await, Err(umbel_guard::StartError::Locked)));
     guard.close().await.unwrap();
     drop((guard, second));
@@ -264,14 +267,18 @@ async fn a_folder_is_private_and_is_not_left_by_links() {
     let (place, [f, g]) = folders();
     let set = Faulty::default();
     let inner = f.join("deep").join("folder");
-    let guard = begun(&set, &inner, &[b"1"]).await;
+    // Its secret is in its file.
+    let guard = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(&inner);
+    let guard = guard.without_background().start().await.unwrap();
+    guard.rebuild().await.unwrap();
     assert_eq!(fs::metadata(&inner).unwrap().mode() & 0o7777, 0o700);
     for entry in fs::read_dir(&inner).unwrap() {
         assert_eq!(entry.unwrap().metadata().unwrap().mode() & 0o077, 0);
     }
     drop(guard);
     let open = async |folder: &Path| {
-        let builder = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(folder);
+        let builder =
+            Guard::builder(set.clone(), Local::blocked(1e-4).secret(SECRET)).folder(folder);
         builder.without_background().start().await
     };
     fs::set_permissions(&inner, fs::Permissions::from_mode(0o770)).unwrap();
@@ -312,7 +319,7 @@ async fn the_lock_of_a_folder_ends_with_its_guard_while_other_threads_start_prog
         .collect();
     let mut locked = 0;
     for _ in 0..300 {
-        let builder = Guard::builder(set.clone(), Local::blocked(0.1)).folder(&f);
+        let builder = Guard::builder(set.clone(), Local::blocked(0.1).secret(SECRET)).folder(&f);
         locked += u32::from(builder.without_background().start().await.is_err());
     }
     stop.store(true, std::sync::atomic::Ordering::SeqCst);

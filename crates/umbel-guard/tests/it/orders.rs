@@ -1,6 +1,6 @@
 //! What happens before what: the filter first, the data set then; and nothing leaves the filter without proof.
 
-use crate::faulty::{Fate, Faulty};
+use crate::faulty::{Fate, Faulty, SECRET};
 use std::time::Duration;
 use umbel_guard::{Answer, Family, Guard, GuardError, Local, Reason, State};
 
@@ -15,7 +15,7 @@ async fn active(set: &Faulty, kind: Local) -> Guard<Faulty, Local> {
 async fn a_key_is_in_the_filter_before_it_can_be_read() {
     for family in Family::CHANGING {
         let set = Faulty::default();
-        let guard = active(&set, Local::new(family, 1e-6)).await;
+        let guard = active(&set, Local::new(family, 1e-6).secret(SECRET)).await;
         assert_eq!(guard.contains(b"k").await, Answer::Absent, "{family:?}");
         let gate = set.write_gate(0);
         let putting = tokio::spawn({
@@ -37,7 +37,7 @@ async fn a_key_leaves_the_filter_after_it_has_left_the_set_and_only_with_proof()
     for family in Family::CHANGING {
         let removes = matches!(family, Family::Counting | Family::Cuckoo | Family::Quotient);
         let set = Faulty::default();
-        let guard = active(&set, Local::new(family, 1e-6)).await;
+        let guard = active(&set, Local::new(family, 1e-6).secret(SECRET)).await;
         guard.put(b"k", b"v").await.unwrap();
         // Nobody knows whether this delete happened: it did.
         set.doom(Fate::Lost);
@@ -68,7 +68,7 @@ async fn a_key_leaves_the_filter_after_it_has_left_the_set_and_only_with_proof()
 async fn overwriting_a_key_a_thousand_times_and_deleting_it_once_removes_it() {
     for family in [Family::Counting, Family::Cuckoo, Family::Quotient] {
         let set = Faulty::default();
-        let guard = active(&set, Local::new(family, 1e-6)).await;
+        let guard = active(&set, Local::new(family, 1e-6).secret(SECRET)).await;
         for round in 0..1_000 {
             guard.put(b"hot", format!("{round}").as_bytes()).await.unwrap();
         }
@@ -84,7 +84,7 @@ async fn overwriting_a_key_a_thousand_times_and_deleting_it_once_removes_it() {
 #[tokio::test]
 async fn a_rolled_back_write_is_a_false_positive_and_nothing_else() {
     let set = Faulty::default();
-    let guard = active(&set, Local::cuckoo(1e-6)).await;
+    let guard = active(&set, Local::cuckoo(1e-6).secret(SECRET)).await;
     set.doom(Fate::RolledBack);
     assert!(guard.put(b"k", b"v").await.is_err());
     assert_eq!(guard.contains(b"k").await, Answer::Maybe);
@@ -99,12 +99,12 @@ async fn a_write_that_takes_too_long_is_known_to_every_filter_that_comes() {
         let set = Faulty::default();
         set.bypass(b"a");
         if family == Family::Ribbon {
-            let guard = active(&set, Local::new(family, 0.01)).await;
+            let guard = active(&set, Local::new(family, 0.01).secret(SECRET)).await;
             assert!(matches!(guard.put(b"k", b"v").await, Err(GuardError::ReadOnly)));
             assert!(matches!(guard.delete(b"a").await, Err(GuardError::ReadOnly)));
             continue;
         }
-        let guard = active(&set, Local::new(family, 1e-6)).await;
+        let guard = active(&set, Local::new(family, 1e-6).secret(SECRET)).await;
         set.doom(Fate::Hangs(Duration::from_secs(60)));
         let put = guard.put(b"late", b"v").await;
         assert!(matches!(put, Err(GuardError::TimedOut { .. })), "{put:?}");
@@ -121,7 +121,7 @@ async fn a_write_that_takes_too_long_is_known_to_every_filter_that_comes() {
 #[tokio::test(start_paused = true)]
 async fn a_write_whose_caller_went_away_is_known_too() {
     let set = Faulty::default();
-    let guard = active(&set, Local::blocked(1e-6)).await;
+    let guard = active(&set, Local::blocked(1e-6).secret(SECRET)).await;
     set.doom(Fate::Hangs(Duration::from_secs(60)));
     let put = tokio::time::timeout(Duration::from_millis(10), guard.put(b"late", b"v"));
     assert!(put.await.is_err());
@@ -134,7 +134,8 @@ async fn a_write_whose_caller_went_away_is_known_too() {
 #[tokio::test(start_paused = true)]
 async fn more_doubts_than_can_be_remembered_end_the_trust() {
     let set = Faulty::default();
-    let builder = Guard::builder(set.clone(), Local::blocked(0.01)).without_background();
+    let builder =
+        Guard::builder(set.clone(), Local::blocked(0.01).secret(SECRET)).without_background();
     let guard = builder.doubts(3, Duration::from_secs(100)).start().await.unwrap();
     guard.rebuild().await.unwrap();
     for number in 0..4 {
@@ -153,7 +154,8 @@ async fn more_doubts_than_can_be_remembered_end_the_trust() {
 #[tokio::test]
 async fn a_full_filter_ends_the_trust_before_the_write_goes_on() {
     let set = Faulty::default();
-    let builder = Guard::builder(set.clone(), Local::cuckoo(0.01)).without_background();
+    let builder =
+        Guard::builder(set.clone(), Local::cuckoo(0.01).secret(SECRET)).without_background();
     let guard = builder.capacity(1.0, 100).start().await.unwrap();
     guard.rebuild().await.unwrap();
     let mut number = 0_u32;
@@ -176,7 +178,11 @@ async fn a_full_filter_ends_the_trust_before_the_write_goes_on() {
 async fn a_set_that_does_not_change_is_guarded_by_the_smallest_filters() {
     let set = Faulty::default();
     (0..1_000_u32).for_each(|key| set.bypass(&key.to_le_bytes()));
-    for kind in [Local::ribbon(0.01), Local::fuse(0.01), Local::xor(0.01)] {
+    for kind in [
+        Local::ribbon(0.01).secret(SECRET),
+        Local::fuse(0.01).secret(SECRET),
+        Local::xor(0.01).secret(SECRET),
+    ] {
         let guard = active(&set, kind).await;
         for key in 0..1_000_u32 {
             assert_eq!(guard.contains(&key.to_le_bytes()).await, Answer::Maybe);

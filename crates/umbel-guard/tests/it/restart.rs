@@ -1,6 +1,6 @@
 //! What outlives the process: a saved filter with its journal is used at once, and anything else is built anew.
 
-use crate::faulty::{Fate, Faulty};
+use crate::faulty::{Fate, Faulty, SECRET};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -55,7 +55,7 @@ async fn holds<D: DataSet>(guard: &Guard<D, Local>, keys: std::ops::Range<u32>) 
 #[tokio::test]
 async fn every_family_that_changes_is_back_at_once_after_a_crash() {
     for family in Family::CHANGING {
-        let (home, kind) = (Home::new(), Local::new(family, 1e-4));
+        let (home, kind) = (Home::new(), Local::new(family, 1e-4).secret(SECRET));
         let guard = home.guard(home.redb(), kind).await;
         for number in 0..50 {
             guard.put(&key(number), b"").await.unwrap();
@@ -89,7 +89,11 @@ async fn every_family_that_changes_is_back_at_once_after_a_crash() {
 
 #[tokio::test]
 async fn filters_of_sets_that_do_not_change_are_back_too() {
-    for kind in [Local::ribbon(0.01), Local::fuse(0.01), Local::xor(0.01)] {
+    for kind in [
+        Local::ribbon(0.01).secret(SECRET),
+        Local::fuse(0.01).secret(SECRET),
+        Local::xor(0.01).secret(SECRET),
+    ] {
         let home = Home::new();
         let set = home.redb();
         for number in 0..100 {
@@ -109,19 +113,19 @@ async fn sqlite_has_marks_as_well() {
     let home = Home::new();
     let path = home.place.path().join("data.db");
     let open = || Sqlite::create(&path, "t", "k", "v").unwrap();
-    let guard = home.guard(open(), Local::cuckoo(0.001)).await;
+    let guard = home.guard(open(), Local::cuckoo(0.001).secret(SECRET)).await;
     guard.rebuild().await.unwrap();
     guard.put(b"a", b"").await.unwrap();
     let journal = fs::read(home.file("journal")).unwrap();
     guard.put(b"b", b"").await.unwrap();
     drop(guard);
-    let guard = home.guard(open(), Local::cuckoo(0.001)).await;
+    let guard = home.guard(open(), Local::cuckoo(0.001).secret(SECRET)).await;
     assert_eq!(guard.state(), State::Active);
     assert_eq!(guard.contains(b"b").await, Answer::Maybe);
     drop(guard);
     // An older copy of the journal, as a backup has it.
     fs::write(home.file("journal"), journal).unwrap();
-    assert_eq!(home.guard(open(), Local::cuckoo(0.001)).await.state(), State::Empty);
+    assert_eq!(home.guard(open(), Local::cuckoo(0.001).secret(SECRET)).await.state(), State::Empty);
 }
 
 /// What is done to a filter and its journal.
@@ -129,7 +133,7 @@ type Damage = fn(&Path, &Path);
 
 /// A guard with a saved filter and a journal.
 async fn saved(home: &Home) {
-    let guard = home.guard(home.redb(), Local::blocked(1e-4)).await;
+    let guard = home.guard(home.redb(), Local::blocked(1e-4).secret(SECRET)).await;
     guard.rebuild().await.unwrap();
     for number in 0..100 {
         guard.put(&key(number), b"").await.unwrap();
@@ -138,7 +142,7 @@ async fn saved(home: &Home) {
 
 /// Whatever was done to its files, the guard builds anew, and says nothing until then.
 async fn is_not_used(home: &Home, what: &str) {
-    let guard = home.guard(home.redb(), Local::blocked(1e-4)).await;
+    let guard = home.guard(home.redb(), Local::blocked(1e-4).secret(SECRET)).await;
     assert_eq!(guard.state(), State::Empty, "{what}");
     assert!(matches!(guard.contains(&key(5)).await, Answer::Unknown(_)), "{what}");
     assert_eq!((home.files("umbel").len(), home.files("journal").len()), (0, 0), "{what}");
@@ -195,7 +199,7 @@ async fn files_of_another_set_are_not_used() {
 
 #[tokio::test]
 async fn a_set_that_was_restored_from_a_backup_is_noticed_where_keys_can_come_back() {
-    for kind in [Local::cuckoo(1e-4), Local::blocked(1e-4)] {
+    for kind in [Local::cuckoo(1e-4).secret(SECRET), Local::blocked(1e-4).secret(SECRET)] {
         let home = Home::new();
         let data = home.place.path().join("data.redb");
         let open = || Redb::create(&data, "users").unwrap();
@@ -225,20 +229,22 @@ async fn a_set_that_was_restored_from_a_backup_is_noticed_where_keys_can_come_ba
 async fn a_folder_has_one_guard() {
     let home = Home::new();
     let set = home.redb();
-    let guard = home.guard(set.clone(), Local::blocked(0.01)).await;
-    let second = Guard::builder(set.clone(), Local::blocked(0.01)).folder(home.folder());
+    let guard = home.guard(set.clone(), Local::blocked(0.01).secret(SECRET)).await;
+    let second =
+        Guard::builder(set.clone(), Local::blocked(0.01).secret(SECRET)).folder(home.folder());
     assert!(matches!(second.start().await, Err(StartError::Locked)));
     drop(guard);
-    home.guard(set, Local::blocked(0.01)).await;
+    home.guard(set, Local::blocked(0.01).secret(SECRET)).await;
     let file = home.place.path().join("data.redb");
-    let on_a_file = Guard::builder(Faulty::default(), Local::blocked(0.01)).folder(file);
+    let on_a_file =
+        Guard::builder(Faulty::default(), Local::blocked(0.01).secret(SECRET)).folder(file);
     assert!(matches!(on_a_file.start().await, Err(StartError::Io(_))));
 }
 
 #[tokio::test]
 async fn what_is_not_trusted_is_not_kept() {
     let (home, set) = (Home::new(), Faulty::default());
-    let guard = home.guard(set.clone(), Local::blocked(1e-4)).await;
+    let guard = home.guard(set.clone(), Local::blocked(1e-4).secret(SECRET)).await;
     guard.rebuild().await.unwrap();
     assert!(guard.stats().kept);
     guard.distrust();
@@ -246,7 +252,7 @@ async fn what_is_not_trusted_is_not_kept() {
     assert!(home.files("umbel").is_empty());
     guard.put(b"k", b"").await.unwrap();
     drop(guard);
-    let guard = home.guard(set.clone(), Local::blocked(1e-4)).await;
+    let guard = home.guard(set.clone(), Local::blocked(1e-4).secret(SECRET)).await;
     assert_eq!(guard.state(), State::Empty);
     guard.rebuild().await.unwrap();
     assert_eq!(guard.contains(b"k").await, Answer::Maybe);
@@ -255,7 +261,7 @@ async fn what_is_not_trusted_is_not_kept() {
 #[tokio::test]
 async fn without_a_place_for_its_journal_a_guard_goes_on_and_leaves_no_old_filter() {
     let (home, set) = (Home::new(), Faulty::default());
-    let guard = home.guard(set.clone(), Local::blocked(1e-4)).await;
+    let guard = home.guard(set.clone(), Local::blocked(1e-4).secret(SECRET)).await;
     guard.rebuild().await.unwrap();
     // A checkpoint that fails changes nothing: what is there is a folder.
     for number in 2..10 {
@@ -268,14 +274,15 @@ async fn without_a_place_for_its_journal_a_guard_goes_on_and_leaves_no_old_filte
         fs::remove_dir(home.folder().join(format!("{number}.journal"))).unwrap();
     }
     drop(guard);
-    let guard = home.guard(set.clone(), Local::blocked(1e-4)).await;
+    let guard = home.guard(set.clone(), Local::blocked(1e-4).secret(SECRET)).await;
     assert_eq!((guard.state(), guard.contains(b"k").await), (State::Active, Answer::Maybe));
 }
 
 #[tokio::test]
 async fn the_journal_is_cut_when_it_is_long() {
     let (home, set) = (Home::new(), Faulty::default());
-    let builder = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(home.folder());
+    let builder =
+        Guard::builder(set.clone(), Local::blocked(1e-4).secret(SECRET)).folder(home.folder());
     let guard = builder.checkpoint_every(100).without_background().start().await.unwrap();
     guard.rebuild().await.unwrap();
     for number in 0..250 {
@@ -290,7 +297,7 @@ async fn the_journal_is_cut_when_it_is_long() {
     }
     assert!((2..=3).contains(&guard.stats().checkpoints), "{:?}", guard.stats());
     drop(guard);
-    let guard = home.guard(set, Local::blocked(1e-4)).await;
+    let guard = home.guard(set, Local::blocked(1e-4).secret(SECRET)).await;
     assert_eq!(guard.state(), State::Active);
     holds(&guard, 0..250).await;
 }
