@@ -452,14 +452,16 @@ fn trust(replay: &Replay, identity: u64, stamp: Option<Stamp>) -> Result<(), Unu
     Ok(())
 }
 
-/// The filter that is saved in a folder, for a guard that changes nothing there, and the lock that keeps other guards out
-/// while it is used.
+/// A saved filter, or why it cannot be used; and the lock that keeps other guards out while it is used.
+pub(crate) type Looked<G> = (Result<G, Unusable>, Option<Lock>);
+
+/// The filter that is saved in a folder, for a guard that changes nothing there.
 pub(crate) fn look<K: Kind, E>(
     folder: &Path,
     identity: &[u8],
     kind: &K,
     stamp: Option<Stamp>,
-) -> Result<(Result<K::Generation, Unusable>, Option<Lock>), StartError<E>> {
+) -> Result<Looked<K::Generation>, StartError<E>> {
     let lock = match ours(OpenOptions::new().read(true)).open(folder.join("lock")) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
