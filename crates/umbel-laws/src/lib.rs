@@ -3,7 +3,7 @@
 //! A filter comes here as a [`Subject`]: something that is made for a capacity and a rate, and
 //! takes keys by number. The laws know nothing else of it, so that a filter behind a network obeys
 //! the same ones as one in an array. What a family claims beyond that it claims by implementing
-//! [`Removes`], [`Unites`], [`Saves`] or [`Forgets`].
+//! [`Removes`], [`Unites`], [`Saves`], [`Batches`] or [`Forgets`].
 //!
 //! | law | says |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | [`rate_within`] | absent keys are found no more often than promised, and no less often than the fill says |
 //! | [`remove_undoes_insert`] | removing gives back what inserting took, and takes nothing else |
 //! | [`union_contains_both`] | a union finds what either side finds, and equals inserting both |
+//! | [`a_batch_stops_at_the_first_key_without_room`] | a batch is its keys inserted one by one, up to the first that is refused |
 //! | [`round_trips`] | bytes give back the same filter |
 //! | [`survives_any_bytes`] | no bytes at all panic, and damaged ones are refused |
 //! | [`refuses_incompatible`] | filters that do not fit are refused and left alone |
@@ -25,6 +26,7 @@
 //! correct filter fails one run in a thousand, and never the one that is committed.
 
 mod ageing;
+mod batches;
 mod bytes;
 mod keys;
 mod rate;
@@ -33,6 +35,7 @@ mod values;
 mod window;
 
 pub use ageing::{AgeingReport, AgeingTrial, Ages, finds_what_just_came, settles_at_its_rate};
+pub use batches::{Batches, a_batch_stops_at_the_first_key_without_room};
 pub use bytes::{round_trips, survives_any_bytes};
 pub use keys::{Pattern, split_mix};
 pub use rate::{RateReport, Trial, rate_within};

@@ -3,9 +3,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use umbel_laws::{
-    AgeingTrial, Ages, Pattern, Removes, Saves, Subject, Trial, Unites, finds_what_just_came,
-    no_false_negatives, rate_within, refuses_incompatible, remove_undoes_insert, round_trips,
-    settles_at_its_rate, split_mix, survives_any_bytes, union_contains_both,
+    AgeingTrial, Ages, Batches, Pattern, Removes, Saves, Subject, Trial, Unites,
+    a_batch_stops_at_the_first_key_without_room, finds_what_just_came, no_false_negatives,
+    rate_within, refuses_incompatible, remove_undoes_insert, round_trips, settles_at_its_rate,
+    split_mix, survives_any_bytes, union_contains_both,
 };
 
 /// What is wrong with a subject.
@@ -24,6 +25,11 @@ const FINDS_EVERYTHING: u8 = 11;
 const FORGETS_AT_ONCE: u8 = 12;
 const NEVER_SETTLES: u8 = 13;
 const SETTLES_TOO_HIGH: u8 = 14;
+const TAKES_BACK_A_BATCH: u8 = 15;
+const SKIPS_WHAT_DOES_NOT_FIT: u8 = 16;
+const COUNTS_ONE_TOO_FEW: u8 = 17;
+const LEAVES_ANSWERS_ALONE: u8 = 18;
+const IS_NEVER_FULL: u8 = 19;
 
 /// An exact multiset that lies about some absent keys, at exactly the rate promised, unless `WRONG`
 /// says what else is wrong with it.
@@ -135,6 +141,42 @@ impl<const WRONG: u8> Saves for Exact<WRONG> {
     }
 }
 
+/// Full when it has as many different keys as its capacity.
+impl<const WRONG: u8> Batches for Exact<WRONG> {
+    const FILLS: bool = true;
+
+    fn insert_one(&mut self, key: u64) -> Option<bool> {
+        let room = (self.keys.len() as u64) < self.capacity || WRONG == IS_NEVER_FULL;
+        (room || self.keys.contains_key(&key)).then(|| self.insert(key))
+    }
+
+    fn insert_batch(&mut self, keys: &[u64], fresh: &mut [bool]) -> Result<(), usize> {
+        if WRONG != LEAVES_ANSWERS_ALONE {
+            fresh.fill(false);
+        }
+        let before = self.keys.clone();
+        let mut refused = None;
+        for (index, (key, fresh)) in keys.iter().zip(fresh.iter_mut()).enumerate() {
+            match self.insert_one(*key) {
+                Some(answer) => *fresh = answer,
+                None => refused = refused.or(Some(index)),
+            }
+            if refused.is_some() && WRONG != SKIPS_WHAT_DOES_NOT_FIT {
+                break;
+            }
+        }
+        if refused.is_some() && WRONG == TAKES_BACK_A_BATCH {
+            self.keys = before;
+        }
+        let few = usize::from(WRONG == COUNTS_ONE_TOO_FEW);
+        refused.map_or(Ok(()), |index| Err(index.saturating_sub(few)))
+    }
+
+    fn equals(&self, other: &Self) -> bool {
+        self.plan() == other.plan() && self.keys == other.keys
+    }
+}
+
 fn checksum(words: &[u64]) -> u64 {
     words.iter().fold(words.len() as u64, |sum, word| split_mix(sum ^ word))
 }
@@ -149,6 +191,7 @@ fn an_exact_multiset_obeys_every_law() {
         remove_undoes_insert::<Exact<NOTHING>>(items, 0.01);
         union_contains_both::<Exact<NOTHING>>(items, 0.01);
         refuses_incompatible::<Exact<NOTHING>>(items, 0.01);
+        a_batch_stops_at_the_first_key_without_room::<Exact<NOTHING>>(items, 0.01);
     }
     rate_within::<Exact<NOTHING>>(TRIAL);
     round_trips::<Exact<NOTHING>>(100, 0.01);
@@ -176,6 +219,16 @@ noticed! {
     removing_everything_is_noticed: REMOVES_EVERYTHING => remove_undoes_insert(100, 0.01), "lost";
     uniting_anything_is_noticed: UNITES_ANYTHING => refuses_incompatible(100, 0.01), "capacity";
     a_union_that_forgets_is_noticed: FORGETS_ITS_SIDE => union_contains_both(100, 0.01), "lost";
+    a_batch_that_is_taken_back_is_noticed: TAKES_BACK_A_BATCH =>
+        a_batch_stops_at_the_first_key_without_room(100, 0.01), "another filter";
+    a_batch_that_goes_on_is_noticed: SKIPS_WHAT_DOES_NOT_FIT =>
+        a_batch_stops_at_the_first_key_without_room(100, 0.01), "another filter";
+    a_wrong_number_of_inserted_keys_is_noticed: COUNTS_ONE_TOO_FEW =>
+        a_batch_stops_at_the_first_key_without_room(100, 0.01), "there was room";
+    answers_for_refused_keys_are_noticed: LEAVES_ANSWERS_ALONE =>
+        a_batch_stops_at_the_first_key_without_room(100, 0.01), "refused, and fresh";
+    never_being_full_is_noticed: IS_NEVER_FULL =>
+        a_batch_stops_at_the_first_key_without_room(100, 0.01), "0 refused";
     loading_anything_is_noticed: LOADS_ANYTHING => survives_any_bytes(30, 0.01), "accepted";
     a_key_lost_on_the_way_is_noticed: SAVES_ALL_BUT_ONE => round_trips(100, 0.01), "came back";
 }

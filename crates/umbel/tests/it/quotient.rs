@@ -8,8 +8,8 @@ use umbel::Saved;
 use umbel::hash::{Digest, Digester};
 use umbel::quotient::{MAX_COPIES, Shape};
 use umbel::{
-    Edge, Filter, Full, Incompatible, Insert, InvalidBytes, InvalidShape, Keyed, Portable,
-    QuotientFilter, Remove, Union, simd,
+    BatchFull, Edge, Filter, Full, Incompatible, Insert, InvalidBytes, InvalidShape, Keyed,
+    Portable, QuotientFilter, Remove, Union, simd,
 };
 use umbel_laws::split_mix;
 
@@ -133,14 +133,16 @@ fn follow(mut filter: Quotient, history: Vec<Step>) {
             Step::InsertBatch(keys) => {
                 let mut fresh = vec![true; keys.len()];
                 let done = filter.insert_batch(&keys, &mut fresh);
-                let mut full = false;
-                for (key, fresh) in keys.iter().zip(fresh) {
+                let mut full = Ok(());
+                for (inserted, (key, fresh)) in keys.iter().zip(fresh).enumerate() {
                     let prefix = filter.prefix(filter.digest(key));
                     let many = model.count(prefix) >= MAX_COPIES;
-                    full |= model.len >= filter.capacity() || many;
-                    assert_eq!(fresh, !full && model.insert(prefix));
+                    if model.len >= filter.capacity() || many {
+                        full = full.and(Err(BatchFull { inserted }));
+                    }
+                    assert_eq!(fresh, full.is_ok() && model.insert(prefix));
                 }
-                assert_eq!(done.is_err(), full);
+                assert_eq!(done, full);
             }
             Step::Remove(q, r) => {
                 let prefix = filter.prefix(digest(q, r));
@@ -558,9 +560,9 @@ fn a_batch_stops_at_the_first_key_without_room() {
     let mut filter = Quotient::new(100, 0.01);
     let keys: Vec<u64> = (0..200).collect();
     let mut fresh = vec![true; keys.len()];
-    assert_eq!(filter.insert_batch(&keys, &mut fresh), Err(Full));
-    let len = filter.len() as usize;
-    assert_eq!(len as u64, filter.capacity());
+    let len = filter.capacity() as usize;
+    assert_eq!(filter.insert_batch(&keys, &mut fresh), Err(BatchFull { inserted: len }));
+    assert_eq!(filter.len() as usize, len);
     assert!(fresh[..len].iter().filter(|fresh| **fresh).count() > len * 9 / 10);
     assert!(fresh[len..].iter().all(|fresh| !fresh));
     assert!(keys[..len].iter().all(|key| filter.contains(key)));
