@@ -301,7 +301,7 @@ impl<T: ?Sized, H, S: Storage, L: Layout> Bloom<T, H, S, L> {
     }
 
     /// Whether two filters can be combined.
-    pub(crate) fn compatible(&self, other: &Self) -> Result<(), Incompatible>
+    pub(crate) fn compatible<R>(&self, other: &Bloom<T, H, R, L>) -> Result<(), Incompatible>
     where
         H: Digester<T, L::Digest>,
     {

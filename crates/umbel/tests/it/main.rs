@@ -62,6 +62,9 @@ mod threads;
 #[cfg(feature = "serde")]
 mod through_serde;
 
+/// Which family implements which trait.
+mod traits;
+
 /// The window filter against its definition, and clocks, sizes and bytes meant to break it.
 mod window;
 
