@@ -30,6 +30,18 @@ const SKIPS_WHAT_DOES_NOT_FIT: u8 = 16;
 const COUNTS_ONE_TOO_FEW: u8 = 17;
 const LEAVES_ANSWERS_ALONE: u8 = 18;
 const IS_NEVER_FULL: u8 = 19;
+const REMOVES_NOTHING: u8 = 20;
+const REMOVES_ALL_COPIES: u8 = 21;
+const LEAVES_A_TRACE: u8 = 22;
+const IS_TOO_FULL: u8 = 23;
+
+/// The rate of its mistakes, over the rate promised.
+const FACTORS: [f64; 24] = {
+    let mut factors = [1.0; 24];
+    factors[FINDS_TOO_MUCH as usize] = 1.5;
+    factors[IS_TOO_FULL as usize] = 1.01;
+    factors
+};
 
 /// An exact multiset that lies about some absent keys, at exactly the rate promised, unless `WRONG`
 /// says what else is wrong with it.
@@ -38,12 +50,13 @@ struct Exact<const WRONG: u8> {
     rate: f64,
     seed: u64,
     keys: HashMap<u64, u64>,
+    traces: u64,
 }
 
 impl<const WRONG: u8> Exact<WRONG> {
     /// Absent keys that are found, chosen by a hash.
     fn mistaken(&self, key: u64) -> bool {
-        let rate = if WRONG == FINDS_TOO_MUCH { self.rate * 1.5 } else { self.rate };
+        let rate = self.rate * FACTORS[usize::from(WRONG)];
         !self.keys.is_empty() && (split_mix(key ^ self.seed << 48) as f64) < rate * 2_f64.powi(64)
     }
 
@@ -54,7 +67,7 @@ impl<const WRONG: u8> Exact<WRONG> {
 
 impl<const WRONG: u8> Subject for Exact<WRONG> {
     fn make(capacity: u64, rate: f64, seed: u64) -> Self {
-        Self { capacity, rate, seed, keys: HashMap::new() }
+        Self { capacity, rate, seed, keys: HashMap::new(), traces: 0 }
     }
 
     fn insert(&mut self, key: u64) -> bool {
@@ -71,7 +84,11 @@ impl<const WRONG: u8> Subject for Exact<WRONG> {
     }
 
     fn rate_now(&self) -> f64 {
-        if WRONG == TELLS_A_WRONG_RATE { self.rate * 0.8 } else { self.rate }
+        match WRONG {
+            FINDS_TOO_MUCH => self.rate,
+            TELLS_A_WRONG_RATE => self.rate * 0.8,
+            _ => self.rate * FACTORS[usize::from(WRONG)],
+        }
     }
 }
 
@@ -82,15 +99,24 @@ impl<const WRONG: u8> Removes for Exact<WRONG> {
         {
             return self.keys.remove(&stranger).is_some();
         }
-        let Some(count) = self.keys.get_mut(&key) else { return self.mistaken(key) };
+        let Some(count) = self.keys.get_mut(&key) else { return false };
+        match WRONG {
+            REMOVES_NOTHING => return true,
+            LEAVES_A_TRACE => self.traces += 1,
+            _ => {}
+        }
         *count -= 1;
-        if *count == 0 {
+        if *count == 0 || WRONG == REMOVES_ALL_COPIES {
             self.keys.remove(&key);
         }
         if WRONG == REMOVES_EVERYTHING {
             self.keys.clear();
         }
         true
+    }
+
+    fn holds_as_much(&self, other: &Self) -> bool {
+        self.keys == other.keys && self.traces == other.traces
     }
 }
 
@@ -137,7 +163,8 @@ impl<const WRONG: u8> Saves for Exact<WRONG> {
             return Err("damaged".into());
         }
         let keys = keys.iter().map(|&key| (key, 1)).collect();
-        Ok(Self { capacity: *capacity, rate: f64::from_bits(*rate), seed: *seed, keys })
+        let (capacity, rate, seed) = (*capacity, f64::from_bits(*rate), *seed);
+        Ok(Self { capacity, rate, seed, keys, traces: 0 })
     }
 }
 
@@ -216,6 +243,12 @@ noticed! {
     finding_too_much_is_noticed: FINDS_TOO_MUCH => rate_within(TRIAL), "off its prediction";
     a_wrong_prediction_is_noticed: TELLS_A_WRONG_RATE => rate_within(TRIAL), "off its prediction";
     a_removed_stranger_is_noticed: REMOVES_A_STRANGER => remove_undoes_insert(100, 0.01), "lost";
+    not_removing_is_noticed: REMOVES_NOTHING => remove_undoes_insert(100, 0.01), "as if";
+    not_removing_the_only_key_is_noticed: REMOVES_NOTHING => remove_undoes_insert(1, 0.01), "as if";
+    removing_all_copies_is_noticed: REMOVES_ALL_COPIES => remove_undoes_insert(100, 0.01), "lost";
+    what_is_left_behind_is_noticed: LEAVES_A_TRACE => remove_undoes_insert(1, 0.01), "left behind";
+    a_rate_that_is_a_little_too_high_is_noticed: IS_TOO_FULL => rate_within(TRIAL), "too full";
+    too_few_filters_are_noticed: NOTHING => rate_within(Trial { seeds: 1, items: 5_000, ..TRIAL }), "too few";
     removing_everything_is_noticed: REMOVES_EVERYTHING => remove_undoes_insert(100, 0.01), "lost";
     uniting_anything_is_noticed: UNITES_ANYTHING => refuses_incompatible(100, 0.01), "capacity";
     a_union_that_forgets_is_noticed: FORGETS_ITS_SIDE => union_contains_both(100, 0.01), "lost";

@@ -1,6 +1,7 @@
 //! The counting filter against a multiset, cell by cell, and what is meant to break it.
 
 use crate::forge::{KERNELS, field, with};
+use crate::model::positions;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -8,7 +9,6 @@ use umbel::Saved;
 use umbel::counting::{Anywhere, ArrayCountingBloomFilter, CellLayout, CellPlan, Counting};
 use umbel::counting::{InLine, LineShape, Shape, Width, words_for};
 use umbel::hash::{Digest, Digester};
-use umbel::kernels::{Digits, Kernels};
 use umbel::layout::Plan;
 use umbel::storage::Heap;
 use umbel::{
@@ -27,15 +27,15 @@ fn made_as<L: CellLayout>(shape: L::Shape) -> Counting<u64, Portable, Heap, L> {
     Counting::with(shape, Portable::default()).unwrap()
 }
 
-/// Where the cells of a key are, straight from `docs/hashing.md`.
+/// Where the cells of a key are, straight from `docs/hashing.md`: no code of the library is asked.
 trait Defined: CellLayout {
     fn cells_of(shape: &Self::Shape, digest: Digest) -> Vec<usize>;
 }
 
 impl Defined for Anywhere {
     fn cells_of(shape: &Shape, digest: Digest) -> Vec<usize> {
-        let mut walk = Digits.start(digest);
-        (0..shape.probes()).map(|_| Digits.step(&mut walk, shape.cells()) as usize).collect()
+        let cells = positions(shape.cells(), shape.probes(), digest);
+        cells.into_iter().map(|cell| cell as usize).collect()
     }
 }
 
@@ -214,6 +214,8 @@ fn follow<L: Defined>(shape: L::Shape, history: Vec<Step>) {
 }
 
 proptest! {
+    #![proptest_config(crate::cases(256))]
+
     #[test]
     fn any_history_is_that_of_the_model(
         cells in 0_u64..400,
@@ -262,7 +264,9 @@ fn what_cells_count_they_give_back_to_the_last_bit() {
         filter.extend(0..2_000_u64);
         for key in 0..2_000_u64 {
             assert!(filter.remove(&key));
-            assert!(key % 100 != 0 || (key + 1..2_000).all(|key| filter.contains(&key)));
+            if key % 100 == 0 {
+                assert!((key + 1..2_000).all(|key| filter.contains(&key)));
+            }
         }
         assert!(filter.is_empty(), "{width:?}");
     }

@@ -212,6 +212,8 @@ fn follow(shape: Shape, history: Vec<Step>) {
 }
 
 proptest! {
+    #![proptest_config(crate::cases(256))]
+
     #[test]
     fn any_history_is_that_of_the_model(
         buckets in 1_u64..40,

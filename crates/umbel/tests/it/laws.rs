@@ -51,7 +51,7 @@ macro_rules! claims {
             for items in [1, 2, 5, 10, 100, 1_000, 10_000] {
                 for rate in [0.1, 0.01, 0.001] {
                     let pattern = Pattern::Sequential;
-                    let trial = Trial { items, rate, pattern, seeds: 4, queries: 400_000 };
+                    let trial = Trial { items, rate, pattern, seeds: 10, queries: 160_000 };
                     umbel_laws::rate_within::<$subject>(trial);
                 }
             }

@@ -210,6 +210,8 @@ fn agree(filter: &Quotient, model: &Model) {
 }
 
 proptest! {
+    #![proptest_config(crate::cases(256))]
+
     #[test]
     fn any_history_is_that_of_the_model(
         quotients in 1_u64..700,

@@ -93,7 +93,7 @@ fn follow(shape: Shape, history: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(crate::cases(300))]
 
     #[test]
     fn any_history_is_that_of_the_model(shape in shape(), history in vec(step(), 0..30)) {

@@ -115,6 +115,9 @@ impl<H: Seeded + Digester<u64>, L: CellLayout> Removes for Counting<H, L> {
     fn remove(&mut self, key: u64) -> bool {
         self.0.remove(&key)
     }
+    fn holds_as_much(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
 }
 
 /// By adding: a filter united with itself counts twice, and answers the same.
@@ -172,6 +175,9 @@ impl<H: Seeded + Digester<u64>> Removes for Cuckoo<H> {
     fn remove(&mut self, key: u64) -> bool {
         self.0.remove(&key)
     }
+    fn holds_as_much(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
 }
 
 /// By adding: a filter united with itself holds everything twice, and answers the same.
@@ -226,6 +232,9 @@ impl<H: Seeded + Digester<u64>> Subject for Quotient<H> {
 impl<H: Seeded + Digester<u64>> Removes for Quotient<H> {
     fn remove(&mut self, key: u64) -> bool {
         self.0.remove(&key)
+    }
+    fn holds_as_much(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
 }
 

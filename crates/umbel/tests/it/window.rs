@@ -221,7 +221,7 @@ fn follow(shape: Shape, history: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::cases(48))]
 
     #[test]
     fn a_window_of_insertions_is_what_its_definition_says(
