@@ -47,6 +47,10 @@ pub use window::{Forgets, forgets_what_is_older, keeps_the_window};
 
 /// A filter under the law.
 pub trait Subject: Sized {
+    /// How many times as often as it says a filter of a few keys finds absent ones. More than 1 where the
+    /// positions of a key depend on each other, as with double hashing.
+    const DEPENDENCE: f64 = 1.0;
+
     /// A filter for this capacity and rate; different seeds hash differently.
     fn make(capacity: u64, err_rate: f64, seed: u64) -> Self;
 

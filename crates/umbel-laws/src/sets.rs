@@ -23,7 +23,8 @@ pub fn no_false_negatives<S: Subject>(items: u64, rate: f64) {
         let absent = 2_000;
         let found = (items..items + absent).filter(|&i| filter.contains(pattern.key(i))).count();
         // Some tell the rate of all filters with as many keys, not of this one, which may be less lucky.
-        let (found, mean) = (found as u64, filter.rate_now().max(rate) * absent as f64);
+        let told = filter.rate_now().max(rate) * S::DEPENDENCE;
+        let (found, mean) = (found as u64, told * absent as f64);
         assert!(
             found < absent && (found as f64 <= mean || sigmas(found, absent, mean) <= 7.0),
             "{pattern:?}: {found} absent keys found of {absent}, and {mean} should be: {items}, {rate}"

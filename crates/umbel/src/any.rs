@@ -88,7 +88,8 @@ impl fmt::Display for ChangeError {
             Self::Unsupported(error) => error.fmt(f),
             Self::Key(error) => error.fmt(f),
             Self::Full => Full.fmt(f),
-            Self::BatchFull(error) => error.fmt(f),
+            // A batch is an affair of the program, which reads the number; the message is for its user.
+            Self::BatchFull(_) => Full.fmt(f),
             Self::Family { expected, got } => {
                 write!(f, "the one filter is of family {expected}, the other of family {got}")
             }

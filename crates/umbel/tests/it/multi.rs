@@ -457,7 +457,8 @@ fn every_rate_is_within_five_sigma() {
         assert!((0..RECORDS).all(|index| multi.contains(record(index).each_ref())));
 
         let rates = multi.dimensions().each_ref().map(|filter| filter.expected_rate());
-        assert!(rates.iter().all(|rate| *rate < 0.032), "{rates:?}");
+        // One sigma of the fill is 0.2 %, and of its fifth power 1 %.
+        assert!(rates.iter().all(|rate| *rate < 0.03 * 1.05), "{rates:?}");
         let (mut single, mut some, mut all) = ([0; 3], 0, 0);
         for index in RECORDS..RECORDS + ASKED {
             let record = record(index);
