@@ -8,7 +8,7 @@ use std::fs;
 use twox_hash::XxHash3_64;
 use umbel::any::AnyFilter;
 use umbel::counting::{Anywhere, CellLayout, Counting, InLine, Width};
-use umbel::frozen::{Arrangement, Build, Frozen, StoredArrangement};
+use umbel::frozen::{Build, Frozen, StoredArrangement};
 use umbel::ribbon::{self, Ribbon};
 use umbel::storage::Heap;
 use umbel::{
@@ -22,7 +22,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The upper half of a product.
 fn upper(x: u64, y: u64) -> u64 {
-    (u128::from(x) * u128::from(y) >> 64) as u64
+    ((u128::from(x) * u128::from(y)) >> 64) as u64
 }
 
 fn mix(mut x: u64) -> u64 {
@@ -219,7 +219,7 @@ impl Reader {
         let block = ((digest >> 32) * blocks) >> 32;
         let x = digest & 0xffff_ffff;
         (0..8).all(|i| {
-            let bit = (x * SALT[i as usize] & 0xffff_ffff) >> 27;
+            let bit = ((x * SALT[i as usize]) & 0xffff_ffff) >> 27;
             self.has_bit(256 * block + 32 * i + bit)
         })
     }
@@ -315,7 +315,7 @@ impl Reader {
         h &= !31;
         let u = (h ^ (h >> 32)).wrapping_mul(GOLDEN);
         let entries: Vec<u64> = if segment == 0 {
-            let third = |bits: u64| (bits & 0xffff_ffff) * length >> 32;
+            let third = |bits: u64| ((bits & 0xffff_ffff) * length) >> 32;
             vec![third(h >> 32), length + third(h >> 11), 2 * length + third(u >> 32)]
         } else {
             let first = upper(h, length);
@@ -432,7 +432,7 @@ fn places(n: usize, probes: u64, x: u64) -> Vec<u64> {
     for half in 0..2 {
         let count = if n == half { probes.div_ceil(2) } else { probes / 2 };
         for i in 0..count as usize {
-            let place = (x * salt(4 * half + i) & 0xffff_ffff) >> 24;
+            let place = ((x * salt(4 * half + i)) & 0xffff_ffff) >> 24;
             bits.push(256 * half as u64 + place);
         }
     }
@@ -591,10 +591,7 @@ fn cells_are_counted_by_the_documents() {
     count::<InLine>(|width| LineShape::for_rate_and_width(1_000, 0.001, width).unwrap());
 }
 
-fn built<A: StoredArrangement>(items: u64, rate: f64) -> Frozen<u64, Portable, A>
-where
-    A: Arrangement,
-{
+fn built<A: StoredArrangement>(items: u64, rate: f64) -> Frozen<u64, Portable, A> {
     let digests = (0..items).map(|number| Digest::new(digest(number, 0)));
     Frozen::build_from_digests(Build::new(rate), digests).unwrap()
 }
