@@ -26,8 +26,28 @@ pub struct RateReport {
     pub sigma: f64,
     /// The mean of what the fill of the filters predicted, divided by the rate asked for.
     pub predicted: f64,
-    /// The largest distance of a run from its prediction, in standard deviations.
+    /// One standard deviation of that mean, judged by how much the filters differ: some are by luck
+    /// fuller than others.
+    pub luck: f64,
+    /// How many filters that is.
+    pub filters: u64,
+    /// The largest distance of a run from its prediction, in [standard deviations](sigmas).
     pub worst_sigmas: f64,
+}
+
+/// How surprising it is to find so many of so many absent keys when `mean` are expected, in standard
+/// deviations.
+///
+/// By Chernoff's bound the probability of so large a distance is at most exp(-trials D) on each side, where
+/// D is the relative entropy of the two rates. Where many are found, this is exp(-s^2 / 2) for a distance of
+/// s standard deviations; where few are, it holds still. So s is the root of 2 trials D.
+#[must_use]
+pub fn sigmas(found: u64, trials: u64, mean: f64) -> f64 {
+    let (n, p, q) = (trials as f64, mean / trials as f64, found as f64 / trials as f64);
+    // x ln (x / y), of which the limit at x = 0 is 0.
+    let part = |x: f64, y: f64| if x > 0.0 { x * (x / y).ln() } else { 0.0 };
+    let entropy = part(q, p) + part(1.0 - q, 1.0 - p);
+    (2.0 * n * entropy.max(0.0)).sqrt()
 }
 
 impl Trial {
@@ -39,9 +59,9 @@ impl Trial {
     pub fn measure<S: Subject>(&self) -> RateReport {
         let filters = (KEYS_PER_RUN / self.items).clamp(1, self.queries / 64);
         let queries = self.queries / filters;
-        let (mut found, mut predicted, mut worst) = (0, 0.0, 0.0_f64);
+        let (mut found, mut worst, mut rates) = (0, 0.0_f64, Vec::new());
         for seed in 0..self.seeds {
-            let (mut found_here, mut mean, mut variance) = (0_u64, 0.0, 0.0);
+            let (mut found_here, mut mean) = (0_u64, 0.0);
             for filter in 0..filters {
                 // Other keys for every filter: not every hasher has a seed to be different by.
                 let first = (seed * filters + filter) * (self.items + queries);
@@ -55,17 +75,21 @@ impl Trial {
                 }
                 let rate = subject.rate_now();
                 mean += rate * queries as f64;
-                variance += rate * (1.0 - rate) * queries as f64;
+                rates.push(rate / self.rate);
             }
-            worst = worst.max((found_here as f64 - mean).abs() / variance.sqrt().max(1.0));
+            worst = worst.max(sigmas(found_here, filters * queries, mean));
             found += found_here;
-            predicted += mean;
         }
         let expected = self.rate * (filters * queries * self.seeds) as f64;
+        let count = rates.len() as f64;
+        let predicted = rates.iter().sum::<f64>() / count;
+        let squares = rates.iter().map(|rate| (rate - predicted).powi(2)).sum::<f64>();
         RateReport {
             ratio: found as f64 / expected,
             sigma: (found as f64).sqrt() / expected,
-            predicted: predicted / expected,
+            predicted,
+            luck: (squares / (count * (count - 1.0).max(1.0))).sqrt(),
+            filters: rates.len() as u64,
             worst_sigmas: worst,
         }
     }
@@ -74,15 +98,40 @@ impl Trial {
 /// Small filters are made until a run has inserted this many keys.
 const KEYS_PER_RUN: u64 = 10_000;
 
-/// Absent keys are found at the rate promised: the mean over all runs is at most 1.02 times the
-/// rate asked for, as far as five sigma of sampling can tell, and every single run is within five
-/// sigma of what the bits set in its filters predict, on both sides.
+/// Absent keys are found at the rate promised: the mean over all filters is at most the rate asked for,
+/// as far as five sigma of sampling and luck can tell, and every single run is within five sigma of what
+/// the bits set in its filters predict, on both sides.
 pub fn rate_within<S: Subject>(trial: Trial) {
     let report = trial.measure::<S>();
-    assert!(report.worst_sigmas <= 5.0, "a run is off its prediction: {trial:?} {report:?}");
-    assert!(report.predicted <= 1.02, "the filters are too full: {trial:?} {report:?}");
+    let RateReport { ratio, sigma, predicted, luck, filters, worst_sigmas } = report;
+    assert!(filters >= 10, "too few filters to tell how they differ: {trial:?} {report:?}");
+    assert!(worst_sigmas <= 5.0, "a run is off its prediction: {trial:?} {report:?}");
+    assert!(predicted <= 1.0 + 5.0 * luck, "the filters are too full: {trial:?} {report:?}");
     assert!(
-        report.ratio - 5.0 * report.sigma <= 1.02,
+        ratio <= 1.0 + 5.0 * sigma.hypot(luck),
         "absent keys are found too often: {trial:?} {report:?}"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sigmas_are_those_of_the_binomial_distribution() {
+        // 10,000 coins: one standard deviation is 50.
+        for off in [0_u32, 50, 100, 250] {
+            let expected = f64::from(off) / 50.0;
+            for found in [5_000 + off, 5_000 - off] {
+                let got = sigmas(found.into(), 10_000, 5_000.0);
+                assert!((got - expected).abs() < 0.01, "{found}: {got}");
+            }
+        }
+        // Where a single one is already much: exp(-s^2 / 2) is the bound on its probability.
+        let one = sigmas(1, 1_000, 0.001);
+        assert!((one * one / 2.0 - (1_000_f64.ln() - 1.0)).abs() < 0.01, "{one}");
+        assert_eq!(sigmas(0, 1_000, 0.0), 0.0);
+        assert_eq!(sigmas(1_000, 1_000, 1_000.0), 0.0);
+        assert_eq!(sigmas(1, 1_000, 0.0), f64::INFINITY);
+    }
 }

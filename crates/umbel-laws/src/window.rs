@@ -1,6 +1,7 @@
 //! Laws about filters that keep what came lately and forget the rest.
 
 use crate::keys::split_mix;
+use crate::rate::sigmas;
 use crate::{Pattern, Subject};
 use std::collections::VecDeque;
 
@@ -45,7 +46,7 @@ pub fn keeps_the_window<S: Subject>(window: u64, rate: f64, operations: u64) {
 /// of a filter that has been full for long, for the keys that have just gone.
 pub fn forgets_what_is_older<S: Forgets>(window: u64, rate: f64, queries: u64) {
     const MOMENTS: u64 = 50;
-    let (mut found, mut mean, mut variance) = (0, 0.0, 0.0);
+    let (mut found, mut mean) = (0, 0.0);
     for seed in 0..4 {
         let mut filter = S::make(window, rate, seed);
         let longest = filter.longest();
@@ -60,17 +61,14 @@ pub fn forgets_what_is_older<S: Forgets>(window: u64, rate: f64, queries: u64) {
             found += gone.filter(|&index| filter.contains(key(index))).count();
             let now = filter.rate_now();
             mean += now * queries as f64;
-            variance += now * (1.0 - now) * queries as f64;
         }
     }
-    let (found, sigma) = (found as f64, variance.sqrt().max(1.0));
-    let promised = rate * (4 * MOMENTS * queries) as f64;
+    let asked = 4 * MOMENTS * queries;
+    let promised = rate * asked as f64;
+    let off = sigmas(found as u64, asked, mean);
+    assert!(off <= 5.0, "{found} of the gone are found and {mean:.0} should be, {off:.1} sigma");
     assert!(
-        (found - mean).abs() <= 5.0 * sigma,
-        "{found} of the gone are found and {mean:.0} should be, {sigma:.0} is one sigma"
-    );
-    assert!(
-        found <= 1.02 * promised + 5.0 * sigma,
+        found as f64 <= promised || sigmas(found as u64, asked, promised) <= 5.0,
         "{found} of the gone are found and {promised:.0} were promised"
     );
 }

@@ -3,9 +3,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use umbel_laws::{
-    AgeingTrial, Ages, Pattern, Removes, Saves, Subject, Trial, Unites, finds_what_just_came,
-    no_false_negatives, rate_within, refuses_incompatible, remove_undoes_insert, round_trips,
-    settles_at_its_rate, split_mix, survives_any_bytes, union_contains_both,
+    AgeingTrial, Ages, Batches, Pattern, Removes, Saves, Subject, Trial, Unites,
+    a_batch_stops_at_the_first_key_without_room, finds_what_just_came, no_false_negatives,
+    rate_within, refuses_incompatible, remove_undoes_insert, round_trips, settles_at_its_rate,
+    split_mix, survives_any_bytes, union_contains_both,
 };
 
 /// What is wrong with a subject.
@@ -24,6 +25,23 @@ const FINDS_EVERYTHING: u8 = 11;
 const FORGETS_AT_ONCE: u8 = 12;
 const NEVER_SETTLES: u8 = 13;
 const SETTLES_TOO_HIGH: u8 = 14;
+const TAKES_BACK_A_BATCH: u8 = 15;
+const SKIPS_WHAT_DOES_NOT_FIT: u8 = 16;
+const COUNTS_ONE_TOO_FEW: u8 = 17;
+const LEAVES_ANSWERS_ALONE: u8 = 18;
+const IS_NEVER_FULL: u8 = 19;
+const REMOVES_NOTHING: u8 = 20;
+const REMOVES_ALL_COPIES: u8 = 21;
+const LEAVES_A_TRACE: u8 = 22;
+const IS_TOO_FULL: u8 = 23;
+
+/// The rate of its mistakes, over the rate promised.
+const FACTORS: [f64; 24] = {
+    let mut factors = [1.0; 24];
+    factors[FINDS_TOO_MUCH as usize] = 1.5;
+    factors[IS_TOO_FULL as usize] = 1.01;
+    factors
+};
 
 /// An exact multiset that lies about some absent keys, at exactly the rate promised, unless `WRONG`
 /// says what else is wrong with it.
@@ -32,12 +50,13 @@ struct Exact<const WRONG: u8> {
     rate: f64,
     seed: u64,
     keys: HashMap<u64, u64>,
+    traces: u64,
 }
 
 impl<const WRONG: u8> Exact<WRONG> {
     /// Absent keys that are found, chosen by a hash.
     fn mistaken(&self, key: u64) -> bool {
-        let rate = if WRONG == FINDS_TOO_MUCH { self.rate * 1.5 } else { self.rate };
+        let rate = self.rate * FACTORS[usize::from(WRONG)];
         !self.keys.is_empty() && (split_mix(key ^ self.seed << 48) as f64) < rate * 2_f64.powi(64)
     }
 
@@ -48,7 +67,7 @@ impl<const WRONG: u8> Exact<WRONG> {
 
 impl<const WRONG: u8> Subject for Exact<WRONG> {
     fn make(capacity: u64, rate: f64, seed: u64) -> Self {
-        Self { capacity, rate, seed, keys: HashMap::new() }
+        Self { capacity, rate, seed, keys: HashMap::new(), traces: 0 }
     }
 
     fn insert(&mut self, key: u64) -> bool {
@@ -65,7 +84,11 @@ impl<const WRONG: u8> Subject for Exact<WRONG> {
     }
 
     fn rate_now(&self) -> f64 {
-        if WRONG == TELLS_A_WRONG_RATE { self.rate * 0.8 } else { self.rate }
+        match WRONG {
+            FINDS_TOO_MUCH => self.rate,
+            TELLS_A_WRONG_RATE => self.rate * 0.8,
+            _ => self.rate * FACTORS[usize::from(WRONG)],
+        }
     }
 }
 
@@ -76,15 +99,24 @@ impl<const WRONG: u8> Removes for Exact<WRONG> {
         {
             return self.keys.remove(&stranger).is_some();
         }
-        let Some(count) = self.keys.get_mut(&key) else { return self.mistaken(key) };
+        let Some(count) = self.keys.get_mut(&key) else { return false };
+        match WRONG {
+            REMOVES_NOTHING => return true,
+            LEAVES_A_TRACE => self.traces += 1,
+            _ => {}
+        }
         *count -= 1;
-        if *count == 0 {
+        if *count == 0 || WRONG == REMOVES_ALL_COPIES {
             self.keys.remove(&key);
         }
         if WRONG == REMOVES_EVERYTHING {
             self.keys.clear();
         }
         true
+    }
+
+    fn holds_as_much(&self, other: &Self) -> bool {
+        self.keys == other.keys && self.traces == other.traces
     }
 }
 
@@ -131,7 +163,44 @@ impl<const WRONG: u8> Saves for Exact<WRONG> {
             return Err("damaged".into());
         }
         let keys = keys.iter().map(|&key| (key, 1)).collect();
-        Ok(Self { capacity: *capacity, rate: f64::from_bits(*rate), seed: *seed, keys })
+        let (capacity, rate, seed) = (*capacity, f64::from_bits(*rate), *seed);
+        Ok(Self { capacity, rate, seed, keys, traces: 0 })
+    }
+}
+
+/// Full when it has as many different keys as its capacity.
+impl<const WRONG: u8> Batches for Exact<WRONG> {
+    const FILLS: bool = true;
+
+    fn insert_one(&mut self, key: u64) -> Option<bool> {
+        let room = (self.keys.len() as u64) < self.capacity || WRONG == IS_NEVER_FULL;
+        (room || self.keys.contains_key(&key)).then(|| self.insert(key))
+    }
+
+    fn insert_batch(&mut self, keys: &[u64], fresh: &mut [bool]) -> Result<(), usize> {
+        if WRONG != LEAVES_ANSWERS_ALONE {
+            fresh.fill(false);
+        }
+        let before = self.keys.clone();
+        let mut refused = None;
+        for (index, (key, fresh)) in keys.iter().zip(fresh.iter_mut()).enumerate() {
+            match self.insert_one(*key) {
+                Some(answer) => *fresh = answer,
+                None => refused = refused.or(Some(index)),
+            }
+            if refused.is_some() && WRONG != SKIPS_WHAT_DOES_NOT_FIT {
+                break;
+            }
+        }
+        if refused.is_some() && WRONG == TAKES_BACK_A_BATCH {
+            self.keys = before;
+        }
+        let few = usize::from(WRONG == COUNTS_ONE_TOO_FEW);
+        refused.map_or(Ok(()), |index| Err(index.saturating_sub(few)))
+    }
+
+    fn equals(&self, other: &Self) -> bool {
+        self.plan() == other.plan() && self.keys == other.keys
     }
 }
 
@@ -149,6 +218,7 @@ fn an_exact_multiset_obeys_every_law() {
         remove_undoes_insert::<Exact<NOTHING>>(items, 0.01);
         union_contains_both::<Exact<NOTHING>>(items, 0.01);
         refuses_incompatible::<Exact<NOTHING>>(items, 0.01);
+        a_batch_stops_at_the_first_key_without_room::<Exact<NOTHING>>(items, 0.01);
     }
     rate_within::<Exact<NOTHING>>(TRIAL);
     round_trips::<Exact<NOTHING>>(100, 0.01);
@@ -173,9 +243,25 @@ noticed! {
     finding_too_much_is_noticed: FINDS_TOO_MUCH => rate_within(TRIAL), "off its prediction";
     a_wrong_prediction_is_noticed: TELLS_A_WRONG_RATE => rate_within(TRIAL), "off its prediction";
     a_removed_stranger_is_noticed: REMOVES_A_STRANGER => remove_undoes_insert(100, 0.01), "lost";
+    not_removing_is_noticed: REMOVES_NOTHING => remove_undoes_insert(100, 0.01), "as if";
+    not_removing_the_only_key_is_noticed: REMOVES_NOTHING => remove_undoes_insert(1, 0.01), "as if";
+    removing_all_copies_is_noticed: REMOVES_ALL_COPIES => remove_undoes_insert(100, 0.01), "lost";
+    what_is_left_behind_is_noticed: LEAVES_A_TRACE => remove_undoes_insert(1, 0.01), "left behind";
+    a_rate_that_is_a_little_too_high_is_noticed: IS_TOO_FULL => rate_within(TRIAL), "too full";
+    too_few_filters_are_noticed: NOTHING => rate_within(Trial { seeds: 1, items: 5_000, ..TRIAL }), "too few";
     removing_everything_is_noticed: REMOVES_EVERYTHING => remove_undoes_insert(100, 0.01), "lost";
     uniting_anything_is_noticed: UNITES_ANYTHING => refuses_incompatible(100, 0.01), "capacity";
     a_union_that_forgets_is_noticed: FORGETS_ITS_SIDE => union_contains_both(100, 0.01), "lost";
+    a_batch_that_is_taken_back_is_noticed: TAKES_BACK_A_BATCH =>
+        a_batch_stops_at_the_first_key_without_room(100, 0.01), "another filter";
+    a_batch_that_goes_on_is_noticed: SKIPS_WHAT_DOES_NOT_FIT =>
+        a_batch_stops_at_the_first_key_without_room(100, 0.01), "another filter";
+    a_wrong_number_of_inserted_keys_is_noticed: COUNTS_ONE_TOO_FEW =>
+        a_batch_stops_at_the_first_key_without_room(100, 0.01), "there was room";
+    answers_for_refused_keys_are_noticed: LEAVES_ANSWERS_ALONE =>
+        a_batch_stops_at_the_first_key_without_room(100, 0.01), "refused, and fresh";
+    never_being_full_is_noticed: IS_NEVER_FULL =>
+        a_batch_stops_at_the_first_key_without_room(100, 0.01), "0 refused";
     loading_anything_is_noticed: LOADS_ANYTHING => survives_any_bytes(30, 0.01), "accepted";
     a_key_lost_on_the_way_is_noticed: SAVES_ALL_BUT_ONE => round_trips(100, 0.01), "came back";
 }

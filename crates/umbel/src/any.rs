@@ -22,7 +22,7 @@ use crate::blocked::BlockedBloomFilter;
 use crate::bloom::BloomFilter;
 use crate::counting::{BlockedCountingBloomFilter, CountingBloomFilter};
 use crate::cuckoo::CuckooFilter;
-use crate::error::{Full, Incompatible, InvalidBytes, InvalidKey, Unmergeable};
+use crate::error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidKey, Unmergeable};
 use crate::filter::{Filter, Insert, Remove};
 use crate::format::{Family, Header, Saved};
 use crate::fuse::{BinaryFuse4Filter, BinaryFuseFilter};
@@ -59,7 +59,7 @@ impl fmt::Display for Unsupported {
 
 impl core::error::Error for Unsupported {}
 
-/// Why a filter was not changed.
+/// Why a filter was not changed, or not as much as it should have been.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ChangeError {
@@ -69,6 +69,8 @@ pub enum ChangeError {
     Key(InvalidKey),
     /// There is no room.
     Full,
+    /// There is no room for a key of a batch. The keys before it were inserted.
+    BatchFull(BatchFull),
     /// The two filters are not of one family.
     Family {
         /// The one to be changed.
@@ -86,6 +88,8 @@ impl fmt::Display for ChangeError {
             Self::Unsupported(error) => error.fmt(f),
             Self::Key(error) => error.fmt(f),
             Self::Full => Full.fmt(f),
+            // A batch is an affair of the program, which reads the number; the message is for its user.
+            Self::BatchFull(_) => Full.fmt(f),
             Self::Family { expected, got } => {
                 write!(f, "the one filter is of family {expected}, the other of family {got}")
             }
@@ -111,6 +115,12 @@ impl From<InvalidKey> for ChangeError {
 impl From<Full> for ChangeError {
     fn from(Full: Full) -> Self {
         Self::Full
+    }
+}
+
+impl From<BatchFull> for ChangeError {
+    fn from(error: BatchFull) -> Self {
+        Self::BatchFull(error)
     }
 }
 
@@ -489,13 +499,14 @@ impl AnyFilter {
         Ok(self.as_insert()?.insert_digest(digest)?)
     }
 
-    /// As [`insert`](Self::insert), for keys that were digested, in their order: `fresh[i]` is the answer
-    /// for `digests[i]`.
+    /// As [`insert`](Self::insert), for many keys that were digested, in their order: `fresh[i]` is the
+    /// answer for `digests[i]`.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the family takes no keys, or there is no room. The keys before the one that
-    /// found none are in the filter then.
+    /// [`ChangeError::Unsupported`] if the family takes no keys, [`ChangeError::BatchFull`] if there is no
+    /// room for one of them. The keys before it are inserted; it and those after it are not, and their
+    /// answers are `false`.
     ///
     /// # Panics
     ///
@@ -505,21 +516,7 @@ impl AnyFilter {
         digests: &[Digest],
         fresh: &mut [bool],
     ) -> Result<(), ChangeError> {
-        assert_eq!(digests.len(), fresh.len(), "one answer for each key");
-        match self {
-            Self::Bloom(filter) => filter.insert_digests(digests, fresh),
-            Self::Blocked(filter) => filter.insert_digests(digests, fresh),
-            Self::Split(filter) => filter.insert_digests(digests, fresh),
-            Self::Scalable(filter) => filter.insert_digests(digests, fresh)?,
-            Self::Window(filter) => filter.insert_digests(digests, fresh),
-            other => {
-                let filter = other.as_insert()?;
-                for (digest, fresh) in digests.iter().zip(fresh) {
-                    *fresh = filter.insert_digest(*digest)?;
-                }
-            }
-        }
-        Ok(())
+        Ok(self.as_insert()?.insert_digests(digests, fresh)?)
     }
 
     /// Takes back one insertion of a key. `false` if it cannot have been inserted, and then nothing is

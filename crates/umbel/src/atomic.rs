@@ -33,7 +33,7 @@
 //! ```
 
 use crate::bloom::Bloom;
-use crate::error::{Full, Incompatible};
+use crate::error::{BatchFull, Full, Incompatible};
 use crate::filter::{Insert, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::Layout;
@@ -207,6 +207,13 @@ where
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         Ok(Self::insert_digest(self, digest))
+    }
+
+    /// Never [`BatchFull`].
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        Self::insert_digests(self, digests, fresh);
+        Ok(())
     }
 }
 

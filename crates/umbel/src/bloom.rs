@@ -43,7 +43,7 @@ mod table;
 
 pub use shape::{Shape, words_for, words_for_cells};
 
-use crate::error::{Full, Incompatible, InvalidShape};
+use crate::error::{BatchFull, Full, Incompatible, InvalidShape};
 use crate::filter::{Edge, Filter, Insert, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::kernels::{Digits, Kernels};
@@ -301,7 +301,7 @@ impl<T: ?Sized, H, S: Storage, L: Layout> Bloom<T, H, S, L> {
     }
 
     /// Whether two filters can be combined.
-    pub(crate) fn compatible(&self, other: &Self) -> Result<(), Incompatible>
+    pub(crate) fn compatible<R>(&self, other: &Bloom<T, H, R, L>) -> Result<(), Incompatible>
     where
         H: Digester<T, L::Digest>,
     {
@@ -470,6 +470,13 @@ where
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         Ok(self.insert_digest(digest))
+    }
+
+    /// Never [`BatchFull`].
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        self.insert_digests(digests, fresh);
+        Ok(())
     }
 }
 

@@ -70,7 +70,7 @@ pub use line::InLine;
 pub use line_shape::LineShape;
 pub use shape::{Shape, Width, words_for};
 
-use crate::error::{Full, Incompatible, InvalidShape};
+use crate::error::{BatchFull, Full, Incompatible, InvalidShape};
 use crate::filter::{Edge, Filter, Insert, Remove, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::Plan;
@@ -364,6 +364,13 @@ where
         layout.insert_batch(shape, storage.words_mut(), keys, digest, fresh);
     }
 
+    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    #[inline]
+    pub fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) {
+        let words = self.storage.words_mut();
+        self.layout.insert_batch(&self.shape, words, digests, |digest| *digest, fresh);
+    }
+
     /// Removes a key, once if it is there several times. `false` is proof that it is not there, and
     /// then nothing is changed.
     ///
@@ -432,6 +439,21 @@ impl<T: ?Sized, H, B: AsRef<[u64]>, L: CellLayout> Filter for Counting<T, H, Own
     }
 }
 
+impl<T, H, B, L> Edge for Counting<T, H, Own<B>, L>
+where
+    T: ?Sized,
+    H: Digester<T>,
+    B: AsRef<[u64]>,
+    L: CellLayout,
+{
+    type Key = T;
+
+    #[inline]
+    fn digest(&self, key: &T) -> Digest {
+        self.hasher.digest(key)
+    }
+}
+
 impl<T, H, B, L> Insert for Counting<T, H, Own<B>, L>
 where
     T: ?Sized,
@@ -442,6 +464,13 @@ where
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         Ok(self.insert_digest(digest))
+    }
+
+    /// Never [`BatchFull`].
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        self.insert_digests(digests, fresh);
+        Ok(())
     }
 }
 
@@ -528,14 +557,5 @@ where
             .field("fill", &format_args!("{:.4}", fill / shape.bits() as f64))
             .field("hasher", &self.hasher)
             .finish()
-    }
-}
-
-impl<T: ?Sized, H: Digester<T>, B: AsRef<[u64]>> Edge for Counting<T, H, Own<B>> {
-    type Key = T;
-
-    #[inline]
-    fn digest(&self, key: &T) -> Digest {
-        self.hasher.digest(key)
     }
 }

@@ -65,7 +65,7 @@ mod table;
 
 pub use shape::{MAX_FINGERPRINT_BITS, MIN_FINGERPRINT_BITS, Shape, words_for};
 
-use crate::error::{Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
+use crate::error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
 use crate::filter::{Edge, Filter, Insert, Remove};
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::Plan;
@@ -400,35 +400,52 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Cuckoo<T, H, Own<B>> {
         if self.contains_digest(digest) { Ok(false) } else { self.insert_digest(digest) }
     }
 
-    /// As [`insert`](Self::insert), for many keys: `fresh[i]` is the answer for `keys[i]`. Faster than
-    /// one by one where the filter is larger than the cache.
+    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for `keys[i]`.
+    /// Faster than one by one where the filter is larger than the cache.
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room for one of them. None of them is in the filter then, and all answers
-    /// are as they were; fingerprints may have moved to their other bucket.
+    /// [`BatchFull`] if there is no room for one of them. The keys before it are inserted; it and those
+    /// after it are not, and their answers are `false`.
     ///
     /// # Panics
     ///
     /// If the two slices differ in length.
-    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool]) -> Result<(), Full>
+    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool]) -> Result<(), BatchFull>
     where
         A: Borrow<T>,
         H: Digester<T>,
     {
+        self.insert_each(keys, |hasher, key| hasher.digest(key.borrow()), fresh)
+    }
+
+    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_batch`](Self::insert_batch).
+    pub fn insert_digests(
+        &mut self,
+        digests: &[Digest],
+        fresh: &mut [bool],
+    ) -> Result<(), BatchFull> {
+        self.insert_each(digests, |_, digest| *digest, fresh)
+    }
+
+    #[inline(always)]
+    fn insert_each<A>(
+        &mut self,
+        keys: &[A],
+        digest: impl Fn(&H, &A) -> Digest,
+        fresh: &mut [bool],
+    ) -> Result<(), BatchFull> {
         let Self { shape, hasher, storage, .. } = self;
         let mut work = batch::Insert::default();
-        let digest = |key: &A| hasher.digest(key.borrow());
-        Table::new(shape, storage.words_mut()).for_each(&mut work, keys, digest, fresh);
-        if work.full {
-            let mut table = Table::new(shape, storage.words_mut());
-            for key in &keys[..work.inserted] {
-                table.remove(table.place(digest(key)));
-            }
-            return Err(Full);
-        }
-        self.len += work.inserted as u64;
-        Ok(())
+        let table = Table::new(shape, storage.words_mut());
+        table.for_each(&mut work, keys, |key| digest(hasher, key), fresh);
+        let batch::Insert { inserted, full } = work;
+        self.len += inserted as u64;
+        if full { Err(BatchFull { inserted }) } else { Ok(()) }
     }
 
     /// Removes a key, once if it is there several times. `false` is proof that it is not there, and
@@ -526,6 +543,11 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Insert for Cuckoo<T, H, Own<B
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         self.insert_digest(digest)
+    }
+
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        self.insert_digests(digests, fresh)
     }
 }
 

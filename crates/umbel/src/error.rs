@@ -309,6 +309,30 @@ impl fmt::Display for Full {
 
 impl core::error::Error for Full {}
 
+/// A batch met a key that there is no room for. The keys before it are in the filter, and it and all
+/// keys after it are not: the filter is what inserting them one by one, up to the first that is
+/// [`Full`], would have made of it. To go on, insert the rest from `inserted` on into a filter with
+/// more room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchFull {
+    /// How many keys of the batch were inserted: the first ones, in their order.
+    pub inserted: usize,
+}
+
+impl fmt::Display for BatchFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{Full}: of this batch, it took the first {} keys and no others", self.inserted)
+    }
+}
+
+impl core::error::Error for BatchFull {}
+
+impl From<BatchFull> for Full {
+    fn from(_: BatchFull) -> Self {
+        Self
+    }
+}
+
 /// Two filters cannot be merged. Neither was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,7 +1,14 @@
 //! What every family can do, for code that is generic over families. Everyday use needs none of it:
 //! the filters have methods of the same names that take keys.
+//!
+//! # Batches that do not fit
+//!
+//! Inserting a batch is the same, in every family, as inserting its keys one by one and stopping at the
+//! first that is [`Full`]. [`BatchFull`] then tells how many were inserted. The filter contains those, and
+//! nothing of the others. Their answers in `fresh` are `false`. It is not all or nothing, because a filter
+//! without removal cannot take keys back.
 
-use crate::error::{Full, Incompatible};
+use crate::error::{BatchFull, Full, Incompatible};
 use crate::hash::Digest;
 
 /// Answers "have I seen this digest?".
@@ -19,7 +26,7 @@ pub trait Edge: Filter {
     fn digest(&self, key: &Self::Key) -> Digest;
 }
 
-/// Takes digests one at a time.
+/// Takes digests, one at a time or many.
 pub trait Insert: Filter {
     /// Inserts a digest. `Ok(true)` is proof that it is new; `Ok(false)` says that the filter
     /// would have answered `true` for it already.
@@ -28,6 +35,25 @@ pub trait Insert: Filter {
     ///
     /// [`Full`] if there is no room. The filter is then unchanged.
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full>;
+
+    /// Inserts many digests in their order: `fresh[i]` is the answer for `digests[i]`.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchFull`] if there is no room for one of them. The digests before it are inserted; it and
+    /// those after it are not, and their answers are `false`. See the [module](self).
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        assert_eq!(digests.len(), fresh.len(), "one answer for each key");
+        fresh.fill(false);
+        for (inserted, digest) in digests.iter().enumerate() {
+            fresh[inserted] = self.insert_digest(*digest).map_err(|Full| BatchFull { inserted })?;
+        }
+        Ok(())
+    }
 }
 
 /// Forgets digests on request.

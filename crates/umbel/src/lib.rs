@@ -107,7 +107,7 @@ mod parts;
 #[cfg(feature = "alloc")]
 pub use any::AnyFilter;
 pub use bloom::{ArrayBloomFilter, words_for, words_for_cells};
-pub use error::{Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
+pub use error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
 pub use filter::{Edge, Filter, Insert, Remove, Union};
 pub use format::Saved;
 pub use hash::Keyed;

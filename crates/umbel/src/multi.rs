@@ -293,7 +293,9 @@ impl<D: UnionEach, J: Union> Multi<D, J> {
     /// # Errors
     ///
     /// [`Incompatible`] if the filters of one dimension, or the joint filters, do not fit. Nothing
-    /// is changed then.
+    /// is changed then. A [quotient filter](crate::quotient) that fits may still have no room or no memory
+    /// for both ([`Incompatible::Room`], [`Incompatible::OutOfMemory`]): the dimensions before it are united
+    /// then. No key is lost, but do not unite the same two again.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
         self.joint.fits(&other.joint)?;
         self.dimensions.unite_each(&other.dimensions)?;

@@ -72,7 +72,7 @@ pub use runs::Prefixes;
 pub use shape::{MAX_REMAINDER, MIN_REMAINDER, Shape};
 pub use table::MAX_COPIES;
 
-use crate::error::{Full, Incompatible, InvalidBytes, InvalidShape};
+use crate::error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape};
 use crate::filter::{Edge, Filter, Insert, Remove, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::Plan;
@@ -429,34 +429,59 @@ impl<T: ?Sized, H> QuotientFilter<T, H> {
     ///
     /// # Errors
     ///
-    /// [`Full`] at the first key that there is no room for. The keys before it are inserted, and it
-    /// and those after it are not: their answers are `false`.
+    /// [`BatchFull`] if there is no room for one of them. The keys before it are inserted; it and those
+    /// after it are not, and their answers are `false`.
     ///
     /// # Panics
     ///
     /// If the two slices differ in length.
     #[inline]
-    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool]) -> Result<(), Full>
+    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool]) -> Result<(), BatchFull>
     where
         A: Borrow<T>,
         H: Digester<T>,
     {
+        self.insert_each(keys, |hasher, key| hasher.digest(key.borrow()), fresh)
+    }
+
+    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_batch`](Self::insert_batch).
+    #[inline]
+    pub fn insert_digests(
+        &mut self,
+        digests: &[Digest],
+        fresh: &mut [bool],
+    ) -> Result<(), BatchFull> {
+        self.insert_each(digests, |_, digest| *digest, fresh)
+    }
+
+    #[inline]
+    fn insert_each<A>(
+        &mut self,
+        keys: &[A],
+        digest: impl Fn(&H, &A) -> Digest,
+        fresh: &mut [bool],
+    ) -> Result<(), BatchFull> {
         assert_eq!(keys.len(), fresh.len(), "one answer for each key");
-        let mut done = 0;
-        while done < keys.len() {
+        let mut inserted = 0;
+        while inserted < keys.len() {
             let Self { hasher, table, ranks, .. } = self;
-            let digests = keys[done..].iter().map(|key| hasher.digest(key.borrow()));
+            let digests = keys[inserted..].iter().map(|key| digest(hasher, key));
             let each = |answer: Result<bool, Full>| {
                 let Ok(answer) = answer else { return false };
-                fresh[done] = answer;
-                done += 1;
+                fresh[inserted] = answer;
+                inserted += 1;
                 true
             };
             ranked(*ranks, Many { touch: batch::Insert(table), digests, each });
-            if let Some(key) = keys.get(done) {
-                fresh[done..].fill(false);
-                fresh[done] = self.insert(key.borrow())?;
-                done += 1;
+            if let Some(key) = keys.get(inserted) {
+                fresh[inserted..].fill(false);
+                let one = digest(&self.hasher, key);
+                fresh[inserted] = self.insert_digest(one).map_err(|Full| BatchFull { inserted })?;
+                inserted += 1;
             }
         }
         Ok(())
@@ -635,6 +660,11 @@ impl<T: ?Sized, H> Insert for QuotientFilter<T, H> {
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         self.insert_digest(digest)
+    }
+
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        self.insert_digests(digests, fresh)
     }
 }
 

@@ -54,7 +54,7 @@ pub use level::Level;
 pub use shape::{MAX_LEVELS, Shape};
 
 use crate::blocked::Lines;
-use crate::error::{Full, InvalidShape};
+use crate::error::{BatchFull, Full, InvalidShape};
 use crate::filter::{Edge, Filter, Insert};
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::ring::{batch, one};
@@ -310,14 +310,14 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
     ///
     /// # Errors
     ///
-    /// [`Full`] at the first key that there is no room for. The keys before it are inserted, and it
-    /// and those after it are not: their answers are `false`.
+    /// [`BatchFull`] if there is no room for one of them. The keys before it are inserted; it and those
+    /// after it are not, and their answers are `false`.
     ///
     /// # Panics
     ///
     /// If the two slices differ in length.
     #[inline]
-    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool]) -> Result<(), Full>
+    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool]) -> Result<(), BatchFull>
     where
         A: Borrow<T>,
         H: Digester<T>,
@@ -331,7 +331,11 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
     ///
     /// As [`insert_batch`](Self::insert_batch).
     #[inline]
-    pub fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), Full> {
+    pub fn insert_digests(
+        &mut self,
+        digests: &[Digest],
+        fresh: &mut [bool],
+    ) -> Result<(), BatchFull> {
         self.insert_each(digests, |_, digest| *digest, fresh)
     }
 
@@ -341,19 +345,21 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
         mut keys: &[A],
         digest: impl Fn(&H, &A) -> Digest,
         mut fresh: &mut [bool],
-    ) -> Result<(), Full> {
+    ) -> Result<(), BatchFull> {
         assert_eq!(keys.len(), fresh.len(), "one answer for each key");
         fresh.fill(false);
+        let all = keys.len();
         while let Some(first) = keys.first() {
+            let full = BatchFull { inserted: all - keys.len() };
             let Self { hasher, layout, levels, .. } = self;
-            let Some((newest, older)) = levels.split_last_mut() else { return Err(Full) };
+            let Some((newest, older)) = levels.split_last_mut() else { return Err(full) };
             let room = usize::try_from(newest.room()).unwrap_or(usize::MAX);
             // As many keys as are sure to find room, or one that needs a new level.
             let (now, later) = keys.split_at(room.clamp(1, keys.len()));
             let (answers, answers_later) = fresh.split_at_mut(now.len());
             if room == 0 {
                 let first = digest(hasher, first);
-                answers[0] = self.insert_into_new_level(first)?;
+                answers[0] = self.insert_into_new_level(first).map_err(|Full| full)?;
             } else {
                 let insert = level::Insert { older, newest };
                 batch(layout.choice(), insert, now, |key| digest(hasher, key), answers);
@@ -367,8 +373,8 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
     ///
     /// # Errors
     ///
-    /// [`Full`] at the first key that there is no room for. The keys before it are inserted.
-    pub fn try_extend<A, I>(&mut self, keys: I) -> Result<(), Full>
+    /// [`BatchFull`] if there is no room for one of them. The keys before it are inserted, and no others.
+    pub fn try_extend<A, I>(&mut self, keys: I) -> Result<(), BatchFull>
     where
         A: Borrow<T>,
         I: IntoIterator<Item = A>,
@@ -378,16 +384,19 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
         const BATCH: usize = 256;
         let mut keys = keys.into_iter();
         let (mut digests, mut fresh) = ([Digest::new(0); BATCH], [false; BATCH]);
+        let mut done = 0;
         loop {
             let mut len = 0;
             for (slot, key) in digests.iter_mut().zip(&mut keys) {
                 *slot = self.hasher.digest(key.borrow());
                 len += 1;
             }
-            self.insert_digests(&digests[..len], &mut fresh[..len])?;
+            self.insert_digests(&digests[..len], &mut fresh[..len])
+                .map_err(|full| BatchFull { inserted: done + full.inserted })?;
             if len < BATCH {
                 return Ok(());
             }
+            done += len;
         }
     }
 
@@ -410,6 +419,11 @@ impl<T: ?Sized, H> Insert for ScalableBloomFilter<T, H> {
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         self.insert_digest(digest)
+    }
+
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        self.insert_digests(digests, fresh)
     }
 }
 

@@ -75,7 +75,7 @@ mod table;
 
 pub use shape::{MAX_WIDTH, Shape, words_for};
 
-use crate::error::{Full, InvalidShape};
+use crate::error::{BatchFull, Full, InvalidShape};
 use crate::filter::{Edge, Filter, Insert};
 use crate::hash::{Digest, Digester, Portable};
 use crate::parts::cells::Cells;
@@ -382,6 +382,13 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Stable<T, H, Own<B>> {
         inserter.insert_batch(keys, |key| hasher.digest(key.borrow()), fresh);
     }
 
+    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    #[inline]
+    pub fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) {
+        let (_, inserter) = self.inserter();
+        inserter.insert_batch(digests, |digest| *digest, fresh);
+    }
+
     /// Forgets all keys, and becomes as it was when it was made.
     pub fn clear(&mut self) {
         self.storage.words_mut().fill(0);
@@ -412,6 +419,13 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Insert for Stable<T, H, Own<B
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         Ok(self.insert_digest(digest))
     }
+
+    /// Never [`BatchFull`].
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        self.insert_digests(digests, fresh);
+        Ok(())
+    }
 }
 
 /// Keys are inserted in batches, in their order; whether they were known is not told.
@@ -432,8 +446,7 @@ where
                 *slot = self.hasher.digest(key.borrow());
                 len += 1;
             }
-            let (_, inserter) = self.inserter();
-            inserter.insert_batch(&digests[..len], |digest| *digest, &mut fresh[..len]);
+            self.insert_digests(&digests[..len], &mut fresh[..len]);
             if len < BATCH {
                 return;
             }

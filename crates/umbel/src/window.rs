@@ -84,7 +84,7 @@ mod shape;
 
 pub use shape::{MAX_EPOCHS, Shape, Window};
 
-use crate::error::{Full, InvalidShape};
+use crate::error::{BatchFull, Full, InvalidShape};
 use crate::filter::{Edge, Filter, Insert};
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::Plan;
@@ -494,6 +494,13 @@ impl<T: ?Sized, H> Insert for WindowBloomFilter<T, H> {
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         Ok(self.insert_digest(digest))
+    }
+
+    /// Never [`BatchFull`].
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        self.insert_digests(digests, fresh);
+        Ok(())
     }
 }
 

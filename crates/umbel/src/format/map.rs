@@ -15,15 +15,19 @@ use super::file;
 use super::header::{self, Header};
 use super::{OpenError, Opening};
 use crate::bloom::Bloom;
-use crate::error::InvalidBytes;
+use crate::error::{BatchFull, Full, Incompatible, InvalidBytes};
+use crate::filter::{Edge, Filter, Insert};
 use crate::frozen::{Frozen, StoredArrangement};
+use crate::hash::{Digest, Digester};
 use crate::layout::StoredLayout;
-use crate::parts::bits::AtomicU64;
+use crate::parts::bits::{AtomicU64, Word};
 use crate::ribbon::{RibbonMap, Value};
-use crate::storage::{Heap, Own, Shared, SharedHeap};
+use crate::storage::{Heap, Own, Shared, SharedHeap, Storage, StorageMut};
+use core::borrow::Borrow;
 use core::convert::Infallible;
 use core::fmt;
-use core::ops::{Deref, DerefMut};
+use core::ops::Deref;
+use core::sync::atomic::Ordering::Relaxed;
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -314,11 +318,32 @@ impl<F: Mappable<Mapped: fmt::Debug>> fmt::Debug for Mapped<F> {
     }
 }
 
-/// A filter in a file that is changed there. It has all methods of the filter.
+/// A filter in a file that is changed there. It has all methods of the filter that only read, and those
+/// that only set bits.
 ///
-/// From the moment it is opened until [`close`](Self::close) the file says that somebody is changing
-/// it. If that never ends well, the file opens as long as nothing was changed since the last
-/// [`flush`](Self::flush), and else for those who ask for [`Opening::unfinished`].
+/// It gives no `&mut` to the filter inside. Clearing or intersecting would lose keys that are on the disk
+/// already, and a filter that was swapped with that of another file would be flushed with the checksums of
+/// the wrong words:
+///
+/// ```compile_fail,E0596
+/// # use umbel::format::MappedMut;
+/// # use umbel::BloomFilter;
+/// fn forget(file: &mut MappedMut<BloomFilter<u64>>) {
+///     file.clear();
+/// }
+/// ```
+///
+/// ```compile_fail,E0596
+/// # use umbel::format::MappedMut;
+/// # use umbel::BloomFilter;
+/// fn swap(one: &mut MappedMut<BloomFilter<u64>>, other: &mut MappedMut<BloomFilter<u64>>) {
+///     std::mem::swap(&mut **one, &mut **other);
+/// }
+/// ```
+///
+/// From the moment it is opened until [`close`](Self::close), the header says that the file is being
+/// changed. If the process ends before `close`, the file opens as long as nothing was inserted after the
+/// last [`flush`](Self::flush). Otherwise it opens with [`Opening::unfinished`] only.
 pub struct MappedMut<F: MappableMut> {
     filter: F::MappedMut,
     mapping: Arc<Mapping>,
@@ -368,10 +393,210 @@ impl<F: MappableMut> Deref for MappedMut<F> {
     }
 }
 
-impl<F: MappableMut> DerefMut for MappedMut<F> {
+/// For one thread to change.
+impl<T, H, L> MappedMut<Bloom<T, H, Heap, L>>
+where
+    T: ?Sized,
+    H: super::Stored<T>,
+    L: StoredLayout,
+{
+    /// As [`Bloom::insert`](Bloom#method.insert).
     #[inline]
-    fn deref_mut(&mut self) -> &mut F::MappedMut {
-        &mut self.filter
+    pub fn insert<Q>(&mut self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: ?Sized,
+        H: Digester<Q, L::Digest>,
+    {
+        self.filter.insert(key)
+    }
+
+    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
+    #[inline]
+    pub fn insert_digest(&mut self, digest: L::Digest) -> bool {
+        self.filter.insert_digest(digest)
+    }
+
+    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
+    /// `keys[i]`.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool])
+    where
+        A: Borrow<T>,
+        H: Digester<T, L::Digest>,
+    {
+        self.filter.insert_batch(keys, fresh);
+    }
+
+    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    #[inline]
+    pub fn insert_digests(&mut self, digests: &[L::Digest], fresh: &mut [bool]) {
+        self.filter.insert_digests(digests, fresh);
+    }
+
+    /// Inserts all keys that were inserted into the other filter, which may be in memory or in a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
+    pub fn union_with<S: Storage>(&mut self, other: &Bloom<T, H, S, L>) -> Result<(), Incompatible>
+    where
+        H: Digester<T, L::Digest>,
+    {
+        self.filter.compatible(other)?;
+        for (word, other) in self.filter.storage.words_mut().iter_mut().zip(other.storage.words()) {
+            *word |= other.load();
+        }
+        Ok(())
+    }
+
+    /// Sets every bit that `words` have, which are those of a filter of the same shape and hasher from
+    /// word `first` on.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many words from `first` on.
+    pub fn union_with_words(&mut self, first: usize, words: &[u64]) {
+        self.filter.union_with_words(first, words);
+    }
+}
+
+/// For many threads to change.
+impl<T, H, L> MappedMut<Bloom<T, H, SharedHeap, L>>
+where
+    T: ?Sized,
+    H: super::Stored<T>,
+    L: StoredLayout,
+{
+    /// As `insert` of a filter for [many threads](crate::atomic) in memory.
+    #[inline]
+    pub fn insert<Q>(&self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: ?Sized,
+        H: Digester<Q, L::Digest>,
+    {
+        self.filter.insert(key)
+    }
+
+    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
+    #[inline]
+    pub fn insert_digest(&self, digest: L::Digest) -> bool {
+        self.filter.insert_digest(digest)
+    }
+
+    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
+    /// `keys[i]`.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn insert_batch<A>(&self, keys: &[A], fresh: &mut [bool])
+    where
+        A: Borrow<T>,
+        H: Digester<T, L::Digest>,
+    {
+        self.filter.insert_batch(keys, fresh);
+    }
+
+    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    #[inline]
+    pub fn insert_digests(&self, digests: &[L::Digest], fresh: &mut [bool]) {
+        self.filter.insert_digests(digests, fresh);
+    }
+
+    /// Inserts all keys that were inserted into the other filter, which may be in memory or in a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
+    pub fn union_with<S: Storage>(&self, other: &Bloom<T, H, S, L>) -> Result<(), Incompatible>
+    where
+        H: Digester<T, L::Digest>,
+    {
+        self.filter.compatible(other)?;
+        for (word, other) in self.filter.storage.words().iter().zip(other.storage.words()) {
+            word.fetch_or(other.load(), Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Keys are inserted in batches; whether they were new is not told.
+impl<A, T, H, L> Extend<A> for MappedMut<Bloom<T, H, Heap, L>>
+where
+    A: Borrow<T>,
+    T: ?Sized,
+    H: Digester<T, L::Digest> + super::Stored<T>,
+    L: StoredLayout,
+{
+    fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
+        self.filter.extend(keys);
+    }
+}
+
+/// Keys are inserted in batches; whether they were new is not told. Many threads may do this at once,
+/// each with a `&` of its own.
+impl<A, T, H, L> Extend<A> for &MappedMut<Bloom<T, H, SharedHeap, L>>
+where
+    A: Borrow<T>,
+    T: ?Sized,
+    H: Digester<T, L::Digest> + super::Stored<T>,
+    L: StoredLayout,
+{
+    fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
+        (&self.filter).extend(keys);
+    }
+}
+
+impl<F: Mappable<Mapped: Filter>> Filter for Mapped<F> {
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.filter.contains_digest(digest)
+    }
+}
+
+impl<F: Mappable<Mapped: Edge>> Edge for Mapped<F> {
+    type Key = <F::Mapped as Edge>::Key;
+
+    #[inline]
+    fn digest(&self, key: &Self::Key) -> Digest {
+        self.filter.digest(key)
+    }
+}
+
+impl<F: MappableMut<MappedMut: Filter>> Filter for MappedMut<F> {
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.filter.contains_digest(digest)
+    }
+}
+
+impl<F: MappableMut<MappedMut: Edge>> Edge for MappedMut<F> {
+    type Key = <F::MappedMut as Edge>::Key;
+
+    #[inline]
+    fn digest(&self, key: &Self::Key) -> Digest {
+        self.filter.digest(key)
+    }
+}
+
+impl<F: MappableMut<MappedMut: Insert>> Insert for MappedMut<F> {
+    /// Never [`Full`].
+    #[inline]
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
+        self.filter.insert_digest(digest)
+    }
+
+    /// Never [`BatchFull`].
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        self.filter.insert_digests(digests, fresh)
     }
 }
 

@@ -72,7 +72,8 @@ pub trait UnionEach: Dimensions {
     ///
     /// # Errors
     ///
-    /// As [`fits_each`](Self::fits_each); nothing is changed then.
+    /// As [`fits_each`](Self::fits_each); nothing is changed then. A quotient filter may still find no
+    /// room or no memory for both: the dimensions before it are united then.
     fn unite_each(&mut self, other: &Self) -> Result<(), Incompatible>;
 }
 

@@ -1,6 +1,6 @@
 //! What stands where there is no joint filter.
 
-use crate::error::{Full, Incompatible};
+use crate::error::{BatchFull, Full, Incompatible};
 use crate::filter::{Filter, Insert, Remove, Union};
 use crate::hash::Digest;
 
@@ -22,6 +22,13 @@ impl Insert for Everything {
     #[inline]
     fn insert_digest(&mut self, _: Digest) -> Result<bool, Full> {
         Ok(false)
+    }
+
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        assert_eq!(digests.len(), fresh.len(), "one answer for each key");
+        fresh.fill(false);
+        Ok(())
     }
 }
 

@@ -1,8 +1,8 @@
 //! A stable filter the slow way: plain numbers that age, cell by cell.
 
+use crate::model::positions;
 use umbel::Portable;
 use umbel::hash::Digester;
-use umbel::kernels::{Digits, Kernels};
 use umbel::stable::Shape;
 
 /// A filter as its paper has it: one number a cell, and a generator.
@@ -19,9 +19,9 @@ impl Model {
     }
 
     fn positions(&self, key: u64) -> Vec<usize> {
-        let mut walk = Digits.start(Portable::default().digest(&key));
-        let step = |_| Digits.step(&mut walk, self.shape.cells()) as usize;
-        (0..self.shape.probes()).map(step).collect()
+        let digest = Portable::default().digest(&key);
+        let cells = positions(self.shape.cells(), self.shape.probes(), digest);
+        cells.into_iter().map(|cell| cell as usize).collect()
     }
 
     pub(crate) fn contains(&self, key: u64) -> bool {

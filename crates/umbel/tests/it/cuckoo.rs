@@ -8,8 +8,8 @@ use umbel::Saved;
 use umbel::cuckoo::{ArrayCuckooFilter, Shape, words_for};
 use umbel::hash::{Digest, Digester};
 use umbel::{
-    CuckooFilter, Edge, Filter, Full, Incompatible, Insert, InvalidBytes, InvalidShape, Keyed,
-    Portable, Remove, Unmergeable,
+    BatchFull, CuckooFilter, Edge, Filter, Full, Incompatible, Insert, InvalidBytes, InvalidShape,
+    Keyed, Portable, Remove, Unmergeable,
 };
 use umbel_laws::split_mix;
 
@@ -166,10 +166,12 @@ fn follow(shape: Shape, history: Vec<Step>) {
             }
             Step::InsertBatch(keys) => {
                 let mut fresh = vec![false; keys.len()];
-                if filter.insert_batch(&keys, &mut fresh).is_ok() {
-                    assert!(with_all(&model, &keys).is_some());
-                    assert!(keys.iter().zip(fresh).all(|(key, fresh)| model.insert(*key) == fresh));
-                }
+                let done = filter.insert_batch(&keys, &mut fresh);
+                let inserted = done.map_or_else(|full| full.inserted, |()| keys.len());
+                let (keys, refused) = keys.split_at(inserted);
+                assert_eq!(done.is_ok(), refused.is_empty());
+                assert!(with_all(&model, keys).is_some());
+                assert!(keys.iter().zip(fresh).all(|(key, fresh)| model.insert(*key) == fresh));
             }
             // Of a stranger too: the model knows whose fingerprint goes in its place.
             Step::Remove(key) => assert_eq!(filter.remove(&key), model.remove(key)),
@@ -210,6 +212,8 @@ fn follow(shape: Shape, history: Vec<Step>) {
 }
 
 proptest! {
+    #![proptest_config(crate::cases(256))]
+
     #[test]
     fn any_history_is_that_of_the_model(
         buckets in 1_u64..40,
@@ -410,16 +414,18 @@ fn batches_of_a_filter_larger_than_the_cache_do_as_single_calls() {
 }
 
 #[test]
-fn a_batch_that_does_not_fit_leaves_nothing_behind() {
+fn a_batch_that_does_not_fit_inserts_the_keys_before_the_first_without_room() {
     let mut filter = CuckooFilter::<u64>::new(2_000, 0.01);
     let keys: Vec<u64> = (0..1_900).map(split_mix).collect();
     filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
-    let before = filter.clone();
     let more: Vec<u64> = (1_900..4_000).map(split_mix).collect();
-    assert_eq!(filter.insert_batch(&more, &mut vec![false; more.len()]), Err(Full));
-    assert!(filter == before && filter.len() == 1_900);
+    let mut fresh = vec![true; more.len()];
+    let BatchFull { inserted } = filter.insert_batch(&more, &mut fresh).unwrap_err();
+    assert!(inserted > 100 && filter.len() == 1_900 + inserted as u64);
+    assert!(!fresh[inserted..].contains(&true));
     filter.validate().unwrap();
-    assert!(filter.words() != before.words(), "or there was nothing to take back");
+    // Removing them leaves what was there before.
+    assert!(more[..inserted].iter().all(|key| filter.remove(key)));
     assert!(keys.iter().all(|key| filter.remove(key)) && filter.is_empty());
     assert!(filter.words().iter().all(|word| *word == 0));
 }

@@ -32,7 +32,10 @@ impl Visitor<[u8], AnyHasher, Hashing> for Reader {
         assert!(S::Filter::from_bytes_with_hasher(&bytes, hasher).unwrap() == filter);
         let line = Line::of(name.clone(), &bytes, S::KEYS, |number| S::has(&filter, number, key));
         self.lines.push(line.to_string());
-        assert!(line.found as u64 == S::KEYS || S::NAME == "stable", "{line}");
+        // A stable filter forgets; the table tells how much.
+        if S::NAME != "stable" {
+            assert_eq!(line.found as u64, S::KEYS, "{line}");
+        }
         // It is written as it was.
         let again = self.scratch.path(&name);
         let saved = if secret { filter.save_with_secret(&again) } else { filter.save(&again) };

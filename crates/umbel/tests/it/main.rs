@@ -45,6 +45,8 @@ mod peeled;
 mod quotient;
 /// The promised rate for every size, rate and pattern of keys.
 mod rates;
+/// A second reader of filters, written from the documents.
+mod reader;
 /// Ribbon filters and maps: nothing is lost, whatever the keys, and the bits depend on the keys alone.
 mod ribbon;
 /// The scalable filter against blocked ones, its rate as it grows, and where it ends.
@@ -61,6 +63,9 @@ mod threads;
 /// Filters through serde.
 #[cfg(feature = "serde")]
 mod through_serde;
+
+/// Which family implements which trait.
+mod traits;
 
 /// The window filter against its definition, and clocks, sizes and bytes meant to break it.
 mod window;
@@ -82,3 +87,14 @@ mod golden_table;
 /// Kernels of one's own, from the example.
 #[path = "../../examples/own_kernels/independent.rs"]
 mod independent;
+
+/// So many cases of a property. They are the same in every run, since the fuzzers (`fuzz/run`) are there to
+/// find new ones; `PROPTEST_RNG_SEED=7 cargo test` tries others.
+fn cases(cases: u32) -> proptest::test_runner::Config {
+    use proptest::test_runner::{Config, RngSeed};
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    match config.rng_seed {
+        RngSeed::Random => Config { rng_seed: RngSeed::Fixed(20_261_118), ..config },
+        RngSeed::Fixed(_) => config,
+    }
+}

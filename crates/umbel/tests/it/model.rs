@@ -220,13 +220,13 @@ pub(crate) fn own_and_borrow<L: Layout<Digest = Digest> + Default>(
     Ok(())
 }
 
-/// Positions straight from the definition in `docs/hashing.md`, kernels 1.
-fn positions(shape: &Shape, digest: Digest) -> Vec<u64> {
+/// The positions of a digest among so many, straight from the definition in `docs/hashing.md`, kernels 1.
+/// It knows nothing of the library's kernels.
+pub(crate) fn positions(bits: u64, probes: u32, digest: Digest) -> Vec<u64> {
     let mut fraction = u128::from(digest.bits() | 1);
-    let bits = u128::from(shape.bits());
-    (0..shape.probes())
+    (0..probes)
         .map(|_| {
-            let scaled = fraction * bits;
+            let scaled = fraction * u128::from(bits);
             fraction = scaled & u128::from(u64::MAX);
             (scaled >> 64) as u64
         })
@@ -234,7 +234,7 @@ fn positions(shape: &Shape, digest: Digest) -> Vec<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::cases(400))]
 
     #[test]
     fn any_history_leaves_exactly_the_bits_of_the_model(
@@ -243,7 +243,8 @@ proptest! {
         history in vec(step(), 0..40),
     ) {
         let shape = Shape::for_rate(items, rate).unwrap();
-        follow::<Digits>(shape, |digest| positions(&shape, digest), history)?;
+        let positions = |digest| positions(shape.bits(), shape.probes(), digest);
+        follow::<Digits>(shape, positions, history)?;
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
-use std::hash::RandomState;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::marker::PhantomData;
 use umbel::filter::{Edge, Filter, Insert, Remove, Union};
 use umbel::hash::Digester;
@@ -249,7 +249,7 @@ fn follow<M: Verbs>(empty: impl Fn() -> M, joint: bool, history: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(crate::cases(200))]
 
     #[test]
     fn any_history_gives_exactly_the_answers_of_the_model(history in vec(step(), 0..30)) {
@@ -399,7 +399,7 @@ fn code_can_be_generic_over_dimensions() {
 fn any_family_hasher_and_key_can_be_a_dimension() {
     let text = String::from("borrowed");
     let keyed = BlockedBloomFilter::<str, _>::with_hasher(10, 1e-6, Keyed::new([7; 16]));
-    let standard = Std::new(RandomState::new());
+    let standard = Std::new(BuildHasherDefault::<DefaultHasher>::default());
     let pairs = BloomFilter::<(u32, &str), _>::with_hasher(10, 1e-6, standard);
     let shared = AtomicBloomFilter::<String>::new(10, 1e-6);
     let mut multi = Multi::of((keyed, pairs, shared));
@@ -457,7 +457,8 @@ fn every_rate_is_within_five_sigma() {
         assert!((0..RECORDS).all(|index| multi.contains(record(index).each_ref())));
 
         let rates = multi.dimensions().each_ref().map(|filter| filter.expected_rate());
-        assert!(rates.iter().all(|rate| *rate < 0.032), "{rates:?}");
+        // One sigma of the fill is 0.2 %, and of its fifth power 1 %.
+        assert!(rates.iter().all(|rate| *rate < 0.03 * 1.05), "{rates:?}");
         let (mut single, mut some, mut all) = ([0; 3], 0, 0);
         for index in RECORDS..RECORDS + ASKED {
             let record = record(index);

@@ -341,7 +341,7 @@ fn bytes_of_more_keys_than_entries_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(crate::cases(200))]
 
     #[test]
     fn any_set_of_keys_is_found(

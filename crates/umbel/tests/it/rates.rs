@@ -1,5 +1,5 @@
-//! The promised rate for every size, rate and pattern of keys: the mean of thirty seeds at most 1.02
-//! times the rate asked for, each seed within five sigma of what its fill predicts.
+//! The promised rate for every size, rate and pattern of keys: the mean of thirty seeds at most the rate
+//! asked for, each seed within five sigma of what its fill predicts.
 //!
 //! `cargo run --release --example rates` measures the same with more keys and prints what it finds.
 

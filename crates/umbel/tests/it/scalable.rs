@@ -9,8 +9,10 @@ use std::collections::HashSet;
 use umbel::Saved;
 use umbel::hash::Digester;
 use umbel::scalable::{MAX_LEVELS, Shape};
+use umbel::{
+    BatchFull, Full, Insert, InvalidBytes, InvalidShape, Keyed, Portable, ScalableBloomFilter,
+};
 use umbel::{BlockedBloomFilter, blocked};
-use umbel::{Full, Insert, InvalidBytes, InvalidShape, Keyed, Portable, ScalableBloomFilter};
 use umbel_laws::{Pattern, Trial, split_mix};
 
 /// The levels as bits set one by one, filled by the book: a key goes into the newest one if none has
@@ -109,7 +111,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(crate::cases(200))]
 
     #[test]
     fn any_history_leaves_the_levels_of_the_model(
@@ -220,14 +222,16 @@ fn fill(filter: &mut ScalableBloomFilter<u64>) -> u64 {
     // Full, it is as it was, and answers as before.
     assert_eq!(filter.insert(&key), Err(Full));
     assert_eq!(Insert::insert_digest(filter, Portable::default().digest(&key)), Err(Full));
-    assert_eq!(filter.try_extend([key, key + 1]), Err(Full));
+    assert_eq!(filter.try_extend([key, key + 1]), Err(BatchFull { inserted: 0 }));
+    let known = (0..1_000).map(|number| number % key);
+    assert_eq!(filter.try_extend(known.chain([key])), Err(BatchFull { inserted: 1_000 }));
     assert!(*filter == before && filter.fresh() == fresh);
     for present in 0..key {
         assert!(filter.contains(&present));
         assert_eq!(filter.insert(&present), Ok(false));
     }
     let (mut fresh_here, keys) = ([true; 3], [0, key, 1]);
-    assert_eq!(filter.insert_batch(&keys, &mut fresh_here), Err(Full));
+    assert_eq!(filter.insert_batch(&keys, &mut fresh_here), Err(BatchFull { inserted: 1 }));
     assert_eq!(fresh_here, [false; 3]);
     assert!(*filter == before);
     fresh

@@ -93,7 +93,7 @@ fn follow(shape: Shape, history: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(crate::cases(300))]
 
     #[test]
     fn any_history_is_that_of_the_model(shape in shape(), history in vec(step(), 0..30)) {
@@ -196,9 +196,19 @@ fn a_stream_without_end_leaves_the_rate_where_it_is() {
         assert!(rate >= last && rate <= shape.stable_rate() * (1.0 + 1e-9));
         last = rate;
     }
-    filter.extend(0..2_000_000_u64);
-    let rate = filter.expected_rate();
-    assert!((0.8..1.25).contains(&(rate / shape.stable_rate())), "{filter:?}: {rate}");
+    // At a hundred moments, each as far from the last one that it does not know of it.
+    const APART: u64 = 20_000;
+    assert!(shape.settles_after(1e-4) <= APART);
+    let rates: Vec<f64> = (0..100)
+        .map(|moment| {
+            filter.extend(moment * APART..(moment + 1) * APART);
+            filter.expected_rate() / shape.stable_rate()
+        })
+        .collect();
+    let mean = rates.iter().sum::<f64>() / 100.0;
+    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / 99.0;
+    let off = (mean - 1.0) / (variance / 100.0).sqrt();
+    assert!(off.abs() <= 5.0, "{mean} of the stable rate, {off} sigma");
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::any::{Any, TypeId};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::marker::PhantomData;
+use umbel::any::{AnyFilter, ChangeError};
 use umbel::blocked::{self, ArrayBlockedBloomFilter, Lines};
 use umbel::bloom::Bloom;
 use umbel::counting::{self, Anywhere, CellLayout, CellPlan, InLine};
@@ -21,10 +23,10 @@ use umbel::storage::{Heap, SharedHeap};
 use umbel::window::{self, WindowBloomFilter};
 use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CuckooFilter};
 use umbel::{
-    Keyed, MultiBloomFilter, Portable, QuotientFilter, ScalableBloomFilter, StableBloomFilter, Std,
-    words_for,
+    BatchFull, Keyed, MultiBloomFilter, Portable, QuotientFilter, ScalableBloomFilter,
+    StableBloomFilter, Std, words_for,
 };
-use umbel_laws::{Ages, Forgets, Removes, Saves, Subject, Unites};
+use umbel_laws::{Ages, Batches, Forgets, Removes, Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
 pub(crate) const ARRAY_RATE: f64 = 0.01;
@@ -113,6 +115,9 @@ impl<H: Seeded + Digester<u64>, L: CellLayout> Removes for Counting<H, L> {
     fn remove(&mut self, key: u64) -> bool {
         self.0.remove(&key)
     }
+    fn holds_as_much(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
 }
 
 /// By adding: a filter united with itself counts twice, and answers the same.
@@ -170,6 +175,9 @@ impl<H: Seeded + Digester<u64>> Removes for Cuckoo<H> {
     fn remove(&mut self, key: u64) -> bool {
         self.0.remove(&key)
     }
+    fn holds_as_much(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
 }
 
 /// By adding: a filter united with itself holds everything twice, and answers the same.
@@ -224,6 +232,9 @@ impl<H: Seeded + Digester<u64>> Subject for Quotient<H> {
 impl<H: Seeded + Digester<u64>> Removes for Quotient<H> {
     fn remove(&mut self, key: u64) -> bool {
         self.0.remove(&key)
+    }
+    fn holds_as_much(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
 }
 
@@ -496,6 +507,121 @@ impl<const WIDTH: u32, const ROOM: u64> Saves for Aged<WIDTH, ROOM> {
     }
     fn load(bytes: &[u8]) -> Result<Self, String> {
         StableBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+/// A scalable filter that never gets a second level, since no machine has the memory for it.
+pub(crate) struct Stunted(ScalableBloomFilter<u64>);
+
+impl Subject for Stunted {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        let shape = scalable::Shape::for_rate(capacity, err_rate).unwrap();
+        let shape = shape.with_growth(1e300).unwrap();
+        Self(ScalableBloomFilter::with(shape, Portable::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key).unwrap_or(false)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+/// For the laws about bytes: scalable filters cannot be united.
+impl Unites for Stunted {
+    fn unite(&mut self, _: &Self) -> Result<(), String> {
+        Err("levels of two filters do not unite".into())
+    }
+    fn same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Saves for Stunted {
+    fn save(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn load(bytes: &[u8]) -> Result<Self, String> {
+        ScalableBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+/// Filters that are never full, and those that are.
+macro_rules! batches {
+    ($($subject:ty, [$($generics:tt)*], $fills:literal, $one:expr, $many:expr;)*) => {$(
+        impl<$($generics)*> Batches for $subject {
+            const FILLS: bool = $fills;
+            fn insert_one(&mut self, key: u64) -> Option<bool> {
+                $one(self.0.insert(&key))
+            }
+            fn insert_batch(&mut self, keys: &[u64], fresh: &mut [bool]) -> Result<(), usize> {
+                $many(self.0.insert_batch(keys, fresh))
+            }
+            fn equals(&self, other: &Self) -> bool {
+                self.0 == other.0
+            }
+        }
+    )*};
+}
+
+fn inserted(result: Result<(), BatchFull>) -> Result<(), usize> {
+    result.map_err(|full| full.inserted)
+}
+
+batches! {
+    Plain<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], false, Some, Ok;
+    Atomic<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], false, Some, Ok;
+    Counting<H, L>, [H: Seeded + Digester<u64>, L: CellLayout], false, Some, Ok;
+    Recent<H>, [H: Seeded + Digester<u64>], false, Some, Ok;
+    Aged<WIDTH, ROOM>, [const WIDTH: u32, const ROOM: u64], false, Some, Ok;
+    Scalable<FOLD>, [const FOLD: u64], false, Result::ok, inserted;
+    Stunted, [], true, Result::ok, inserted;
+    Cuckoo<H>, [H: Seeded + Digester<u64>], true, Result::ok, inserted;
+    Quotient<H>, [H: Seeded + Digester<u64>], true, Result::ok, inserted;
+}
+
+/// A filter that was opened from the bytes of `S` without being told the family.
+pub(crate) struct Opened<S>(AnyFilter, PhantomData<S>);
+
+impl<S: Saves> Subject for Opened<S> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        let bytes = S::make(capacity, err_rate, seed).save();
+        Self(AnyFilter::from_bytes(&bytes).unwrap(), PhantomData)
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key.to_le_bytes()).unwrap_or(false)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key.to_le_bytes()).unwrap()
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+impl<S: Saves + Batches> Batches for Opened<S> {
+    const FILLS: bool = S::FILLS;
+    fn insert_one(&mut self, key: u64) -> Option<bool> {
+        match self.0.insert(&key.to_le_bytes()) {
+            Ok(fresh) => Some(fresh),
+            Err(ChangeError::Full) => None,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    fn insert_batch(&mut self, keys: &[u64], fresh: &mut [bool]) -> Result<(), usize> {
+        let digests: Vec<Digest> =
+            keys.iter().map(|key| self.0.digest(&key.to_le_bytes()).unwrap()).collect();
+        match self.0.insert_digests(&digests, fresh) {
+            Ok(()) => Ok(()),
+            Err(ChangeError::BatchFull(full)) => Err(full.inserted),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    fn equals(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
 }
 

@@ -221,7 +221,7 @@ fn follow(shape: Shape, history: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::cases(48))]
 
     #[test]
     fn a_window_of_insertions_is_what_its_definition_says(
@@ -347,12 +347,14 @@ fn time_moves_no_window_of_insertions() {
 fn the_rate_is_kept_at_every_moment_of_a_turn() {
     for (window, rate) in [(20_u64, 0.05), (300, 0.01), (10_000, 0.01), (10_000, 0.001)] {
         let shape = Shape::for_rate(window, rate).unwrap();
-        let filters = (40_000 / window).clamp(1, 400);
+        let filters = (40_000 / window).clamp(12, 400);
         let (mut found, mut told, mut asked) = (0, 0.0, 0_u64);
+        let mut rates = Vec::new();
         for number in 0..filters {
             let mut filter =
                 WindowBloomFilter::<u64>::with(shape, Portable::seeded(number)).unwrap();
             filter.extend(0..3 * window);
+            let before = (told, asked);
             for moment in 0..8 {
                 let first = 3 * window + moment * (window / 8 + 1);
                 filter.extend(first..first + window / 8 + 1);
@@ -362,14 +364,19 @@ fn the_rate_is_kept_at_every_moment_of_a_turn() {
                 told += filter.expected_rate() * (queries.end - queries.start) as f64;
                 found += queries.filter(|key| filter.contains(key)).count();
             }
+            rates.push((told - before.0) / (asked - before.1) as f64);
         }
-        let (found, asked) = (found as f64, asked as f64);
-        let sigma = told.sqrt();
-        assert!((found - told).abs() <= 5.0 * sigma, "{window} {rate}: {found} {told}");
-        assert!(told / asked <= 1.02 * rate, "{window}: {} {rate}", told / asked);
+        let off = umbel_laws::sigmas(found as u64, asked, told);
+        assert!(off <= 5.0, "{window} {rate}: {found} {told}, {off} sigma");
+        // Filters differ by luck; their mean is what was planned, and no more than was asked for.
+        let count = rates.len() as f64;
+        let mean = rates.iter().sum::<f64>() / count;
+        let squares = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>();
+        let luck = 5.0 * (squares / (count * (count - 1.0))).sqrt();
         let planned = shape.expected_rate();
-        assert!(told / asked <= 1.02 * planned, "{window}: {} {planned}", told / asked);
-        assert!(window < 10_000 || told / asked >= 0.9 * planned, "{} {planned}", told / asked);
+        assert!(planned <= rate && mean <= planned + luck, "{window}: {mean} {planned} {luck}");
+        // Nor much less: the plan is for the fullest moment of a turn.
+        assert!(window < 10_000 || mean >= 0.9 * planned, "{window}: {mean} {planned}");
     }
 }
 
@@ -378,7 +385,8 @@ fn what_is_in_it_is_estimated() {
     let mut seen = WindowBloomFilter::<u64>::new(100_000, 0.01);
     assert_eq!(seen.estimated_len(), 0);
     seen.extend(0..70_000_u64);
-    let near = |estimate: u64, exact: f64| (estimate as f64 / exact - 1.0).abs() < 0.03;
+    // Five sigma: what is counted are keys, by lines.
+    let near = |estimate: u64, exact: f64| (estimate as f64 - exact).abs() < 5.0 * exact.sqrt();
     assert!(near(seen.estimated_len(), 70_000.0), "{seen:?} {}", seen.estimated_len());
     seen.extend(70_000..500_000_u64);
     // Four full turns, and one that is half full on average.
