@@ -64,7 +64,7 @@ pub mod redisson;
 mod script;
 pub mod shared;
 
-pub use answer::{Answer, Error, Reason, RemoteFilter};
+pub use answer::{Answer, Error, Opening, Reason, RemoteFilter};
 pub use blocking::Blocking;
 pub use connect::{Limits, Server};
 pub use gozero::GoZeroBloom;

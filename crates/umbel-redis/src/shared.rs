@@ -126,7 +126,7 @@ impl Shard {
             key: shards::key(name, plan.shards, shard),
             fixed: Header { shard, ..*plan }.fixed(),
             lines: shards::lines(&plan.shape, plan.shards, shard),
-            seen: Mutex::new(Pulse { home: History([0; 20]), changes: 0 }),
+            seen: Mutex::new(Pulse { home: History([0; 20]), changes: 0, complete: false }),
         };
         (0..plan.shards).map(shard).collect()
     }
