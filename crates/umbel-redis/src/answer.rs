@@ -117,7 +117,9 @@ impl fmt::Display for Reason {
             Self::Building => {
                 "the filter is being created, or its creation was interrupted: wait, or delete it"
             }
-            Self::Incomplete => "the filter is not complete: insert all keys, then mark it complete",
+            Self::Incomplete => {
+                "the filter is not complete: insert all keys, then mark it complete"
+            }
             Self::Older => "the filter is older than it was before",
             Self::History => "the server has another history than the filter: adopt it or rebuild",
             Self::NotPrimary => "the server is a replica",
@@ -174,9 +176,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(reason) => reason.fmt(f),
-            Self::Exists => f.write_str(
-                "a filter with this name exists already: open it, or delete it first",
-            ),
+            Self::Exists => {
+                f.write_str("a filter with this name exists already: open it, or delete it first")
+            }
             Self::Bits { expected, found } => {
                 write!(f, "the key is sealed for {found} bits, not for {expected}: use {found}")
             }

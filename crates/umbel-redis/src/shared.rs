@@ -60,6 +60,7 @@ mod shards;
 
 pub use make::Found;
 pub use shards::MAX_SHARDS;
+pub(crate) use shards::beside;
 
 use crate::answer::{Answer, Error, Reason, RemoteFilter};
 use crate::connect::Server;

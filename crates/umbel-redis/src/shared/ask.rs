@@ -168,7 +168,8 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
             vec![probes]
         };
         let mut all = Asked::default();
-        for asked in join_all(pipelines.into_iter().map(|shards| self.ask_lines(shards, way, trust))).await
+        for asked in
+            join_all(pipelines.into_iter().map(|shards| self.ask_lines(shards, way, trust))).await
         {
             all.answers.extend(asked.answers);
             all.again.extend(asked.again);

@@ -31,7 +31,8 @@ impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
         let hasher = filter.hasher().clone();
         let plan = Header::claim(server, name, *filter.shape(), &hasher, options).await?;
         let uploaded = async {
-            let shared = Self::make(server, name, plan, hasher, options, Some(filter.words())).await?;
+            let shared =
+                Self::make(server, name, plan, hasher, options, Some(filter.words())).await?;
             shared.complete().await?;
             Ok(shared)
         };

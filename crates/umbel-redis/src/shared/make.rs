@@ -463,9 +463,8 @@ impl Header {
         if name.is_empty() {
             return Err(Error::Address("a filter has a name".into()));
         }
-        let shards = options
-            .shards
-            .unwrap_or_else(|| shards::default_count(&shape, server.is_cluster()));
+        let shards =
+            options.shards.unwrap_or_else(|| shards::default_count(&shape, server.is_cluster()));
         if !shards::fits(&shape, shards) {
             let lines = shape.lines();
             return Err(Error::Address(format!("{lines} lines cannot be in {shards} shards")));

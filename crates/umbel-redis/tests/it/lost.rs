@@ -1,7 +1,7 @@
 //! Everything that can happen to a filter on a server: whatever is lost is unknown, and never absent.
 
 use crate::servers::{Engine, Node, follow, in_step, pair};
-use crate::shared::in_shards;
+use crate::shared::{created, in_shards};
 use std::time::Duration;
 use umbel::Portable;
 use umbel::blocked::Shape;
@@ -25,7 +25,7 @@ fn unknown(reason: Reason) -> [Answer; 2] {
 
 async fn make(server: &Server, options: &Options) -> Filter {
     let shape = Shape::for_rate(10_000, 0.001).unwrap();
-    let filter = Filter::create(server, "f", shape, Portable::default(), options).await.unwrap();
+    let filter: Filter = created(server, "f", shape, Portable::default(), options).await.unwrap();
     let keys: Vec<u64> = (0..100).collect();
     filter.insert_batch(&keys).await.unwrap();
     assert_eq!(asked(&filter).await, KNOWN);
@@ -176,9 +176,16 @@ async fn a_server_that_was_restarted_has_another_history() {
         let late =
             Filter::open(&server, "f", Portable::default(), &Options::default()).await.unwrap();
         assert_eq!(late.contains(&2_000_000).await, Answer::Unknown(Reason::History));
-        // Inserting is possible, but what was there before is not known.
-        assert_eq!(late.insert(&2_000_000).await, Ok(Answer::Unknown(Reason::History)));
+        // Nothing is written away from home: it would not be known which server has what.
+        refused(&late, Reason::History).await;
+        assert_eq!(late.complete().await, Err(Error::Unknown(Reason::History)));
         late.adopt().await.unwrap();
+        let incomplete = Answer::Unknown(Reason::Incomplete);
+        for filter in [&filter, &late] {
+            assert_eq!(asked(filter).await, unknown(Reason::Incomplete));
+        }
+        assert_eq!(late.insert(&2_000_000).await, Ok(incomplete));
+        late.complete().await.unwrap();
         for filter in [&filter, &late] {
             assert_eq!(asked(filter).await, KNOWN);
             assert_eq!(filter.contains(&2_000_000).await, Answer::Maybe);
@@ -217,8 +224,9 @@ async fn a_replica_that_takes_over_without_the_last_keys_is_not_believed() {
             Filter::open(&server, "f", Portable::default(), &Options::default()).await.unwrap();
         assert_eq!(late.contains_batch(&lost).await, answers, "{engine:?}");
         // What was lost is inserted again by whoever knows it, and then the filter is whole.
-        late.insert_batch(&lost).await.unwrap();
         late.adopt().await.unwrap();
+        late.insert_batch(&lost).await.unwrap();
+        late.complete().await.unwrap();
         assert_eq!(filter.contains_batch(&lost).await, vec![Answer::Maybe; 100], "{engine:?}");
         assert_eq!(asked(&filter).await, KNOWN, "{engine:?}");
         assert_eq!(asked(&late).await, KNOWN, "{engine:?}");
