@@ -158,26 +158,27 @@ impl RedissonBloom {
         policy: Policy,
     ) -> Result<(Self, Opening), Error> {
         let planned = Self::plan(capacity, err_rate)?;
-        let end = Instant::now() + server.limits().total();
+        let (end, mut taken) = (Instant::now() + server.limits().total(), false);
         loop {
-            let opened = Self::open(server, name, policy).await;
-            match opened {
+            match Self::open(server, name, policy).await {
                 Ok(filter) if (filter.size, filter.probes) == planned => {
                     return Ok((filter, Opening::Opened));
                 }
                 Ok(_) => {
                     return Err(Error::Mismatch { what: "size or number of hash iterations" });
                 }
-                Err(Error::Unknown(Reason::Missing | Reason::Building)) => {}
+                Err(Error::Unknown(Reason::Building)) if Instant::now() < end => {
+                    sleep(Duration::from_millis(10)).await;
+                    continue;
+                }
+                // Both keys are made in one step, so one of them was lost.
+                Err(error @ Error::Unknown(Reason::Missing)) if taken => return Err(error),
+                Err(Error::Unknown(Reason::Missing)) => {}
                 Err(error) => return Err(error),
             }
             match Self::create(server, name, capacity, err_rate, policy).await {
                 Ok(filter) => return Ok((filter, Opening::Created)),
-                // Another client is creating it, or one of its keys is lost.
-                Err(Error::Exists) if Instant::now() < end => {
-                    sleep(Duration::from_millis(10)).await;
-                }
-                Err(Error::Exists) => return opened.map(|filter| (filter, Opening::Opened)),
+                Err(Error::Exists) => taken = true,
                 Err(error) => return Err(error),
             }
         }

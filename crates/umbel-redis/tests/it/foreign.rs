@@ -4,7 +4,7 @@ use crate::servers::{Engine, Node, follow, in_step, pair};
 use crate::shared::created;
 use redis::Value;
 use umbel_redis::{
-    Answer, Blocking, Error, GoZeroBloom, Limits, Opening, Options, Policy, Reason, RedissonBloom,
+    Answer, Blocking, Error, GoZeroBloom, Opening, Options, Policy, Reason, RedissonBloom,
     RemoteFilter, Server,
 };
 
@@ -422,9 +422,7 @@ async fn an_insert_does_not_begin_lost_bits_of_a_redisson_filter_anew() {
             node.call(&["DEL", "java"]);
             assert_eq!(open().await.err(), Some(missing()), "{engine:?}");
             assert_eq!(old.insert(b"d").await, Err(missing()), "{engine:?}");
-            let hasty = server.with_limits(Limits::default());
-            let either =
-                RedissonBloom::open_or_create(&hasty, "java", 1_000, 0.01, Policy::Warn);
+            let either = RedissonBloom::open_or_create(&server, "java", 1_000, 0.01, Policy::Warn);
             assert_eq!(either.await.err(), Some(missing()), "{engine:?}");
             assert_eq!(node.call(&["EXISTS", "java"]), Value::Int(0), "{engine:?}");
             // Java goes on, and the bits are shorter than they were: nobody who has seen that is fooled.

@@ -6,6 +6,7 @@ mod fake; // replies that are none
 mod foreign; // go-zero, Redisson, and the face that waits
 mod laws; // the law-book behind a network
 mod lost; // whatever can be lost
+mod made; // created, opened, completed
 mod module; // BF.* and CF.*
 mod servers; // real ones, started and killed
 mod shared; // SharedBloom on a server that behaves
