@@ -70,12 +70,12 @@ if redis.call('EXISTS', key) == 1 then
   redis.call('UNLINK', making)
   return -1
 end
-local size, home = redis.call('STRLEN', making), raw(own())
+local size, home = redis.call('STRLEN', making), raw(own)
 if size < bytes then
   size = math.min(bytes, size + tonumber(ARGV[2]))
   redis.call('SETRANGE', making, size - 1, '\0')
 end
-if size == bytes and home ~= '' then
+if size == bytes then
   redis.call('SETRANGE', making, bytes, ARGV[3] .. home .. '\3\0\0\0')
   redis.call('PERSIST', making)
   redis.call('RENAMENX', making, key)
@@ -96,13 +96,13 @@ if size == 0 then return {'missing'} end
 if redis.call('GETRANGE', KEYS[1], bytes, bytes + 31) == ARGV[3] then return {'ok'} end
 if string.sub(redis.call('GETRANGE', KEYS[1], -56, -1), 1, 8) == 'UMBELGZ2' or size > bytes then return {'foreign'} end
 if size < tonumber(ARGV[4]) then return {'shrunken'} end
-if own() == '' or own() ~= ARGV[5] then return {'history'} end
+if own ~= ARGV[5] then return {'history'} end
 if size < bytes then
   size = math.min(bytes, size + tonumber(ARGV[2]))
   redis.call('SETRANGE', KEYS[1], size - 1, '\0')
 end
 if size < bytes then return {'ok', 0} end
-redis.call('SETRANGE', KEYS[1], bytes, ARGV[3] .. raw(own()) .. '\3\0\0\0')
+redis.call('SETRANGE', KEYS[1], bytes, ARGV[3] .. raw(own) .. '\3\0\0\0')
 return {'ok'}
 ")
 }

@@ -310,8 +310,7 @@ if size < bytes then
   size = math.min(bytes, size + tonumber(ARGV[3]))
   redis.call('SETRANGE', bits, size - 1, '\0')
 end
-local home = own()
-if size == bytes and home ~= '' then redis.call('HSET', config, 'umbel', identity .. ':' .. home .. ':incomplete') end
+if size == bytes then redis.call('HSET', config, 'umbel', identity .. ':' .. own .. ':incomplete') end
 return size
 ")
 }

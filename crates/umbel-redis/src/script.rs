@@ -27,17 +27,16 @@ macro_rules! script {
 }
 pub(crate) use script;
 
-/// Lua: `own()` is the replication id of the server that runs the script, in 40 hex digits, and `raw(id)` is the same
-/// in 20 bytes. Both are empty on a server that is not a primary. Asked for inside the script, it is the history at
-/// the moment of the write, wherever a slot may have moved since the client last looked.
+/// Lua: `own` is the replication id of the server that runs the script, in 40 hex digits, and `raw(own)` is the same in
+/// 20 bytes. A server that is not a primary refuses as it refuses writes. Asked for inside the script, it is the history
+/// at the moment of the write, wherever a slot may have moved since the client last looked.
 macro_rules! own_history {
     () => {
         r"
-local function own()
-  local info = redis.call('INFO', 'replication')
-  if not string.find(info, 'role:master', 1, true) then return '' end
-  local id = string.match(info, 'master_replid:(%x+)') or ''
-  return #id == 40 and id or ''
+local info = redis.call('INFO', 'replication')
+local own = string.match(info, 'master_replid:(%x+)') or ''
+if #own ~= 40 or not string.find(info, 'role:master', 1, true) then
+  return redis.error_reply('READONLY the server is not a primary with a replication id')
 end
 local function raw(id)
   return (string.gsub(id, '%x%x', function(digits) return string.char(tonumber(digits, 16)) end))

@@ -30,7 +30,7 @@ script! {
 local why = refused()
 if why then return {why, head} end
 local home = string.sub(head, 97, 116)
-if home ~= raw(own()) then return {'home', head} end
+if home ~= raw(own) then return {'home', head} end
 if home == ARGV[3] then
   local changes = 0
   for byte = 121, 128 do changes = changes * 256 + string.byte(head, byte) end
@@ -87,8 +87,8 @@ if size < whole then
   size = math.min(whole, size + tonumber(ARGV[3]))
   redis.call('SETRANGE', KEYS[1], size - 1, '\0')
 end
-local home = raw(own())
-if size == whole and home ~= '' then redis.call('SETRANGE', KEYS[1], 96, home .. '\3\0\0\0') end
+local home = raw(own)
+if size == whole then redis.call('SETRANGE', KEYS[1], 96, home .. '\3\0\0\0') end
 return redis.call('GETRANGE', KEYS[1], 0, 127)
 ")
 }
@@ -100,8 +100,8 @@ script! {
 local head = redis.call('GETRANGE', KEYS[1], 0, 127)
 if string.sub(head, 1, 96) ~= ARGV[1] or string.sub(head, 117, 120) ~= '\1\0\0\0' then return head end
 redis.call('SETRANGE', KEYS[1], ARGV[3], ARGV[4])
-local home = raw(own())
-if redis.call('STRLEN', KEYS[1]) == tonumber(ARGV[2]) and home ~= '' then
+local home = raw(own)
+if redis.call('STRLEN', KEYS[1]) == tonumber(ARGV[2]) then
   redis.call('SETRANGE', KEYS[1], 96, home .. '\3\0\0\0')
 end
 return redis.call('GETRANGE', KEYS[1], 0, 127)
@@ -113,7 +113,7 @@ script! {
     COMPLETE = concat!(own_history!(), shard!(), r"
 local why = refused()
 if why then return {why, head} end
-if string.sub(head, 97, 116) ~= raw(own()) then return {'home', head} end
+if string.sub(head, 97, 116) ~= raw(own) then return {'home', head} end
 redis.call('SETRANGE', KEYS[1], 116, '\2\0\0\0')
 return {'ok', head}
 ")
@@ -122,9 +122,8 @@ return {'ok', head}
 script! {
     /// Makes a shard at home on this server. One that was at home elsewhere is incomplete then.
     ADOPT = concat!(own_history!(), shard!(), r"
-local why, home = refused(), raw(own())
+local why, home = refused(), raw(own)
 if why then return {why, head} end
-if home == '' then return {'home', head} end
 if string.sub(head, 97, 116) ~= home then redis.call('SETRANGE', KEYS[1], 96, home .. '\3\0\0\0') end
 return {'ok', head}
 ")

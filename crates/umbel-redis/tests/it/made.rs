@@ -212,8 +212,8 @@ async fn an_insert_away_from_home_is_an_error_and_writes_nothing() {
     for engine in ENGINES {
         let Some(node) = Node::start(engine, &[]) else { continue };
         let server = node.server().await;
-        let filter = created(&server, "f", shape(), Portable::default(), &in_shards(1));
-        let filter: Filter = filter.await.unwrap();
+        let filter: Filter =
+            created(&server, "f", shape(), Portable::default(), &in_shards(1)).await.unwrap();
         filter.insert(&1).await.unwrap();
         let home = bytes(&node, "f")[96..116].to_vec();
         // As if the shard had been moved here from another server.

@@ -292,7 +292,7 @@ async fn only_a_filter_is_taken_away() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn absent_keys_are_absent_while_others_write() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
-    let shape = Shape::for_rate(200_000, 0.01).unwrap();
+    let shape = Shape::for_rate(5_000_000, 0.01).unwrap();
     let open = async || {
         let (server, options) = (node.server().await, Options::default());
         let (hasher, name) = (Portable::default(), "f");
@@ -319,7 +319,7 @@ async fn absent_keys_are_absent_while_others_write() {
         .collect();
     let filter = open().await;
     let absent: Vec<u64> = (0..4_000).collect();
-    for _ in 0..200 {
+    for _ in 0..5_000 {
         let answers = filter.contains_batch(&absent).await;
         assert!(answers.iter().all(|answer| !answer.is_unknown()));
         assert!(answers.iter().filter(|answer| answer.is_absent()).count() > 3_900);
