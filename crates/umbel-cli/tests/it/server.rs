@@ -47,9 +47,11 @@ impl Node {
     }
 
     fn is_up(&mut self) -> bool {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(60);
+        // This very process, and not another one that has got the port.
+        let this = format!("process_id:{}\r\n", self.child.id());
         while Instant::now() < end && self.child.try_wait().unwrap().is_none() {
-            if self.call("PING").is_some_and(|reply| reply.contains("PONG")) {
+            if self.call("INFO server").is_some_and(|reply| reply.contains(&this)) {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(20));

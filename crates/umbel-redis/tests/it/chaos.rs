@@ -201,7 +201,7 @@ async fn fail(model: &Model, nodes: [Node; 2], place: &Place, round: u64) -> [No
         }
         1 => {
             // It is killed and comes back with an old copy.
-            primary.call(&["SAVE"]);
+            primary.save();
             model.work().await;
             primary.kill();
             primary.restart();

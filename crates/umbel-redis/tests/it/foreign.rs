@@ -114,7 +114,7 @@ async fn a_sealed_key_is_recognised() {
             assert_eq!(other.contains(b"a").await, Answer::Absent);
             other.insert(b"a").await.unwrap();
         }
-        node.call(&["SAVE"]);
+        node.save();
         node.kill();
         node.restart();
         let late = GoZeroBloom::open(&server, "go", bits, Policy::Warn).await.unwrap();
@@ -209,7 +209,7 @@ async fn a_key_that_was_created_after_a_loss_is_unknown_until_it_is_complete() {
     }
     // The server is restarted before the key is filled.
     new.insert(b"a").await.unwrap();
-    node.call(&["SAVE"]);
+    node.save();
     node.kill();
     node.restart();
     assert_eq!(new.complete().await, Err(Error::Unknown(Reason::History)));
@@ -459,7 +459,7 @@ async fn the_caller_says_whether_missing_bits_of_a_redisson_filter_were_never_th
     filter.complete().await.unwrap();
     assert_eq!(filter.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
     // It is known where it is at home.
-    node.call(&["SAVE"]);
+    node.save();
     node.kill();
     node.restart();
     let late = RedissonBloom::open(&server, "java", Policy::Warn).await.unwrap();

@@ -165,7 +165,7 @@ async fn a_server_that_was_restarted_has_another_history() {
         let Some(mut node) = Node::start(engine, &[]) else { continue };
         let server = node.server().await;
         let filter = make(&server, &Options::default()).await;
-        node.call(&["SAVE"]);
+        node.save();
         filter.insert(&2_000_000).await.unwrap();
         node.kill();
         assert_eq!(asked(&filter).await, unknown(Reason::Disconnected));

@@ -112,7 +112,7 @@ async fn a_server_that_was_restarted_while_a_filter_was_filled_does_not_complete
     let Some(mut node) = Node::start(Engine::Redis, &[]) else { return };
     let server = node.server().await;
     let filter = create(&server, &in_shards(2)).await.unwrap();
-    node.call(&["SAVE"]);
+    node.save();
     filter.insert(&1).await.unwrap();
     node.kill();
     node.restart();

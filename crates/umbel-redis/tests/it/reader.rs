@@ -52,9 +52,9 @@ async fn the_layout_of_a_shared_filter_is_as_documented() {
     for engine in [Engine::Redis, Engine::Valkey] {
         let Some(node) = Node::start(engine, &[]) else { continue };
         let server = node.server().await;
-        for (rate, shards) in [(0.01, 1), (0.01, 5), (0.001, 3)] {
+        for (lines_per_key, shards) in [(1, 1), (1, 5), (2, 3)] {
             node.call(&["FLUSHALL"]);
-            let shape = Shape::for_rate(3_000, rate).unwrap();
+            let shape = Shape::for_rate_in_lines(3_000, 0.001, lines_per_key).unwrap();
             let (hasher, options) = (Portable::seeded(9), in_shards(shards as u32));
             let filter = SharedBloom::<u64, _>::create(&server, "f", shape, hasher, &options);
             let filter = filter.await.unwrap();
@@ -73,7 +73,7 @@ async fn the_layout_of_a_shared_filter_is_as_documented() {
             for (shard, bytes) in (0..).zip(&strings) {
                 assert_eq!(&bytes[..8], b"UMBELRED");
                 assert_eq!(little(bytes, 8, 2), 1, "version");
-                assert_eq!(little(bytes, 10, 2), if rate == 0.01 { 2 } else { 3 }, "kernels");
+                assert_eq!(little(bytes, 10, 2), 1 + u64::from(lines_per_key), "kernels");
                 assert_eq!(little(bytes, 16, 8), 9, "seed");
                 assert_eq!(little(bytes, 24, 8), 0, "no secret");
                 assert_eq!(little(bytes, 32, 8), 3_000, "keys");
