@@ -258,9 +258,10 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
             }
         }
         // A filter of the same name in one key and one in several do not see each other before.
-        let found = Found::find(server, name).await.ok();
-        if found.is_none_or(|found| found.header.identity != plan.identity) {
-            return Err(Error::Exists);
+        match Found::find(server, name).await {
+            Ok(found) if found.header.identity == plan.identity => {}
+            Ok(_) | Err(Error::Unknown(Reason::Foreign)) => return Err(Error::Exists),
+            Err(error) => return Err(error),
         }
         Self::of(server, name, plan, hasher, options).await
     }
