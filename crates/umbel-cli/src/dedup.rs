@@ -139,7 +139,8 @@ impl Seen {
         Ok(Self::of_filter(filter))
     }
 
-    /// What all runs with the same filter on a server know, or nothing if this is the first.
+    /// What all runs with the same filter on a server know, or nothing if the address says that this is the first. A
+    /// filter that is missing may have been lost, and then everything would be printed once more.
     #[cfg(feature = "redis")]
     fn on_server(state: &Path, args: &Dedup) -> Result<Self> {
         use crate::remote::{Address, Remote};
@@ -153,8 +154,8 @@ impl Seen {
             Plan::Scalable(_) => None,
             Plan::Window(_) => bail!("{address}: a filter on a server has no window"),
         };
-        if address.is_taken(false)? {
-            let remote = Remote::open(&address)?;
+        if !address.creates() {
+            let remote = Remote::open_state(&address)?;
             let hash = args.hash.map_or(remote.hash(), HashChoice::name);
             let planned = if asked {
                 shape == Some(*remote.shared().shape())

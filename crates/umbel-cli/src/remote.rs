@@ -1,7 +1,7 @@
 //! Filters on a server: `redis://host:port/0?key=name` wherever a file could be.
 
 use crate::output::note;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,8 @@ pub(crate) struct Address {
     cluster: bool,
     shards: Option<u32>,
     secret: Option<PathBuf>,
+    /// Whether a filter is begun, for a command that would otherwise open one.
+    create: bool,
 }
 
 /// As it is shown: without a password.
@@ -48,6 +50,7 @@ impl Address {
             cluster: false,
             shards: None,
             secret: None,
+            create: false,
         };
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -59,7 +62,8 @@ impl Address {
                     address.shards = Some(value.parse().context("shards is a number")?);
                 }
                 "secret" => address.secret = Some(value.into()),
-                _ => bail!("{name}: an address takes key, secret, shards and cluster"),
+                "create" => address.create = value != "no",
+                _ => bail!("{name}: an address takes key, secret, shards, cluster and create"),
             }
         }
         if address.key.is_empty() {
@@ -114,6 +118,20 @@ impl Address {
         Ok(self.keyed()?.context("a secret that was just written")?.into())
     }
 
+    /// Whether an empty filter is to be created. A filter that is missing may have been lost, so this is for the
+    /// caller to say, and only where it makes a difference.
+    pub(crate) const fn creates(&self) -> bool {
+        self.create
+    }
+
+    /// That the command opens a filter or copies one, and `&create` has nothing to say.
+    fn not_created(&self) -> Result<()> {
+        if self.create {
+            bail!("{self}: &create is for dedup --state, which can begin a filter; leave it out");
+        }
+        Ok(())
+    }
+
     /// Whether a secret was named.
     pub(crate) const fn has_secret(&self) -> bool {
         self.secret.is_some()
@@ -164,6 +182,7 @@ pub(crate) struct Remote {
 impl Remote {
     /// The filter at this address, if there is one and its keys are bytes, as records are.
     pub(crate) fn open(address: &Address) -> Result<Self> {
+        address.not_created()?;
         let secret = address.keyed()?;
         let filter = Blocking::open(async {
             let server = address.connect().await?;
@@ -190,13 +209,31 @@ impl Remote {
         Ok(remote.warned())
     }
 
-    /// A filter of this shape, which may be there already.
+    /// As [`open`](Self::open), for a command that could begin a filter if it were told to.
+    pub(crate) fn open_state(address: &Address) -> Result<Self> {
+        Self::open(address).map_err(|error| match error.downcast_ref() {
+            Some(Error::Unknown(Reason::Missing)) => {
+                anyhow!("{error:#}; add &create to the address to begin an empty filter")
+            }
+            _ => error,
+        })
+    }
+
+    /// A new filter of this shape without keys, which answers at once: the caller has said that it begins.
     pub(crate) fn create(address: &Address, shape: Shape, hasher: AnyHasher) -> Result<Self> {
         let filter = Blocking::open(async {
-            let server = address.connect().await?;
-            SharedBloom::create(&server, &address.key, shape, hasher, &address.options()).await
+            let (server, options) = (address.connect().await?, address.options());
+            let filter =
+                SharedBloom::create(&server, &address.key, shape, hasher, &options).await?;
+            filter.complete().await?;
+            Ok(filter)
         });
-        let filter = filter.with_context(|| address.to_string())?;
+        let filter = match filter {
+            Err(Error::Exists) => {
+                bail!("{address}: is there already; leave &create out to go on with it")
+            }
+            other => other.with_context(|| address.to_string())?,
+        };
         Ok(Self { filter, address: address.clone() }.warned())
     }
 
@@ -205,6 +242,7 @@ impl Remote {
         address: &Address,
         filter: &BlockedBloomFilter<[u8], AnyHasher>,
     ) -> Result<()> {
+        address.not_created()?;
         let filter = Blocking::open(async {
             let server = address.connect().await?;
             SharedBloom::upload(&server, &address.key, filter, &address.options()).await
@@ -297,7 +335,8 @@ mod tests {
         assert_eq!(got.url, "redis://user:pass%40word@host:6379/2");
         assert_eq!(got.to_string(), "redis://host:6379/2?key=seen it");
         let cluster = address("rediss://host?cluster&key=a&secret=s").unwrap();
-        assert!(cluster.cluster && cluster.has_secret());
+        assert!(cluster.cluster && cluster.has_secret() && !cluster.creates());
+        assert!(address("redis://host?key=a&create").unwrap().creates());
     }
 
     #[test]

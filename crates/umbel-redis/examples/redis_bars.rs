@@ -220,7 +220,11 @@ async fn one_server() {
                 .unwrap(),
         );
     }
+    for filter in &shared {
+        filter.complete().await.unwrap();
+    }
     let go = GoZeroBloom::create(&server, "go", BITS, Policy::Warn).await.unwrap();
+    go.complete().await.unwrap();
     let few = (KEYS as f64 * 9.585) as u64;
     let mut add = [
         "go-zero's way",
@@ -389,6 +393,7 @@ async fn cluster() {
     )
     .await
     .unwrap();
+    filter.complete().await.unwrap();
     for first in (0..KEYS).step_by(10_000) {
         let keys: Vec<Vec<u8>> =
             (first..first + 10_000).map(|key| format!("user:{key}").into_bytes()).collect();

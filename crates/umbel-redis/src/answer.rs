@@ -70,8 +70,10 @@ pub enum Reason {
     Replaced,
     /// The filter is shorter than it says it is.
     Shrunken,
-    /// Somebody is making the filter right now.
+    /// Another client is creating the filter, or was interrupted while it did.
     Building,
+    /// No caller has said yet that the filter has all keys: see [`SharedBloom::complete`](crate::SharedBloom::complete).
+    Incomplete,
     /// The filter is older than what this client has seen of it: it was put back from a copy.
     Older,
     /// The server has another history than the filter: it was restarted, or it took over from one that
@@ -112,7 +114,12 @@ impl fmt::Display for Reason {
             Self::Foreign => "something else is stored under the filter's name",
             Self::Replaced => "the filter was made anew since it was opened",
             Self::Shrunken => "the filter is shorter than it should be",
-            Self::Building => "the filter is still being made",
+            Self::Building => {
+                "the filter is being created, or its creation was interrupted: wait, or delete it"
+            }
+            Self::Incomplete => {
+                "the filter is not complete: insert all keys, then mark it complete"
+            }
             Self::Older => "the filter is older than it was before",
             Self::History => "the server has another history than the filter: adopt it or rebuild",
             Self::NotPrimary => "the server is a replica",
@@ -141,6 +148,15 @@ pub enum Error {
     /// It was not acknowledged. It may have been done all the same, and may be tried again: nothing
     /// here does harm when it is done twice.
     Unknown(Reason),
+    /// There is a filter with this name already, so none was created.
+    Exists,
+    /// The key was sealed for another number of bits.
+    Bits {
+        /// The number that was asked for.
+        expected: u64,
+        /// The number in the seal.
+        found: u64,
+    },
     /// The filter there is not the one that was expected.
     Mismatch {
         /// What differs.
@@ -160,6 +176,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(reason) => reason.fmt(f),
+            Self::Exists => {
+                f.write_str("a filter with this name exists already: open it, or delete it first")
+            }
+            Self::Bits { expected, found } => {
+                write!(f, "the key is sealed for {found} bits, not for {expected}: use {found}")
+            }
             Self::Mismatch { what } => write!(f, "the filter there has another {what}"),
             Self::Hazard(hazard) => hazard.fmt(f),
             Self::Shape(error) => error.fmt(f),
@@ -176,7 +198,7 @@ impl std::error::Error for Error {
             Self::Shape(error) => Some(error),
             Self::Hasher(error) => Some(error),
             Self::Hazard(hazard) => Some(hazard),
-            Self::Mismatch { .. } | Self::Address(_) => None,
+            Self::Exists | Self::Bits { .. } | Self::Mismatch { .. } | Self::Address(_) => None,
         }
     }
 }
@@ -199,11 +221,20 @@ impl From<crate::Hazard> for Error {
     }
 }
 
+/// How [`SharedBloom::open_or_create`](crate::SharedBloom::open_or_create) and its siblings came to a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Opening {
+    /// The filter existed and was opened as it was.
+    Opened,
+    /// There was no filter, so this call created an empty one. It is incomplete.
+    Created,
+}
+
 /// A filter on another machine.
 ///
-/// Whatever it is, `insert` is acknowledged when it returns `Ok`, and from then on no client gets
-/// [`Answer::Absent`] for the key, until the filter itself is lost; and then the answer is
-/// [`Answer::Unknown`]. What exactly each kind can prove is told by its type.
+/// `insert` is acknowledged when it returns `Ok`, and from then on no client gets [`Answer::Absent`] for the
+/// key. If the filter itself is lost, the answer is [`Answer::Unknown`]. An insert that returns an error is not
+/// acknowledged. The documentation of each type says what exactly it can prove.
 pub trait RemoteFilter {
     /// What is inserted and asked for.
     type Key: ?Sized;
@@ -215,8 +246,8 @@ pub trait RemoteFilter {
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if nobody acknowledged it; it may be there all the same, and may be inserted
-    /// again.
+    /// [`Error::Unknown`] if the server did not acknowledge it. A filter that is lost, replaced or not at home on
+    /// the server is not written to. After a time-out the key may have been inserted. Inserting it again is safe.
     fn insert(&self, key: &Self::Key) -> impl Future<Output = Result<Answer, Error>> + Send;
 
     /// As [`contains`](Self::contains), for many keys with few round trips: `answers[i]` is for

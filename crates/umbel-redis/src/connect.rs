@@ -43,7 +43,7 @@ impl Default for Limits {
 
 impl Limits {
     /// What a call takes at most, with all that it may wait for.
-    fn total(&self) -> Duration {
+    pub(crate) fn total(&self) -> Duration {
         self.connect + self.reply * (self.retries + 1)
     }
 }
@@ -154,32 +154,6 @@ impl Server {
     #[must_use]
     pub fn is_cluster(&self) -> bool {
         matches!(*self.link, Link::Cluster(_))
-    }
-
-    /// What is at a key, for what is told beside a filter; `None` if nothing is.
-    ///
-    /// # Errors
-    ///
-    /// Why nobody can tell.
-    pub async fn read(&self, key: &str) -> Result<Option<Vec<u8>>, Reason> {
-        let mut get = redis::cmd("GET");
-        get.arg(key);
-        match self.ask_one(key, get).await? {
-            Value::Nil => Ok(None),
-            Value::BulkString(bytes) => Ok(Some(bytes)),
-            _ => Err(Reason::Garbage),
-        }
-    }
-
-    /// Puts it there, in the place of what was.
-    ///
-    /// # Errors
-    ///
-    /// Why it may not be there.
-    pub async fn write(&self, key: &str, value: &[u8]) -> Result<(), Reason> {
-        let mut set = redis::cmd("SET");
-        set.arg(key).arg(value);
-        self.ask_one(key, set).await.map(drop)
     }
 
     /// The replies to a pipeline that is about one key, or about keys of its slot; errors of single
@@ -402,6 +376,8 @@ fn reason_of_code(code: &str, details: Option<&str>) -> Reason {
         "ERR" if details.is_some_and(|text| text.starts_with("unknown command")) => {
             Reason::Unsupported
         }
+        // Redis 6.2 wraps an error of a command in one of the script that sent it.
+        "ERR" if details.is_some_and(|text| text.contains(": WRONGTYPE ")) => Reason::Foreign,
         _ => Reason::Refused,
     }
 }

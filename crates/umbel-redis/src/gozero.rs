@@ -14,12 +14,14 @@
 //!
 //! # Where it breaks
 //!
-//! The key says nothing of itself: how many bits it has is agreed elsewhere, and with another number every
-//! answer is wrong. A key that was [made](GoZeroBloom::create) or [sealed](GoZeroBloom::seal) here ends with
-//! 44 bytes that go-zero never looks at, by which it is known again, for all clients, like a
-//! [`SharedBloom`](crate::SharedBloom). Without a seal, a key that was lost and made again by somebody else
-//! while nobody looked cannot be told from the one that was lost; what can be told is that it is gone, that it is
-//! shorter, and that the server is another one or was started anew.
+//! The key says nothing of itself: its users agree on the number of bits elsewhere, and with another number every
+//! answer is wrong. A key that was [created](GoZeroBloom::create) or [sealed](GoZeroBloom::seal) here ends with 56 bytes
+//! that go-zero never looks at: the number of bits, an identity, the home and the state. With a seal, a wrong number of
+//! bits is refused, and a key that was lost is recognised by all clients, as with a [`SharedBloom`](crate::SharedBloom).
+//!
+//! Without a seal, a client notices that the key is gone, that it is shorter, and that the server is another one or
+//! was restarted. What it cannot notice is a key that was lost and begun anew by a Go program before this client opened
+//! it. So [`open`](GoZeroBloom::open) of a key without a seal takes the key as it is for the whole one.
 //!
 //! # Reference
 //!
@@ -32,12 +34,14 @@
 //! assert_eq!(positions[..3], [7_974_195, 15_487_778, 3_939_938]);
 //! ```
 
-use crate::answer::{Answer, Error, Reason};
-use crate::bitmap::{Bitmap, Guard, SEALED, count};
-use crate::connect::{Server, bytes_of, command};
+use crate::answer::{Answer, Error, Opening, Reason};
+use crate::bitmap::{Bitmap, Guard, SEAL, SEALED, count, hex, verdict};
+use crate::connect::{Server, bytes_of, command, transaction};
 use crate::health::{self, Hazard, Policy};
 use crate::history::History;
-use crate::script::script;
+use crate::script::{own_history, script};
+use crate::shared::beside;
+use redis::Pipeline;
 use std::borrow::Borrow;
 use umbel::hash::Murmur3;
 
@@ -46,25 +50,61 @@ const PROBES: u8 = 14;
 /// The most bits that a string of a server has.
 const MAX_BITS: u64 = 1 << 32;
 /// How a seal begins.
-const MAGIC: &[u8; 8] = b"UMBELGZ1";
+const MAGIC: &[u8; 8] = b"UMBELGZ2";
 /// How many bytes a key grows by in one step.
 const STEP: u64 = 4 << 20;
 
 script! {
-    /// Makes a bitmap longer. Arguments: the bytes of its bits, how many may be added, and a seal. It replies
-    /// with how long it is. Only a bitmap that has its length gets the seal.
-    GROW = r"
+    /// Makes a bitmap with a seal under another name, and gives it its own name when it has its length, if that name
+    /// is free. Arguments: the bytes of its bits, how many may be added, and the seal. It replies with the length; -1
+    /// if the name is taken.
+    ///
+    /// A bitmap that is half made never has the name that clients open.
+    CREATE = concat!(own_history!(), r"
+local making, key, bytes = KEYS[1], KEYS[2], tonumber(ARGV[1])
+if redis.call('EXISTS', key) == 1 then
+  -- This very call, sent twice.
+  if redis.call('TYPE', key).ok == 'string' and redis.call('GETRANGE', key, bytes, bytes + 31) == ARGV[3] then
+    return bytes + 56
+  end
+  redis.call('UNLINK', making)
+  return -1
+end
+local size, home = redis.call('STRLEN', making), raw(own)
+if size < bytes then
+  size = math.min(bytes, size + tonumber(ARGV[2]))
+  redis.call('SETRANGE', making, size - 1, '\0')
+end
+if size == bytes then
+  redis.call('SETRANGE', making, bytes, ARGV[3] .. home .. '\3\0\0\0')
+  redis.call('PERSIST', making)
+  redis.call('RENAMENX', making, key)
+  return bytes + 56
+end
+redis.call('PEXPIRE', making, 60000)
+return size
+")
+}
+
+script! {
+    /// Seals a bitmap that has no seal. Arguments: the bytes of its bits, how many may be added, the seal, the least
+    /// length, and the history that the client has seen. It replies with `ok`, with `more` if it has to grow
+    /// further, or with why it refused.
+    SEAL_IT = concat!(own_history!(), r"
 local bytes, size = tonumber(ARGV[1]), redis.call('STRLEN', KEYS[1])
+if size == 0 then return {'missing'} end
+if redis.call('GETRANGE', KEYS[1], bytes, bytes + 31) == ARGV[3] then return {'ok'} end
+if string.sub(redis.call('GETRANGE', KEYS[1], -56, -1), 1, 8) == 'UMBELGZ2' or size > bytes then return {'foreign'} end
+if size < tonumber(ARGV[4]) then return {'shrunken'} end
+if own ~= ARGV[5] then return {'history'} end
 if size < bytes then
   size = math.min(bytes, size + tonumber(ARGV[2]))
   redis.call('SETRANGE', KEYS[1], size - 1, '\0')
 end
-if size == bytes then
-  redis.call('SETRANGE', KEYS[1], bytes, ARGV[3])
-  size = redis.call('STRLEN', KEYS[1])
-end
-return size
-"
+if size < bytes then return {'ok', 0} end
+redis.call('SETRANGE', KEYS[1], bytes, ARGV[3] .. raw(own) .. '\3\0\0\0')
+return {'ok'}
+")
 }
 
 /// A filter of go-zero's. The [module](crate::gozero) tells what it is and what it proves.
@@ -73,17 +113,16 @@ pub struct GoZeroBloom {
     bitmap: Bitmap,
     bits: u64,
     hazards: Vec<Hazard>,
-    sealed: bool,
 }
 
 impl GoZeroBloom {
-    /// Opens a key that is there, whoever made it, with the number of bits that all of its users have agreed
-    /// on.
+    /// Opens a key that exists, with the number of bits that all of its users have agreed on.
     ///
     /// # Errors
     ///
-    /// [`Reason::Missing`] if there is none, also if go-zero has not inserted anything yet;
-    /// [`Error::Address`] if a string cannot have so many bits.
+    /// [`Reason::Missing`] if there is no key, also if go-zero has not inserted anything yet; [`Error::Bits`] if the
+    /// key is sealed for another number of bits; [`Error::Mismatch`] if it has no seal and is longer than so many
+    /// bits; [`Error::Address`] if a string cannot have so many.
     pub async fn open(
         server: &Server,
         key: &str,
@@ -96,22 +135,20 @@ impl GoZeroBloom {
             Some(seal) => Guard::Seal { from: bits.div_ceil(8), seal },
             None => Guard::Length,
         };
-        let bitmap = Bitmap::open(server, key, guard).await;
-        // That the seal is of another history is for whoever asks to know.
-        let bitmap = match bitmap {
-            Err(Reason::History) => Bitmap::unattached(server, key, bits.div_ceil(8), seal),
-            other => other?,
-        };
+        let bitmap = Bitmap::open(server, key, guard).await?;
         let hazards = health::apply(policy, health::hazards(server, key).await?)?;
-        Ok(Self { bitmap, bits, hazards, sealed: seal.is_some() })
+        Ok(Self { bitmap, bits, hazards })
     }
 
-    /// Makes a key with so many bits and a seal, in small steps, or opens it if it is there. If it has no seal
-    /// it gets one.
+    /// Creates a key with so many bits, all of them 0, and a seal, in small steps.
+    ///
+    /// It is incomplete: it takes keys, also from Go programs, and answers [`Unknown`](Answer::Unknown) here until
+    /// [`complete`](Self::complete) is called.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and [`Error::Mismatch`] if there is a longer string.
+    /// [`Error::Exists`] if there is a key with this name, whatever it is; [`Error::Address`] if a string cannot have so
+    /// many bits.
     pub async fn create(
         server: &Server,
         key: &str,
@@ -119,32 +156,105 @@ impl GoZeroBloom {
         policy: Policy,
     ) -> Result<Self, Error> {
         check(bits)?;
-        seal(server, key, bits).await?;
-        Self::open(server, key, bits, policy).await
-    }
-
-    /// Gives a key a seal that go-zero made, if it has none, so that from now on all clients see when it is
-    /// lost. What was lost before is not seen.
-    ///
-    /// # Errors
-    ///
-    /// As [`create`](Self::create).
-    pub async fn seal(self) -> Result<Self, Error> {
-        let (server, key) = (self.bitmap.server().clone(), self.bitmap.key().to_owned());
-        Self::create(&server, &key, self.bits, Policy::Warn).await
-    }
-
-    /// Says that the key is whole where it is now, after a failover or a restart: see
-    /// [`SharedBloom::adopt`](crate::SharedBloom::adopt). Without a seal it says so for this client only.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unknown`] if the key is not there, or nobody answers.
-    pub async fn adopt(&self) -> Result<(), Error> {
-        if self.sealed {
-            self.bitmap.adopt().await?;
+        let (seal, bytes) = (new_seal(bits)?, bits.div_ceil(8));
+        // Both are looked at before anything is written: what the server may lose, and whether it tells its history.
+        health::apply(policy, health::hazards(server, key).await?)?;
+        History::of(&server.ask_one(key, History::question()).await?)?;
+        let making = beside(key, &format!("making:{}", hex(&seal[16..])));
+        for _ in 0..bytes.div_ceil(STEP) + 1 {
+            let mut call = CREATE.call_with(&[&making, key]);
+            call.arg(bytes).arg(STEP).arg(&seal[..]);
+            match CREATE.run(server, key, call).await? {
+                redis::Value::Int(-1) => return Err(Error::Exists),
+                size if count(&size)? == bytes + SEALED => {
+                    return Self::open(server, key, bits, policy).await;
+                }
+                _ => {}
+            }
         }
-        Ok(self.bitmap.attach().await?)
+        Err(Reason::Building.into())
+    }
+
+    /// Opens the key, or creates it if there is none, and tells which. A key that was created is incomplete, as after
+    /// [`create`](Self::create): it may be one that was lost.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open) and of [`create`](Self::create).
+    pub async fn open_or_create(
+        server: &Server,
+        key: &str,
+        bits: u64,
+        policy: Policy,
+    ) -> Result<(Self, Opening), Error> {
+        loop {
+            match Self::open(server, key, bits, policy).await {
+                Ok(filter) => return Ok((filter, Opening::Opened)),
+                Err(Error::Unknown(Reason::Missing)) => {}
+                Err(error) => return Err(error),
+            }
+            match Self::create(server, key, bits, policy).await {
+                Ok(filter) => return Ok((filter, Opening::Created)),
+                Err(Error::Exists) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Gives a key that go-zero made a seal, so that from now on all clients notice when it is lost, and when they use
+    /// another number of bits.
+    ///
+    /// It is incomplete then, since what was lost before cannot be noticed: see [`complete`](Self::complete).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] if the key was lost since it was opened, or another client has sealed it.
+    pub async fn seal(self) -> Result<Self, Error> {
+        if self.is_sealed() {
+            return Ok(self);
+        }
+        let (server, key) = (self.bitmap.server(), self.bitmap.key());
+        let (seal, bytes) = (new_seal(self.bits)?, self.bits.div_ceil(8));
+        let (history, length) = self.bitmap.seen_last()?;
+        for _ in 0..bytes.div_ceil(STEP) + 1 {
+            let mut call = SEAL_IT.call(key);
+            call.arg(bytes).arg(STEP).arg(&seal[..]).arg(length).arg(hex(&history.0));
+            let reply = SEAL_IT.run(server, key, call).await?;
+            if verdict(&reply)?.is_empty() {
+                return Self::open(server, key, self.bits, Policy::Warn).await;
+            }
+        }
+        Err(Reason::Building.into())
+    }
+
+    /// Says that a sealed key has every key that it should have, for all clients: see
+    /// [`SharedBloom::complete`](crate::SharedBloom::complete). A key without a seal has no state that could change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] if the key was lost, or is at home on another server.
+    pub async fn complete(&self) -> Result<(), Error> {
+        Ok(self.bitmap.complete().await?)
+    }
+
+    /// Whether a caller has said that the filter has all keys. A key without a seal is taken for complete.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot tell.
+    pub async fn is_complete(&self) -> Result<bool, Reason> {
+        self.bitmap.is_complete().await
+    }
+
+    /// Makes the key at home where it is now, after a failover or a restart: see
+    /// [`SharedBloom::adopt`](crate::SharedBloom::adopt). If it has a seal, it is incomplete then. Without one, this
+    /// client takes it as it is for the whole one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] if the key is not there, or the server does not answer.
+    pub async fn adopt(&self) -> Result<(), Error> {
+        Ok(self.bitmap.adopt().await?)
     }
 
     /// The bits of a key in a filter of so many.
@@ -167,10 +277,10 @@ impl GoZeroBloom {
         self.bits
     }
 
-    /// Whether it is known again when it was lost and made anew.
+    /// Whether it has a seal, so that all clients notice when it is lost.
     #[must_use]
-    pub const fn is_sealed(&self) -> bool {
-        self.sealed
+    pub fn is_sealed(&self) -> bool {
+        self.bitmap.has_state()
     }
 
     /// How the server may lose it.
@@ -200,40 +310,54 @@ fn check(bits: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The seal of a key, if it has one.
-async fn read_seal(server: &Server, key: &str, bits: u64) -> Result<Option<[u8; 24]>, Reason> {
-    let mut get = command("GETRANGE");
-    get.arg(key).arg(bits.div_ceil(8)).arg(bits.div_ceil(8) + 23);
-    let reply = server.ask_one(key, get).await?;
-    match bytes_of(&reply)? {
-        [] => Ok(None),
-        bytes if bytes.starts_with(MAGIC) => {
-            bytes.try_into().map(Some).map_err(|_| Reason::Foreign)
-        }
-        _ => Err(Reason::Foreign),
-    }
+/// A seal that no other key has.
+fn new_seal(bits: u64) -> Result<[u8; SEAL], Error> {
+    let mut seal = [0; SEAL];
+    seal[..8].copy_from_slice(MAGIC);
+    seal[8..16].copy_from_slice(&bits.to_le_bytes());
+    getrandom::fill(&mut seal[16..])
+        .map_err(|_| Error::Address("the system has no random numbers".into()))?;
+    Ok(seal)
 }
 
-/// Makes a key as long as it has to be, and seals it unless somebody has.
-async fn seal(server: &Server, key: &str, bits: u64) -> Result<(), Error> {
-    let history = History::of(&server.ask_one(key, History::question()).await?)?;
-    let mut identity = [0; 16];
-    getrandom::fill(&mut identity)
-        .map_err(|_| Error::Address("the system has no random numbers".into()))?;
-    let seal = [&MAGIC[..], &identity, &history.0].concat();
+/// The seal of a key, if it has one and it is for this number of bits. It is looked for at the end of the key, where it is
+/// for any number of bits, and where it would be for this one, in case a program with another number has made the
+/// key longer.
+async fn read_seal(server: &Server, key: &str, bits: u64) -> Result<Option<[u8; SEAL]>, Error> {
     let bytes = bits.div_ceil(8);
-    for _ in 0..2 * bytes.div_ceil(STEP) + 2 {
-        let mut call = GROW.call(key);
-        call.arg(bytes).arg(STEP).arg(&seal[..]);
-        let size = count(&GROW.run(server, key, call).await?)?;
-        if size == bytes + SEALED {
-            return Ok(());
-        }
-        if size > bytes {
-            return Err(Error::Mismatch { what: "length: it has more bits" });
-        }
+    let range = |from: i64, to: i64| {
+        let mut get = command("GETRANGE");
+        get.arg(key).arg(from).arg(to);
+        get
+    };
+    let mut length = command("STRLEN");
+    length.arg(key);
+    let mut pipeline = Pipeline::with_capacity(5);
+    pipeline.add_command(command("MULTI")).add_command(length);
+    pipeline.add_command(range(-(SEALED as i64), -1));
+    pipeline.add_command(range(bytes as i64, (bytes + SEALED) as i64 - 1));
+    pipeline.add_command(command("EXEC"));
+    let replies = server.ask(key, pipeline).await?;
+    let (exec, queued) = replies.split_last().ok_or(Reason::Garbage)?;
+    let [length, last, here] = transaction(queued, exec, 3)? else {
+        return Err(Reason::Garbage.into());
+    };
+    let (length, last, here) = (count(length)?, bytes_of(last)?, bytes_of(here)?);
+    if length == 0 {
+        return Err(Reason::Missing.into());
     }
-    Err(Reason::Building.into())
+    if let Some(seal) = last.first_chunk::<SEAL>().filter(|seal| seal.starts_with(MAGIC)) {
+        let found = u64::from_le_bytes(std::array::from_fn(|at| seal[8 + at]));
+        return match found == bits && length == bytes + SEALED {
+            true => Ok(Some(*seal)),
+            false if found == bits => Err(Reason::Foreign.into()),
+            false => Err(Error::Bits { expected: bits, found }),
+        };
+    }
+    if here.starts_with(MAGIC) || length > bytes {
+        return Err(Error::Mismatch { what: "number of bits: the key is longer" });
+    }
+    Ok(None)
 }
 
 crate::answer::remote_in_batches!(GoZeroBloom);

@@ -2,17 +2,16 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), umbel_redis::Error> {
-//! use umbel::{Portable, blocked::Shape};
+//! use umbel::Portable;
 //! use umbel_redis::{Answer, Options, RemoteFilter, Server, SharedBloom};
 //!
 //! let server = Server::connect("redis://127.0.0.1:6379/0").await?;
-//! let shape = Shape::for_rate(1_000_000, 0.01)?; // capacity, error rate
-//! let seen = SharedBloom::<str>::create(&server, "seen", shape, Portable::default(), &Options::default()).await?;
+//! let seen = SharedBloom::<str>::open(&server, "seen", Portable::default(), &Options::default()).await?;
 //! seen.insert("https://example.org/").await?;
 //! match seen.contains("https://example.org/other").await {
 //!     Answer::Absent => println!("certainly new"),
 //!     Answer::Maybe => println!("probably seen"),
-//!     Answer::Unknown(why) => println!("nobody knows: {why}"),
+//!     Answer::Unknown(why) => println!("the filter cannot tell: {why}"),
 //! }
 //! # Ok(())
 //! # }
@@ -24,6 +23,13 @@
 //! acknowledged a moment before. Both read as "certainly not seen". So here an [`Answer`] is one of three, and
 //! [`Absent`](Answer::Absent) comes with proof, read in the same atomic step as the bits: see
 //! [`shared`](shared#what-is-proven).
+//!
+//! # Open, create, complete
+//!
+//! [`open`](SharedBloom::open) fails if the filter is missing. [`create`](SharedBloom::create) fails if it exists, and makes an
+//! empty filter that answers [`Unknown`](Answer::Unknown) until the caller has inserted all keys and called
+//! [`complete`](SharedBloom::complete). [`open_or_create`](SharedBloom::open_or_create) does either and tells which. So a
+//! filter that was lost and created again never answers `Absent` for what was in it.
 //!
 //! # Which filter?
 //!
@@ -48,6 +54,7 @@
 //!
 //! `tls` for `rediss://`. Passwords and users (ACL) are parts of a URL. A user needs the commands `GETRANGE`, `STRLEN`,
 //! `SETRANGE`, `BITFIELD`, `BITFIELD_RO`, `EVAL`, `EVALSHA`, `UNLINK`, `PTTL`, `TYPE`, `WATCH`, `MULTI`, `EXEC` and `INFO`.
+//! `docs/redis.md` has what [`GoZeroBloom`] and [`RedissonBloom`] need besides.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -64,7 +71,7 @@ pub mod redisson;
 mod script;
 pub mod shared;
 
-pub use answer::{Answer, Error, Reason, RemoteFilter};
+pub use answer::{Answer, Error, Opening, Reason, RemoteFilter};
 pub use blocking::Blocking;
 pub use connect::{Limits, Server};
 pub use gozero::GoZeroBloom;

@@ -11,13 +11,15 @@
 //!
 //! Choose them where a module may be loaded: nothing costs the server less. RedisBloom answers 0, without an
 //! error, for a key that is not there and for one of another type; here both are
-//! [`Unknown`](crate::Answer::Unknown). Nothing is ever made by inserting.
+//! [`Unknown`](crate::Answer::Unknown). An insert never creates a filter.
 //!
 //! # Where it breaks
 //!
-//! A filter that was lost and made anew by somebody else is seen only while it has fewer items than
-//! this client has seen in it, and a cuckoo filter, which may shrink, not even then. After a failover or a restart
-//! nothing is known until the filter is adopted, as with all filters here, but each client has to do that for itself.
+//! A filter that was lost and created anew by another client is noticed only while it has fewer items than this client
+//! has seen in it, and a cuckoo filter, which may shrink, not even then. A filter of a module has no place for a
+//! state, so an empty one answers at once: see [`ModuleBloom::reserve`]. After a failover or a restart answers are unknown
+//! and inserts are errors until the filter is adopted, and each client has to do that for itself. An insert that is
+//! refused for that reason may have been performed.
 
 use crate::answer::{Answer, Error, Reason};
 use crate::bitmap::count;
@@ -75,15 +77,15 @@ impl Module {
         command
     }
 
-    /// Sends one command that makes a filter. That there is one already is no error: it is opened.
-    async fn make(server: &Server, key: &str, command: Cmd) -> Result<(), Reason> {
+    /// Sends one command that creates a filter, once: sent twice, it would find its own filter.
+    async fn make(server: &Server, key: &str, command: Cmd) -> Result<(), Error> {
         let mut kind = redis::cmd("TYPE");
         kind.arg(key);
-        let made = server.ask_one(key, command).await;
+        let made = fine(server.ask_once(key, command).await?);
         match (made, is_module(&server.ask_one(key, kind).await?)) {
-            (Ok(_), there) => there,
-            (Err(_), Ok(())) => Ok(()),
-            (Err(reason), Err(_)) => Err(reason),
+            (Ok(_), there) => Ok(there?),
+            (Err(_), Ok(())) => Err(Error::Exists),
+            (Err(reason), Err(_)) => Err(reason.into()),
         }
     }
 
@@ -216,7 +218,8 @@ impl Module {
         let before = self.seen();
         let (replies, repeated) = self.server.ask_noting_retries(&self.key, pipeline).await?;
         let (last, rest) = replies.split_last().ok_or(Reason::Garbage)?;
-        let sure = History::of(last).and_then(|history| self.same(before, history));
+        // These commands cannot be told to write only at home. What they wrote is not acknowledged.
+        self.same(before, History::of(last)?)?;
         let mut answers = Vec::with_capacity(keys.len());
         for (keys, reply) in keys.chunks(CALL).zip(rest) {
             let Value::Array(added) = reply else { return Err(not_added(reply)) };
@@ -226,12 +229,11 @@ impl Module {
                     Value::ServerError(_) => return Err(not_added(added)),
                     added => yes(added)?,
                 };
-                answers.push(match sure {
-                    Err(reason) => Answer::Unknown(reason),
+                answers.push(match new {
                     // A cuckoo filter does not say whether a key was there.
-                    Ok(()) if new && self.prefix == "BF" => Answer::Absent,
-                    Ok(()) if repeated => Answer::Unknown(Reason::Disconnected),
-                    Ok(()) => Answer::Maybe,
+                    true if self.prefix == "BF" => Answer::Absent,
+                    _ if repeated => Answer::Unknown(Reason::Disconnected),
+                    _ => Answer::Maybe,
                 });
             }
             // A filter that is full cuts its reply.
@@ -290,12 +292,17 @@ impl ModuleBloom {
         Module::open(server, key, "BF", policy).await.map(Self)
     }
 
-    /// Makes a filter for `capacity` keys at an error rate of `err_rate` that grows by more filters of twice
-    /// the size, or opens it if there is one, whatever it was made for.
+    /// Creates a filter for `capacity` keys at an error rate of `err_rate` that grows by more filters of twice
+    /// the size.
+    ///
+    /// There is no place for a state in a filter of a module, so it answers at once, and an empty filter answers
+    /// [`Absent`](Answer::Absent) for every key. Call this only if there are no keys yet, or insert all of them before
+    /// other clients open the filter. After a loss that means: fill a filter under another name, then `RENAME` it.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), or if the server refuses the numbers.
+    /// [`Error::Exists`] if there is one, or if the server refuses the numbers. It is sent only once:
+    /// [`Reason::Disconnected`] leaves open whether the filter was created.
     pub async fn reserve(
         server: &Server,
         key: &str,
@@ -360,7 +367,7 @@ impl ModuleCuckoo {
         Module::open(server, key, "CF", policy).await.map(Self)
     }
 
-    /// Makes a filter for `capacity` keys, or opens it if there is one.
+    /// Creates a filter for `capacity` keys, under the conditions of [`ModuleBloom::reserve`].
     ///
     /// # Errors
     ///

@@ -12,15 +12,23 @@
 //! | 9.6 at 1 % | 7 bits at 1 % | no | no | no | if there is a config already |
 //!
 //! Choose it only to share a filter with Redisson. Keys are the bytes that its codec writes: those of
-//! the text for `StringCodec`, as they are for `ByteArrayCodec`. The default codec, Kryo, frames every type in
-//! its own way and cannot be shared.
+//! the text for `StringCodec`, the bytes as they are for `ByteArrayCodec`, the decimal digits of the number for
+//! `LongCodec`. The default codec, Kryo, frames every type in its own way, so its keys are shared only by a caller who
+//! has its bytes.
 //!
 //! # Where it breaks
 //!
-//! The bits and their description are two keys, and each can be lost without the other. A lost config is
-//! seen, bits that are gone are seen, and a config that was changed is seen; but bits that were lost and begun anew
-//! by a Java program while nobody looked cannot be told from those that were lost. That Redisson has not inserted
-//! anything yet looks like bits that are gone: [`Unknown`](crate::Answer::Unknown).
+//! The bits and their description are two keys, and each can be lost without the other. A lost config, a config that
+//! was changed, and bits that are gone are noticed, and bits that are gone are never begun anew by an insert.
+//!
+//! A filter that was [created](RedissonBloom::create) here has one more field in its config, `umbel`, which Redisson does
+//! not look at: an identity, the home and the state. Its bits have their whole length from the beginning. If they
+//! are lost and a Java program begins them anew, that is noticed as long as they are shorter, but not when Java has set a bit
+//! in the last byte.
+//!
+//! A filter that Java made has no such field. Bits that were lost and begun anew by a Java program before this client
+//! opened it cannot be told from those that were lost, so [`open`](RedissonBloom::open) takes them for whole. That Redisson
+//! has not inserted anything yet looks like bits that are gone: see [`create_bits`](RedissonBloom::create_bits).
 //!
 //! # Reference
 //!
@@ -33,14 +41,18 @@
 //! assert_eq!(positions[..3], [1_904_273, 5_703_746, 1_001_831]);
 //! ```
 
-use crate::answer::{Answer, Error, Reason};
-use crate::bitmap::{Bitmap, CONFIG, Guard};
-use crate::connect::{Server, bytes_of, command};
+use crate::answer::{Answer, Error, Opening, Reason};
+use crate::bitmap::{Bitmap, CONFIG, Guard, Marked, STATES, config, count, hex};
+use crate::connect::{Server, command, transaction};
 use crate::health::{self, Hazard, Policy};
+use crate::history::History;
+use crate::script::{own_history, script};
 use highway::{HighwayHash, HighwayHasher, Key};
-use redis::Value;
+use redis::{Pipeline, Value};
 use std::borrow::Borrow;
 use std::f64::consts::LN_2;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
 use umbel::InvalidShape;
 
 /// The key of HighwayHash in Redisson's `Hash.java`.
@@ -69,36 +81,39 @@ impl RedissonBloom {
     ///
     /// # Errors
     ///
-    /// [`Reason::Missing`] if there is no config, [`Reason::Foreign`] if it makes no sense.
+    /// [`Reason::Missing`] if there is no config or there are no bits, [`Reason::Foreign`] if the config has no sense,
+    /// [`Reason::Building`] if another client is creating the filter.
     pub async fn open(server: &Server, name: &str, policy: Policy) -> Result<Self, Error> {
-        let config = config_of(name);
-        let mut get = command("HMGET");
-        get.arg(&config).arg(&CONFIG[..]);
-        let reply = server.ask_one(&config, get).await?;
-        let Value::Array(values) = reply else { return Err(Reason::Garbage.into()) };
-        if values.contains(&Value::Nil) {
+        let found = Found::find(server, name).await?;
+        if found.length == 0 {
             return Err(Reason::Missing.into());
         }
-        let values = values.iter().map(text).collect::<Result<Vec<_>, _>>()?;
-        let [size, probes] = &values[..] else { return Err(Reason::Garbage.into()) };
-        let number = |text: &str, most: u64| {
-            let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-            number.ok_or(Reason::Foreign)
+        let mark = match found.mark.as_deref().map(|mark| mark.split(':').collect::<Vec<_>>()) {
+            None => None,
+            Some(parts) => match parts[..] {
+                [identity, _, state] if STATES[1..].contains(&state) => {
+                    let bytes = found.size.div_ceil(8);
+                    Some(Marked { identity: identity.to_owned(), bytes })
+                }
+                [_, _, state] if state == STATES[0] => return Err(Reason::Building.into()),
+                _ => return Err(Reason::Foreign.into()),
+            },
         };
-        let (bits, times) = (number(size, MAX_BITS)?, number(probes, MAX_PROBES)?);
-        let guard = Guard::Config { key: config, values: [size.clone(), probes.clone()] };
+        let guard = Guard::Config { key: config_of(name), values: found.values, mark };
         let bitmap = Bitmap::open(server, name, guard).await?;
         let hazards = health::apply(policy, health::hazards(server, name).await?)?;
-        Ok(Self { bitmap, size: bits, probes: times, hazards })
+        Ok(Self { bitmap, size: found.size, probes: found.probes, hazards })
     }
 
-    /// Makes a filter for `capacity` keys at an error rate of `err_rate` as Redisson's `tryInit` does, or
-    /// opens it if it is there with the same numbers.
+    /// Creates an empty filter for `capacity` keys at an error rate of `err_rate`, with the numbers of Redisson's
+    /// `tryInit`.
+    ///
+    /// It is incomplete: it takes keys, also from Java programs, and answers [`Unknown`](Answer::Unknown) here until
+    /// [`complete`](Self::complete) is called.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] if there is one with others, [`Error::Shape`] if Redisson would refuse
-    /// them.
+    /// [`Error::Exists`] if there is a config or there are bits, [`Error::Shape`] if Redisson would refuse the numbers.
     pub async fn create(
         server: &Server,
         name: &str,
@@ -107,25 +122,101 @@ impl RedissonBloom {
         policy: Policy,
     ) -> Result<Self, Error> {
         let (size, probes) = Self::plan(capacity, err_rate)?;
-        let config = config_of(name);
-        let mut call = INIT.call(&config);
-        call.arg(size).arg(probes).arg(capacity).arg(java_double(err_rate));
-        INIT.run(server, &config, call).await?;
-        let filter = Self::open(server, name, policy).await?;
-        if (filter.size, filter.probes) != (size, probes) {
-            return Err(Error::Mismatch { what: "size or number of hash iterations" });
-        }
-        Ok(filter)
+        let (capacity, rate) = (capacity.to_string(), java_double(err_rate));
+        let values = [&size.to_string(), &probes.to_string(), &*capacity, &*rate];
+        make(server, name, size, &values, policy).await?;
+        Self::open(server, name, policy).await
     }
 
-    /// The bits and the hash iterations that Redisson takes for so many keys at this rate.
+    /// Creates empty bits for a config that is there without them: Java has called `tryInit` and not inserted anything
+    /// yet, or the bits were lost. Only the caller knows which.
+    ///
+    /// The filter is incomplete, as after [`create`](Self::create).
     ///
     /// # Errors
     ///
-    /// [`InvalidShape`] if the rate is not above 0 and below 1, or there would be too many bits.
+    /// [`Error::Exists`] if there are bits, [`Reason::Missing`] if there is no config.
+    pub async fn create_bits(server: &Server, name: &str, policy: Policy) -> Result<Self, Error> {
+        let found = Found::find(server, name).await?;
+        let [size, probes] = &found.values;
+        make(server, name, found.size, &[size, probes], policy).await?;
+        Self::open(server, name, policy).await
+    }
+
+    /// Opens the filter, or creates it if there is neither a config nor bits, and tells which. A filter that was created
+    /// is incomplete, as after [`create`](Self::create): it may be one that was lost.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open) and of [`create`](Self::create). [`Reason::Missing`] if one of the two keys is
+    /// missing, and [`Error::Mismatch`] if the filter was made with other numbers.
+    pub async fn open_or_create(
+        server: &Server,
+        name: &str,
+        capacity: u64,
+        err_rate: f64,
+        policy: Policy,
+    ) -> Result<(Self, Opening), Error> {
+        let planned = Self::plan(capacity, err_rate)?;
+        let (end, mut taken) = (Instant::now() + server.limits().total(), false);
+        loop {
+            match Self::open(server, name, policy).await {
+                Ok(filter) if (filter.size, filter.probes) == planned => {
+                    return Ok((filter, Opening::Opened));
+                }
+                Ok(_) => {
+                    return Err(Error::Mismatch { what: "size or number of hash iterations" });
+                }
+                Err(Error::Unknown(Reason::Building)) if Instant::now() < end => {
+                    sleep(Duration::from_millis(10)).await;
+                    continue;
+                }
+                // Both keys are made in one step, so one of them was lost.
+                Err(error @ Error::Unknown(Reason::Missing)) if taken => return Err(error),
+                Err(Error::Unknown(Reason::Missing)) => {}
+                Err(error) => return Err(error),
+            }
+            match Self::create(server, name, capacity, err_rate, policy).await {
+                Ok(filter) => return Ok((filter, Opening::Created)),
+                Err(Error::Exists) => taken = true,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Says that the filter has every key that it should have, for all clients: see
+    /// [`SharedBloom::complete`](crate::SharedBloom::complete). A filter that Java made has no state that could change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] if the filter was lost, or is at home on another server.
+    pub async fn complete(&self) -> Result<(), Error> {
+        Ok(self.bitmap.complete().await?)
+    }
+
+    /// Whether a caller has said that the filter has all keys. One that Java made is taken for complete.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot tell.
+    pub async fn is_complete(&self) -> Result<bool, Reason> {
+        self.bitmap.is_complete().await
+    }
+
+    /// The bits and the hash iterations that Redisson takes for so many keys at this rate. Like Redisson, it takes a rate
+    /// of 0 for the smallest rate above 0.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape`] if the rate is not between 0 and 1, or there would be no bits or too many.
     pub fn plan(capacity: u64, err_rate: f64) -> Result<(u64, u64), InvalidShape> {
-        umbel::sizing::Rate::new(err_rate)?;
-        let size = (-(capacity as f64) * err_rate.ln() / (LN_2 * LN_2)) as u64;
+        if !(0.0..=1.0).contains(&err_rate) {
+            return Err(umbel::sizing::Rate::new(err_rate)
+                .map_or_else(Into::into, |_| InvalidShape::TooSmall { bytes: 0, min: 1 }));
+        }
+        // Java's Double.MIN_VALUE.
+        let rate = if err_rate == 0.0 { f64::from_bits(1) } else { err_rate };
+        let size = (-(capacity as f64) * rate.ln() / (LN_2 * LN_2)) as u64;
         if size == 0 {
             return Err(InvalidShape::TooSmall { bytes: 0, min: 1 });
         }
@@ -167,13 +258,15 @@ impl RedissonBloom {
         &self.hazards
     }
 
-    /// Says that the filter is whole where it is now, for this client: after a failover or a restart.
+    /// Makes the filter at home where it is now, after a failover or a restart: see
+    /// [`SharedBloom::adopt`](crate::SharedBloom::adopt). One that was created here is incomplete then. One that Java
+    /// made is taken for whole by this client.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if it is not there, or nobody answers.
+    /// [`Error::Unknown`] if it is not there, or the server does not answer.
     pub async fn adopt(&self) -> Result<(), Error> {
-        Ok(self.bitmap.attach().await?)
+        Ok(self.bitmap.adopt().await?)
     }
 
     async fn ask_batch<A: Borrow<[u8]>>(&self, keys: &[A]) -> Vec<Answer> {
@@ -190,15 +283,102 @@ impl RedissonBloom {
     }
 }
 
-crate::script::script! {
-    /// Writes a config where there is none. Arguments: its four values.
-    INIT = r"
-if redis.call('EXISTS', KEYS[1]) == 0 then
-  redis.call('HSET', KEYS[1], 'size', ARGV[1], 'hashIterations', ARGV[2], 'expectedInsertions', ARGV[3],
-    'falseProbability', ARGV[4])
+script! {
+    /// Writes a config and makes its bits longer, until they have their length. Arguments: the identity, the bytes of
+    /// the bits, how many may be added, and the values of the config: all four, or two if there is one already.
+    ///
+    /// It replies with the length, or with -1 if there is something that another client made. Only the first call, with 1
+    /// as its last argument, makes keys.
+    CREATE = concat!(own_history!(), r"
+local bits, config, identity, bytes = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
+local got = redis.call('HMGET', config, 'size', 'hashIterations', 'umbel')
+local size, mark = redis.call('STRLEN', bits), got[3] or ''
+if string.sub(mark, 1, 32) ~= identity then
+  if ARGV[#ARGV] ~= '1' or size > 0 then return -1 end
+  if #ARGV == 8 then
+    if redis.call('EXISTS', config) == 1 then return -1 end
+    redis.call('HSET', config, 'size', ARGV[4], 'hashIterations', ARGV[5], 'expectedInsertions', ARGV[6],
+      'falseProbability', ARGV[7])
+  elseif got[1] ~= ARGV[4] or got[2] ~= ARGV[5] then return -1 end
+  redis.call('HSET', config, 'umbel', identity .. '::creating')
+elseif string.sub(mark, -9) ~= ':creating' then
+  return size
+elseif size == 0 and ARGV[#ARGV] ~= '1' then
+  return -1
 end
-return 1
-"
+if size < bytes then
+  size = math.min(bytes, size + tonumber(ARGV[3]))
+  redis.call('SETRANGE', bits, size - 1, '\0')
+end
+if size == bytes then redis.call('HSET', config, 'umbel', identity .. ':' .. own .. ':incomplete') end
+return size
+")
+}
+
+/// How many bytes bits grow by in one step.
+const STEP: u64 = 4 << 20;
+
+/// Makes a config, if it has four values, and bits.
+async fn make(
+    server: &Server,
+    name: &str,
+    size: u64,
+    values: &[&str],
+    policy: Policy,
+) -> Result<(), Error> {
+    let mut identity = [0; 16];
+    getrandom::fill(&mut identity)
+        .map_err(|_| Error::Address("the system has no random numbers".into()))?;
+    // Both are looked at before anything is written: what the server may lose, and whether it tells its history.
+    health::apply(policy, health::hazards(server, name).await?)?;
+    History::of(&server.ask_one(name, History::question()).await?)?;
+    let (config, bytes) = (config_of(name), size.div_ceil(8));
+    for step in 0..bytes.div_ceil(STEP) {
+        let mut call = CREATE.call_with(&[name, &config]);
+        call.arg(hex(&identity)).arg(bytes).arg(STEP).arg(values).arg(u8::from(step == 0));
+        match CREATE.run(server, name, call).await? {
+            Value::Int(-1) => return Err(Error::Exists),
+            size if count(&size)? == bytes => return Ok(()),
+            _ => {}
+        }
+    }
+    Err(Reason::Building.into())
+}
+
+/// A filter that is there, by its config.
+struct Found {
+    values: [String; 2],
+    size: u64,
+    probes: u64,
+    mark: Option<String>,
+    /// The bytes of its bits.
+    length: u64,
+}
+
+impl Found {
+    async fn find(server: &Server, name: &str) -> Result<Self, Error> {
+        let (mut get, mut length) = (command("HMGET"), command("STRLEN"));
+        get.arg(config_of(name)).arg(&CONFIG[..]);
+        length.arg(name);
+        let mut pipeline = Pipeline::with_capacity(4);
+        pipeline.add_command(command("MULTI")).add_command(get).add_command(length);
+        pipeline.add_command(command("EXEC"));
+        let replies = server.ask(name, pipeline).await?;
+        let (exec, queued) = replies.split_last().ok_or(Reason::Garbage)?;
+        let [got, length] = transaction(queued, exec, 2)? else {
+            return Err(Reason::Garbage.into());
+        };
+        let [Some(size), Some(probes), mark] = config(got)? else {
+            return Err(Reason::Missing.into());
+        };
+        let number = |text: &str, most: u64| {
+            let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+            number.ok_or(Reason::Foreign)
+        };
+        let (bits, times) = (number(&size, MAX_BITS)?, number(&probes, MAX_PROBES)?);
+        let (values, length) = ([size, probes], count(length)?);
+        Ok(Self { values, size: bits, probes: times, mark, length })
+    }
 }
 
 /// The key of a filter's config: in the same slot as its bits.
@@ -209,7 +389,7 @@ fn config_of(name: &str) -> String {
 /// A rate as Java writes it.
 fn java_double(rate: f64) -> String {
     // From 0.001 on Java writes digits, and below that an exponent.
-    if rate >= 0.001 { format!("{rate:?}") } else { java_exponent(rate) }
+    if rate >= 0.001 || rate == 0.0 { format!("{:?}", rate.abs()) } else { java_exponent(rate) }
 }
 
 fn java_exponent(rate: f64) -> String {
@@ -218,11 +398,6 @@ fn java_exponent(rate: f64) -> String {
         Some((digits, exponent)) if !digits.contains('.') => format!("{digits}.0E{exponent}"),
         _ => text,
     }
-}
-
-fn text(value: &Value) -> Result<String, Reason> {
-    let bytes = bytes_of(value)?;
-    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| Reason::Foreign)
 }
 
 crate::answer::remote_in_batches!(RedissonBloom);
@@ -243,7 +418,14 @@ mod tests {
     #[test]
     fn sizes_are_those_of_redisson() {
         assert_eq!(RedissonBloom::plan(1_000_000, 0.01), Ok((9_585_058, 7)));
-        for (capacity, rate) in [(0, 0.01), (1, 0.0), (1, 1.0), (1, f64::NAN), (1 << 40, 0.01)] {
+        // Redisson takes these rates too: -ln(1e-300) / ln²2 is 1437.8, -ln(4.9e-324) / ln²2 is 1549.5.
+        assert_eq!(RedissonBloom::plan(1, 1e-300), Ok((1_437, 996)));
+        assert_eq!(RedissonBloom::plan(1, 0.0), Ok((1_549, 1_074)));
+        assert_eq!(RedissonBloom::plan(1, -0.0), Ok((1_549, 1_074)));
+        assert_eq!(RedissonBloom::plan(1_000, 0.999), Ok((2, 1)));
+        for (capacity, rate) in
+            [(0, 0.01), (1, 1.0), (1, 1.1), (1, -0.1), (1, f64::NAN), (1 << 40, 0.01)]
+        {
             assert!(RedissonBloom::plan(capacity, rate).is_err(), "{capacity} {rate}");
         }
     }
@@ -256,8 +438,14 @@ mod tests {
 
     #[test]
     fn rates_are_written_as_java_writes_them() {
-        for (rate, text) in [(0.01, "0.01"), (0.001, "0.001"), (1e-4, "1.0E-4"), (2.5e-7, "2.5E-7")]
-        {
+        for (rate, text) in [
+            (0.01, "0.01"),
+            (0.001, "0.001"),
+            (1e-4, "1.0E-4"),
+            (2.5e-7, "2.5E-7"),
+            (0.0, "0.0"),
+            (1e-300, "1.0E-300"),
+        ] {
             assert_eq!(java_double(rate), text);
         }
     }

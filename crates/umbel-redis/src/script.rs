@@ -27,11 +27,35 @@ macro_rules! script {
 }
 pub(crate) use script;
 
+/// Lua: `own` is the replication id of the server that runs the script, in 40 hex digits, and `raw(own)` is the same in
+/// 20 bytes. A server that is not a primary refuses as it refuses writes. Asked for inside the script, it is the history
+/// at the moment of the write, wherever a slot may have moved since the client last looked.
+macro_rules! own_history {
+    () => {
+        r"
+local info = redis.call('INFO', 'replication')
+local own = string.match(info, 'master_replid:(%x+)') or ''
+if #own ~= 40 or not string.find(info, 'role:master', 1, true) then
+  return redis.error_reply('READONLY the server is not a primary with a replication id')
+end
+local function raw(id)
+  return (string.gsub(id, '%x%x', function(digits) return string.char(tonumber(digits, 16)) end))
+end
+"
+    };
+}
+pub(crate) use own_history;
+
 impl Script {
     /// A call for this key, to which arguments are added.
     pub(crate) fn call(&self, key: &str) -> Cmd {
+        self.call_with(&[key])
+    }
+
+    /// The same for several keys of one slot.
+    pub(crate) fn call_with(&self, keys: &[&str]) -> Cmd {
         let mut command = redis::cmd("EVALSHA");
-        command.arg(&*self.name).arg(1).arg(key);
+        command.arg(&*self.name).arg(keys.len()).arg(keys);
         command
     }
 

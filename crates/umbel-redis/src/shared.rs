@@ -25,16 +25,17 @@
 //! `Absent` is answered only if, in one atomic step of one server, a bit of the key was 0 and the header
 //! beside it was the one that was opened, to the byte: shape, hash, seed or secret, generation, and a random
 //! identity that no other filter has; the server has been a primary without interruption since the filter was
-//! made there or [adopted](SharedBloom::adopt), so that everything it has acknowledged is in its memory; and
-//! the filter has not gone back behind what this client has seen of it before. Everything else is
-//! [`Unknown`](crate::Answer::Unknown), for every client, also one that was started later.
+//! created there or [adopted](SharedBloom::adopt), so that everything it has acknowledged is in its memory; a caller has
+//! said since then that the filter is [complete](SharedBloom::complete); and the filter has not gone back behind what this
+//! client has seen of it before. Everything else is [`Unknown`](crate::Answer::Unknown), for every client, also one that
+//! was started later.
 //!
 //! # Where it breaks
 //!
-//! A primary that is cut off and does not know that another one has taken over goes on answering from
-//! its own memory: whoever can only reach that one is not told what the other one acknowledges. Nor does anybody
-//! notice if a key is overwritten with an older copy of itself (`RESTORE`, `COPY`) on the same server, unless it has
-//! seen more of it. Like any Bloom filter it goes on past its capacity, at a rising rate.
+//! A primary that is cut off and does not know that another one has taken over goes on answering from its own memory:
+//! clients that can only reach that one are not told what the other one acknowledges. That a key was overwritten with an older
+//! copy of itself (`RESTORE`, `COPY`) on the same server is noticed only by clients that have seen more of it. Like any
+//! Bloom filter it goes on past its capacity, at a rising rate.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), umbel_redis::Error> {
@@ -44,6 +45,7 @@
 //! let server = Server::connect("redis://127.0.0.1:6379/0").await?;
 //! let (shape, secret) = (Shape::for_rate(1_000_000, 0.01)?, Keyed::new(*b"16 secret bytes!"));
 //! let seen = SharedBloom::<str, _>::create(&server, "seen", shape, secret, &Options::default()).await?;
+//! seen.complete().await?; // there are no keys yet
 //! seen.insert("https://example.org/").await?;
 //! assert_ne!(seen.contains("https://example.org/").await, Answer::Absent);
 //! # Ok(())
@@ -60,6 +62,7 @@ mod shards;
 
 pub use make::Found;
 pub use shards::MAX_SHARDS;
+pub(crate) use shards::beside;
 
 use crate::answer::{Answer, Error, Reason, RemoteFilter};
 use crate::connect::Server;
@@ -78,7 +81,7 @@ use umbel::{Digest, Portable};
 /// Lines that one script or transaction is about, at most: less than a millisecond of a server's time.
 const CALL: usize = 200;
 
-/// How a filter is made or opened.
+/// How a filter is created or opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// What is done if the server may lose the filter.
@@ -126,7 +129,7 @@ impl Shard {
             key: shards::key(name, plan.shards, shard),
             fixed: Header { shard, ..*plan }.fixed(),
             lines: shards::lines(&plan.shape, plan.shards, shard),
-            seen: Mutex::new(Pulse { home: History([0; 20]), changes: 0 }),
+            seen: Mutex::new(Pulse { home: History([0; 20]), changes: 0, complete: false }),
         };
         (0..plan.shards).map(shard).collect()
     }

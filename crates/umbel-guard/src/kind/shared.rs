@@ -1,15 +1,15 @@
 //! A filter that a fleet of guards shares, in Redis or Valkey.
 //!
 //! ```text
-//!     guard 1 --.                       .-- "users"            the filter, of one generation
-//!     guard 2 ---- Redis or Valkey  <---
-//!     guard 3 --'                       '-- "users:complete"   the generation that has all keys
+//!     guard 1 --.
+//!     guard 2 ---- Redis or Valkey --- "users"   the filter, of one generation; its header says whether it is complete
+//!     guard 3 --'
 //! ```
 //!
-//! Every guard adds a key to the shared filter before it is put, so all of them know the keys of all. If the filter is lost
-//! (evicted, flushed, on a server that took over), nobody can add a key to it any more, and so nobody puts one;
-//! everybody asks the data set. Whoever notices makes a new generation, which is one for all, waits until the writes
-//! that had been added to the old one have ended, scans the data set into it, and writes down that it is complete.
+//! Every guard adds a key to the shared filter before it is put, so all of them know the keys of all. If the filter is
+//! lost (evicted, flushed, on a server that took over), no guard can add a key to it, so none puts one, and all of them
+//! ask the data set. The first guard that notices creates a new generation, which is one for all, waits until the writes
+//! that had been added to the old one have ended, scans the data set into it, and marks it as complete in its header.
 //! Guards that come later, or wait for the same, need no scan.
 //!
 //! A filter that has become too full is taken away for that: until the next one is complete, everybody asks the data set.
@@ -100,8 +100,9 @@ impl Shared {
         let options = Options::default();
         let opened = SharedBloom::open(&self.server, &self.name, self.secret, &options).await;
         match opened {
-            Ok(filter) => match filter.check().await {
-                Ok(()) if large => return Ok(Some(self.generation(filter))),
+            // One that is incomplete is being filled by another guard, and takes keys.
+            Ok(filter) => match filter.is_complete().await {
+                Ok(_) if large => return Ok(Some(self.generation(filter))),
                 Err(reason) if !is_gone(reason) => return Err(reason.into()),
                 _ => {}
             },
@@ -109,7 +110,7 @@ impl Shared {
             // It may answer yet; and one with another secret is somebody's.
             Err(error) => return Err(error),
         }
-        // It is of no use to anybody.
+        // No guard can use it. Only this very filter is deleted, not one that another guard has created since.
         found.delete(&self.server).await?;
         Ok(None)
     }
@@ -119,7 +120,7 @@ impl Shared {
     }
 
     async fn make(&self, items: u64) -> Result<SharedGeneration, Error> {
-        // Whoever is second finds the filter of the first, or that somebody is making it.
+        // A guard that is second finds the filter of the first, or that it is being created.
         for _ in 0..100 {
             match self.find(items).await {
                 Ok(Some(found)) => return Ok(found),
@@ -138,9 +139,15 @@ impl Shared {
             let made = SharedBloom::create(&self.server, &self.name, shape, self.secret, &options);
             match made.await {
                 Ok(filter) => return Ok(self.generation(filter)),
-                Err(Error::Mismatch { .. }) => {}
+                Err(Error::Exists) => {}
                 Err(error) => return Err(error),
             }
+        }
+        // The guard that began to create it has ended before it was done. The next attempt finds nothing.
+        if let Ok(found) = Found::find(&self.server, &self.name).await
+            && !found.is_ready()
+        {
+            found.delete(&self.server).await?;
         }
         Err(Reason::Building.into())
     }
@@ -203,13 +210,6 @@ impl Kind for Shared {
     }
 }
 
-impl SharedGeneration {
-    /// Where it is written down which generation is complete.
-    fn note(&self) -> String {
-        format!("{}:complete", self.filter.name())
-    }
-}
-
 impl Generation for SharedGeneration {
     fn digest(&self, key: &[u8]) -> Digest {
         self.filter.hasher().digest(key)
@@ -228,46 +228,24 @@ impl Generation for SharedGeneration {
     }
 
     async fn add(&self, digest: Digest) -> Result<(), Trouble> {
-        match self.filter.insert_digest(digest).await {
-            Ok(Answer::Unknown(reason)) => Err(trouble(&reason.into())),
-            Ok(_) => Ok(()),
-            Err(error) => Err(trouble(&error)),
-        }
+        self.add_all(&[digest]).await
     }
 
+    /// An insert that succeeds has reached this very filter, at home on its server, complete or not.
     async fn add_all(&self, digests: &[Digest]) -> Result<(), Trouble> {
-        let answers = self.filter.insert_digests(digests).await.map_err(|error| trouble(&error))?;
-        match answers.iter().find(|answer| answer.is_unknown()) {
-            Some(Answer::Unknown(reason)) => Err(trouble(&(*reason).into())),
-            _ => Ok(()),
-        }
+        self.filter.insert_digests(digests).await.map(drop).map_err(|error| trouble(&error))
     }
 
     async fn missing(&self, digests: &[Digest]) -> Result<u64, Trouble> {
-        let mut missing = 0;
-        for answer in self.filter.contains_digests(digests).await {
-            match answer {
-                Answer::Absent => missing += 1,
-                Answer::Maybe => {}
-                Answer::Unknown(reason) => return Err(trouble(&reason.into())),
-            }
-        }
-        Ok(missing)
+        self.filter.missing_digests(digests).await.map_err(|reason| trouble(&reason.into()))
     }
 
     async fn is_complete(&self) -> Result<bool, Trouble> {
-        let noted = self.filter.server().read(&self.note()).await;
-        let noted = noted.map_err(|reason| trouble(&reason.into()))?;
-        // Asked for after that: a filter that is gone is not complete.
-        self.filter.check().await.map_err(|reason| trouble(&reason.into()))?;
-        Ok(noted.is_some_and(|noted| noted == self.generation.to_string().as_bytes()))
+        self.filter.is_complete().await.map_err(|reason| trouble(&reason.into()))
     }
 
     async fn activate(&self) -> Result<(), Trouble> {
-        let (note, generation) = (self.note(), self.generation.to_string());
-        let written = self.filter.server().write(&note, generation.as_bytes());
-        written.await.map_err(|reason| trouble(&reason.into()))?;
-        self.filter.check().await.map_err(|reason| trouble(&reason.into()))
+        self.filter.complete().await.map_err(|error| trouble(&error))
     }
 
     /// As it was planned: to count its bits would mean to read all of it.

@@ -100,6 +100,15 @@ enum Way {
     Queued,
 }
 
+/// What is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// Keys, of which only a complete filter knows.
+    Complete,
+    /// Bits, whatever they mean.
+    Bits,
+}
+
 /// What came of asking.
 #[derive(Default)]
 struct Asked<'a> {
@@ -112,11 +121,33 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
     /// As [`contains_batch`](crate::RemoteFilter::contains_batch), for keys that were digested
     /// elsewhere.
     pub async fn contains_digests(&self, digests: &[Digest]) -> Vec<Answer> {
+        self.ask_digests(digests, Trust::Complete).await
+    }
+
+    /// How many of these keys the filter does not hold, complete or not. A client that fills a filter shows with this
+    /// that every key arrived, before it calls [`complete`](Self::complete).
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot tell.
+    pub async fn missing_digests(&self, digests: &[Digest]) -> Result<u64, Reason> {
+        let mut missing = 0;
+        for answer in self.ask_digests(digests, Trust::Bits).await {
+            match answer {
+                Answer::Absent => missing += 1,
+                Answer::Maybe => {}
+                Answer::Unknown(reason) => return Err(reason),
+            }
+        }
+        Ok(missing)
+    }
+
+    async fn ask_digests(&self, digests: &[Digest], trust: Trust) -> Vec<Answer> {
         let mut answers = vec![Answer::Maybe; digests.len()];
         for (digests, answers) in digests.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
             let probes = by_shard(&self.plan.shape, &self.shards, digests);
-            let first = self.ask_all(probes, Way::Watched).await;
-            let second = self.ask_all(first.again, Way::Queued).await;
+            let first = self.ask_all(probes, Way::Watched, trust).await;
+            let second = self.ask_all(first.again, Way::Queued, trust).await;
             for (key, answer) in first.answers.into_iter().chain(second.answers) {
                 answers[key] = answers[key].and(answer);
             }
@@ -125,14 +156,20 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
     }
 
     /// Asks all servers: those of a cluster at the same time, a single one once.
-    async fn ask_all<'a>(&self, probes: Vec<(&'a Shard, Vec<Probe>)>, way: Way) -> Asked<'a> {
+    async fn ask_all<'a>(
+        &self,
+        probes: Vec<(&'a Shard, Vec<Probe>)>,
+        way: Way,
+        trust: Trust,
+    ) -> Asked<'a> {
         let pipelines = if self.server.is_cluster() {
             probes.into_iter().map(|one| vec![one]).collect()
         } else {
             vec![probes]
         };
         let mut all = Asked::default();
-        for asked in join_all(pipelines.into_iter().map(|shards| self.ask_lines(shards, way))).await
+        for asked in
+            join_all(pipelines.into_iter().map(|shards| self.ask_lines(shards, way, trust))).await
         {
             all.answers.extend(asked.answers);
             all.again.extend(asked.again);
@@ -141,7 +178,12 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
     }
 
     /// Asks one server for lines of some shards, and tells what they say of the keys.
-    async fn ask_lines<'a>(&self, shards: Vec<(&'a Shard, Vec<Probe>)>, way: Way) -> Asked<'a> {
+    async fn ask_lines<'a>(
+        &self,
+        shards: Vec<(&'a Shard, Vec<Probe>)>,
+        way: Way,
+        trust: Trust,
+    ) -> Asked<'a> {
         let mut asked = Asked::default();
         let Some((first, _)) = shards.first() else { return asked };
         let mut pipeline = Pipeline::new();
@@ -166,8 +208,12 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
             let lines = history.and_then(|history| {
                 let (lines, alone) = way.lines(here, probes.len() + 1)?;
                 let head = lines.first().ok_or(Reason::Garbage)?;
-                shard.accept(before, prove(bytes_of(head)?, &shard.fixed)?, history)?;
-                Ok((lines, alone))
+                let pulse = prove(bytes_of(head)?, &shard.fixed)?;
+                shard.accept(before, pulse, history)?;
+                match trust {
+                    Trust::Complete if !pulse.complete => Err(Reason::Incomplete),
+                    _ => Ok((lines, alone)),
+                }
             });
             let mut again = Vec::new();
             asked.answers.extend(probes.iter().enumerate().filter_map(|(at, probe)| {

@@ -1,11 +1,10 @@
 //! Copying: a filter that was built elsewhere goes to the server as it is, and comes back as it is.
 
 use super::header::{BYTES, Header};
-use super::make::history_at;
 use super::script::FILL;
 use super::{Options, Shard, SharedBloom};
 use crate::answer::{Error, Reason};
-use crate::connect::{Server, bytes_of, command};
+use crate::connect::{Server, command};
 use redis::Value;
 use umbel::BlockedBloomFilter;
 use umbel::format::Stored;
@@ -16,13 +15,13 @@ const PIECE: usize = 256 << 10;
 const WORD: usize = 8;
 
 impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
-    /// Copies a filter to the server, bit for bit, under a name that is not taken. Nobody can insert into it
-    /// or ask it before it is there.
+    /// Copies a filter to the server, bit for bit, under a name that is not taken. No client can insert into it or
+    /// ask it before all of it is there. It is complete then: the caller says so by uploading it.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] if there is a filter already, also one that somebody is making:
-    /// [`Found::delete`](super::Found::delete) takes it away.
+    /// [`Error::Exists`] if there is a filter with this name, also one that is being created:
+    /// [`Found::delete`](super::Found::delete) removes it.
     pub async fn upload(
         server: &Server,
         name: &str,
@@ -30,11 +29,14 @@ impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
         options: &Options,
     ) -> Result<Self, Error> {
         let hasher = filter.hasher().clone();
-        let plan = Header::plan(server, name, *filter.shape(), &hasher, options).await?;
-        for shard in Shard::all(&plan, name) {
-            shard.fill(server, filter.words()).await?;
-        }
-        Self::of(server, name, plan, hasher, options).await
+        let plan = Header::claim(server, name, *filter.shape(), &hasher, options).await?;
+        let uploaded = async {
+            let shared =
+                Self::make(server, name, plan, hasher, options, Some(filter.words())).await?;
+            shared.complete().await?;
+            Ok(shared)
+        };
+        plan.or_delete(server, name, uploaded.await).await
     }
 
     /// A copy of the filter in memory, bit for bit, with at least the keys that were in it when this was
@@ -42,7 +44,8 @@ impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if a part of it is not known, [`Error::Shape`] if there is no memory for it.
+    /// [`Error::Unknown`] if a part of it is not known or it is incomplete, [`Error::Shape`] if there is no memory
+    /// for it.
     pub async fn download(&self) -> Result<BlockedBloomFilter<T, H>, Error> {
         let mut filter = BlockedBloomFilter::with(self.plan.shape, self.hasher.clone())?;
         for shard in &self.shards {
@@ -66,20 +69,16 @@ impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
 
 impl Shard {
     /// Writes its part of these words, piece by piece.
-    async fn fill(&self, server: &Server, words: &[u64]) -> Result<(), Error> {
-        let history = history_at(server, &self.key).await?;
+    pub(super) async fn fill(&self, server: &Server, words: &[u64]) -> Result<(), Error> {
         let lines = self.lines.start as usize * 8..self.lines.end as usize * 8;
         let mut at = BYTES;
         for words in words[lines].chunks(PIECE / WORD) {
             let piece: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            let mut call = FILL.call(&self.key);
-            call.arg(&self.fixed[..]).arg(at).arg(&piece[..]).arg(self.bytes()).arg(&history.0[..]);
+            let mut call = self.call(&FILL);
+            call.arg(at).arg(&piece[..]);
             let reply = FILL.run(server, &self.key, call).await?;
-            let (header, ready) = Header::parse(bytes_of(&reply)?)?;
             at += piece.len();
-            if header.fixed() != self.fixed || ready != (at as u64 == self.bytes()) {
-                return Err(Error::Mismatch { what: "identity: there is one already" });
-            }
+            self.is_growing(&reply, at as u64 == self.bytes())?;
         }
         Ok(())
     }
@@ -89,7 +88,9 @@ impl Shard {
         let mut piece = command("GETRANGE");
         piece.arg(&self.key).arg(from).arg(to - 1);
         match self.ask_with_header(server, piece).await? {
-            Value::BulkString(bytes) if bytes.len() as u64 == to - from => Ok(bytes),
+            // A copy of an incomplete filter would answer "absent" in memory.
+            (pulse, _) if !pulse.complete => Err(Reason::Incomplete),
+            (_, Value::BulkString(bytes)) if bytes.len() as u64 == to - from => Ok(bytes),
             _ => Err(Reason::Shrunken),
         }
     }

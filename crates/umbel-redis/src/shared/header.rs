@@ -17,7 +17,7 @@
 //!     88  checksum  8   XXH3 of the bytes before it
 //!     -- up to here a header never changes
 //!     96  home      20  the replication id of the server that the filter is whole on
-//!    116  state     4   1: being made, 2: ready
+//!    116  state     4   1: being created, 3: takes keys but is not complete, 2: complete
 //!    120  changes   8   how many scripts have set a bit here (big-endian, as BITFIELD counts)
 //! ```
 //!
@@ -55,6 +55,28 @@ pub(crate) struct Header {
 pub(crate) struct Pulse {
     pub(crate) home: History,
     pub(crate) changes: u64,
+    /// Whether a caller has said that the filter has all keys.
+    pub(crate) complete: bool,
+}
+
+/// How far a filter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Its keys are still growing to their length.
+    Creating,
+    /// It takes keys. Nobody has said that it has all of them.
+    Incomplete,
+    Complete,
+}
+
+impl State {
+    fn of(bytes: &[u8]) -> Self {
+        match bytes[116..120] {
+            [2, 0, 0, 0] => Self::Complete,
+            [3, 0, 0, 0] => Self::Incomplete,
+            _ => Self::Creating,
+        }
+    }
 }
 
 impl Header {
@@ -86,13 +108,13 @@ impl Header {
         bytes
     }
 
-    /// What these bytes say: the header, and whether the filter is ready.
+    /// What these bytes say: the header, and how far the filter is.
     ///
     /// # Errors
     ///
     /// [`Reason::Missing`] for no bytes, as of a key that is not there, [`Reason::Foreign`] for bytes
     /// that are no header.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<(Self, bool), Reason> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<(Self, State), Reason> {
         if bytes.is_empty() {
             return Err(Reason::Missing);
         }
@@ -125,7 +147,7 @@ impl Header {
         if header.shard >= header.shards || !super::shards::fits(&header.shape, header.shards) {
             return Err(Reason::Foreign);
         }
-        Ok((header, bytes[116..120] == READY))
+        Ok((header, State::of(bytes)))
     }
 
     /// Whether another header is the one that was expected, and what differs.
@@ -153,25 +175,21 @@ impl Header {
     }
 }
 
-/// How the header of a filter that is ready goes on behind the part that never changes.
-pub(crate) const READY: [u8; 4] = [2, 0, 0, 0];
-/// The same of one that is being made.
-#[cfg(test)]
-pub(crate) const BUILDING: [u8; 4] = [1, 0, 0, 0];
-
-/// The changing part of a header, if it is exactly the one that was expected and the filter is ready.
+/// The changing part of a header, if it is exactly the one that was expected and the filter takes keys. The caller
+/// decides whether an incomplete filter will do.
 ///
 /// # Errors
 ///
 /// Why not: these are the bytes that come with every answer.
 pub(crate) fn prove(bytes: &[u8], fixed: &[u8; FIXED]) -> Result<Pulse, Reason> {
     if bytes.len() == BYTES && bytes.starts_with(fixed) {
-        if bytes[116..120] != READY {
-            return Err(Reason::Building);
-        }
+        let complete = match State::of(bytes) {
+            State::Creating => return Err(Reason::Building),
+            state => state == State::Complete,
+        };
         let home = History(std::array::from_fn(|at| bytes[FIXED + at]));
         let changes = u64::from_be_bytes(std::array::from_fn(|at| bytes[120 + at]));
-        return Ok(Pulse { home, changes });
+        return Ok(Pulse { home, changes, complete });
     }
     let (header, _) = Header::parse(bytes)?;
     // The same filter with another identity, or another filter altogether.
@@ -216,15 +234,19 @@ mod tests {
         }
     }
 
+    fn in_state(fixed: [u8; FIXED], home: u8, state: u8, changes: u64) -> Vec<u8> {
+        [&fixed[..], &[home; 20], &[state, 0, 0, 0], &changes.to_be_bytes()].concat()
+    }
+
     fn ready(fixed: [u8; FIXED], home: u8, changes: u64) -> Vec<u8> {
-        [&fixed[..], &[home; 20], &READY, &changes.to_be_bytes()].concat()
+        in_state(fixed, home, 2, changes)
     }
 
     #[test]
     fn a_header_says_what_it_was_told() {
         let bytes = ready(header().fixed(), 9, 300);
-        assert_eq!(Header::parse(&bytes), Ok((header(), true)));
-        let pulse = Pulse { home: History([9; 20]), changes: 300 };
+        assert_eq!(Header::parse(&bytes), Ok((header(), State::Complete)));
+        let pulse = Pulse { home: History([9; 20]), changes: 300, complete: true };
         assert_eq!(prove(&bytes, &header().fixed()), Ok(pulse));
     }
 
@@ -263,11 +285,16 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_is_being_made_proves_nothing() {
+    fn a_filter_that_is_being_created_proves_nothing_and_an_incomplete_one_says_so() {
         let fixed = header().fixed();
-        let bytes = [&fixed[..], &[1; 20], &BUILDING, &[0; 8]].concat();
-        assert_eq!(prove(&bytes, &fixed), Err(Reason::Building));
-        assert_eq!(Header::parse(&bytes), Ok((header(), false)));
+        for state in [0, 1, 4, 255] {
+            let bytes = in_state(fixed, 1, state, 0);
+            assert_eq!(prove(&bytes, &fixed), Err(Reason::Building));
+            assert_eq!(Header::parse(&bytes), Ok((header(), State::Creating)));
+        }
+        let bytes = in_state(fixed, 1, 3, 0);
+        assert_eq!(prove(&bytes, &fixed).map(|pulse| pulse.complete), Ok(false));
+        assert_eq!(Header::parse(&bytes), Ok((header(), State::Incomplete)));
     }
 
     #[test]

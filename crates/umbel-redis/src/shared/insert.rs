@@ -1,14 +1,12 @@
-//! Inserting: one script sees the header and sets the bits.
+//! Inserting: one script sees the header and where it runs, and sets the bits only if both are right.
 
 use super::ask::{Probe, by_shard};
-use super::header::prove;
 use super::script::INSERT;
 use super::{CALL, Shard, SharedBloom};
 use crate::answer::{Answer, Error, Reason};
-use crate::connect::{bytes_of, fine};
-use crate::history::History;
+use crate::connect::bytes_of;
 use futures_util::future::join_all;
-use redis::{Cmd, Value};
+use redis::Cmd;
 use umbel::Digest;
 
 /// Keys that are sent before the next ones.
@@ -19,7 +17,7 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if one of them was not acknowledged; all may be inserted again.
+    /// [`Error::Unknown`] if one of them was not acknowledged. Inserting all of them again is safe.
     pub async fn insert_digests(&self, digests: &[Digest]) -> Result<Vec<Answer>, Error> {
         let mut answers = vec![Answer::Maybe; digests.len()];
         for (digests, answers) in digests.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
@@ -42,27 +40,25 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
     ) -> Result<Vec<(usize, Answer)>, Reason> {
         let per_line = self.plan.shape.probes_per_line();
         let calls = probes.chunks(CALL).map(|probes| call(shard, per_line, probes)).collect();
-        let before = shard.pulse();
-        let last = Some(History::question());
-        let came = INSERT.run_all(&self.server, &shard.key, calls, last).await?;
-        let (last, replies) = came.replies.split_last().ok_or(Reason::Garbage)?;
-        let history = History::of(last);
+        let came = INSERT.run_all(&self.server, &shard.key, calls, None).await?;
         let mut answers = Vec::with_capacity(probes.len());
-        for (probes, reply) in probes.chunks(CALL).zip(replies) {
-            let (head, fresh) = done(shard, reply, probes.len())?;
-            let pulse = prove(head, &shard.fixed)?;
-            // The bits are set, whatever can be said of what was there before.
-            let sure = history.and_then(|history| shard.accept(before, pulse, history));
-            if fresh.contains(&b'1') && sure.is_ok() {
-                shard.remember(super::Pulse { changes: pulse.changes + 1, ..pulse });
+        for (probes, reply) in probes.chunks(CALL).zip(&came.replies) {
+            let (pulse, fresh) = match shard.verdict(reply)? {
+                (pulse, [fresh]) => (pulse, bytes_of(fresh)?),
+                _ => return Err(Reason::Garbage),
+            };
+            if fresh.len() != probes.len() {
+                return Err(Reason::Garbage);
             }
+            let changes = pulse.changes + u64::from(fresh.contains(&b'1'));
+            shard.remember(super::Pulse { changes, ..pulse });
             answers.extend(probes.iter().zip(fresh).map(|(probe, fresh)| {
-                let answer = match (sure, fresh) {
-                    (Err(reason), _) => Answer::Unknown(reason),
-                    (Ok(()), b'1') => Answer::Absent,
+                let answer = match fresh {
+                    _ if !pulse.complete => Answer::Unknown(Reason::Incomplete),
+                    b'1' => Answer::Absent,
                     // Perhaps it was this very call that set them, before a connection broke.
-                    (Ok(()), _) if came.repeated => Answer::Unknown(Reason::Disconnected),
-                    (Ok(()), _) => Answer::Maybe,
+                    _ if came.repeated => Answer::Unknown(Reason::Disconnected),
+                    _ => Answer::Maybe,
                 };
                 (probe.key, answer)
             }));
@@ -72,8 +68,8 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
 }
 
 fn call(shard: &Shard, probes_per_line: u32, probes: &[Probe]) -> Cmd {
-    let mut call = INSERT.call(&shard.key);
-    call.arg(&shard.fixed[..]).arg(shard.bytes()).arg(probes_per_line);
+    let (seen, mut call) = (shard.pulse(), shard.call(&INSERT));
+    call.arg(&seen.home.0[..]).arg(seen.changes).arg(probes_per_line);
     for probe in probes {
         let first = shard.byte(probe.line);
         for bit in probe.bits() {
@@ -83,20 +79,4 @@ fn call(shard: &Shard, probes_per_line: u32, probes: &[Probe]) -> Cmd {
         }
     }
     call
-}
-
-/// The header that the script saw, and for each line whether one of its bits was new.
-fn done<'a>(shard: &Shard, reply: &'a Value, lines: usize) -> Result<(&'a [u8], &'a [u8]), Reason> {
-    match reply {
-        Value::Array(parts) => match &parts[..] {
-            [head, fresh] => {
-                let (head, fresh) = (bytes_of(head)?, bytes_of(fresh)?);
-                if fresh.len() == lines { Ok((head, fresh)) } else { Err(Reason::Garbage) }
-            }
-            // The script saw another header, or a string of another length behind the right one.
-            [head] => Err(prove(bytes_of(head)?, &shard.fixed).err().unwrap_or(Reason::Shrunken)),
-            _ => Err(Reason::Garbage),
-        },
-        other => Err(fine(other.clone()).err().unwrap_or(Reason::Garbage)),
-    }
 }

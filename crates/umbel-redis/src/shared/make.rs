@@ -1,15 +1,29 @@
-//! Making a filter, opening it, moving it to another history, taking it away.
+//! Creating a filter, opening it, vouching for it, moving it to another history, deleting it.
+//!
+//! ```text
+//!     create ----> creating ----> incomplete --- complete() ---> complete
+//!                                     ^                              |
+//!                                     '----- adopt(), elsewhere -----'
+//! ```
+//!
+//! An empty filter and one that lost its keys look the same to a server. Only the caller knows which it is, and
+//! [`SharedBloom::complete`] is the one place where the caller says so. The state is in the header of each shard, beside
+//! the bits, so all clients agree on it. The identity is drawn by the client that creates the filter and sent by no other, so
+//! a shard that was lost is never brought back under it.
 
-use super::header::{BYTES, FIXED, Header, prove};
-use super::script::{ADOPT, DELETE, GROW};
+use super::header::{BYTES, Header, Pulse, State, prove};
+use super::script::{ADOPT, BEGIN, COMPLETE, DELETE, GROW};
 use super::{Options, Shard, SharedBloom, shards};
-use crate::answer::{Error, Reason};
+use crate::answer::{Error, Opening, Reason};
 use crate::connect::{Server, bytes_of, command, fine, transaction};
 use crate::health::{self, Hazard};
 use crate::history::History;
+use crate::script::Script;
 use futures_util::future::{join_all, try_join_all};
 use redis::{Cmd, Pipeline, Value};
 use std::marker::PhantomData;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
 use umbel::blocked::Shape;
 use umbel::format::{Mark, Stored};
 
@@ -22,7 +36,7 @@ const STEP: u64 = 2 << 20;
 pub struct Found {
     pub(super) header: Header,
     name: String,
-    ready: bool,
+    state: State,
 }
 
 impl Found {
@@ -35,14 +49,14 @@ impl Found {
         // One shard has the name of the filter; the first of several is always in the same key.
         let (one, several) = (shards::key(name, 1, 0), shards::key(name, 2, 0));
         let [one, several] = [read_head(server, &one).await, read_head(server, &several).await];
-        let (header, ready) = match (one, several) {
+        let (header, state) = match (one, several) {
             (Ok(found), Err(Reason::Missing)) | (Err(Reason::Missing), Ok(found)) => found,
             (Ok(_), Ok(_)) => return Err(Reason::Foreign.into()),
             (Err(Reason::Missing), Err(reason)) | (Err(reason), _) | (Ok(_), Err(reason)) => {
                 return Err(reason.into());
             }
         };
-        Ok(Self { header, name: name.to_owned(), ready })
+        Ok(Self { header, name: name.to_owned(), state })
     }
 
     /// Its shape.
@@ -69,21 +83,22 @@ impl Found {
         self.header.generation
     }
 
-    /// Whether it was made to the end.
+    /// Whether it was created to the end, so that it can be opened.
     #[must_use]
-    pub const fn is_ready(&self) -> bool {
-        self.ready
+    pub fn is_ready(&self) -> bool {
+        self.state != State::Creating
     }
 
-    /// Takes all of its shards away, also those that an earlier filter of this name has left in its keys, and
-    /// nothing else: keys that have become somebody else's stay.
+    /// Deletes all shards of this filter and nothing else: not those of another filter that has taken its
+    /// place meanwhile, and not keys that belong to another program.
     ///
     /// # Errors
     ///
     /// [`Error::Unknown`] if a server did not say that it did.
     pub async fn delete(&self, server: &Server) -> Result<(), Error> {
         for shard in Shard::all(&self.header, &self.name) {
-            let call = DELETE.call(&shard.key);
+            let mut call = DELETE.call(&shard.key);
+            call.arg(&shard.fixed[..]);
             DELETE.run(server, &shard.key, call).await?;
         }
         Ok(())
@@ -91,51 +106,24 @@ impl Found {
 }
 
 /// What the header at a key says.
-async fn read_head(server: &Server, key: &str) -> Result<(Header, bool), Reason> {
+async fn read_head(server: &Server, key: &str) -> Result<(Header, State), Reason> {
     let mut get = command("GETRANGE");
     get.arg(key).arg(0).arg(BYTES - 1);
     Header::parse(bytes_of(&server.ask_one(key, get).await?)?)
 }
 
 impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
-    /// Makes an empty filter of this shape, or opens it if it is there already: whoever else makes the same
-    /// one at the same time gets the same filter. It grows on the server in small steps, so that nobody waits
-    /// for a large one.
+    /// Opens a filter that exists, and compares its header with what is expected: the hasher, and whatever the
+    /// options say.
+    ///
+    /// An incomplete filter is opened too. It answers [`Unknown`](crate::Answer::Unknown) and takes keys.
+    ///
+    /// That all shards are there is looked at when they are asked for. [`check`](Self::check) looks at all of them.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] if there is another filter, [`Error::Unknown`] with [`Reason::Foreign`] if
-    /// there is something else; [`Error::Address`] if it cannot be in so many shards.
-    pub async fn create(
-        server: &Server,
-        name: &str,
-        shape: Shape,
-        hasher: H,
-        options: &Options,
-    ) -> Result<Self, Error> {
-        let mut plan = Header::plan(server, name, shape, &hasher, options).await?;
-        for shard in 0..plan.shards {
-            plan.shard = shard;
-            let header = grow(server, &shards::key(name, plan.shards, shard), &plan).await?;
-            if shard == 0 {
-                // Whoever was first has given the filter its identity.
-                plan.identity = header.identity;
-            }
-            plan.expect(&header)?;
-        }
-        Self::of(server, name, plan, hasher, options).await
-    }
-
-    /// Opens a filter that is there, and compares its header with what is expected: the hasher, and whatever
-    /// the options say.
-    ///
-    /// That all shards are there is looked at when they are asked for; [`check`](Self::check) looks at
-    /// all of them.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Mismatch`] if it is another filter, [`Error::Unknown`] if there is none, or if it is not
-    /// ready.
+    /// [`Error::Unknown`] with [`Reason::Missing`] if there is none and with [`Reason::Building`] if it is being
+    /// created; [`Error::Mismatch`] if it is another filter.
     pub async fn open(
         server: &Server,
         name: &str,
@@ -144,6 +132,72 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
     ) -> Result<Self, Error> {
         let found = Found::find(server, name).await?;
         Self::open_found(server, found, hasher, options).await
+    }
+
+    /// Creates an empty filter of this shape. It grows on the server in small steps, so that other clients do not
+    /// wait for a large one.
+    ///
+    /// The filter is incomplete: it takes keys, and answers [`Unknown`](crate::Answer::Unknown) until
+    /// [`complete`](Self::complete) is called. A new filter in front of keys that exist already must get them first. If
+    /// there are no keys yet, call `complete` at once: that says that an empty filter is right.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Exists`] if there is a filter with this name, [`Error::Unknown`] with [`Reason::Foreign`] if
+    /// there is something else, [`Error::Address`] if it cannot be in so many shards.
+    pub async fn create(
+        server: &Server,
+        name: &str,
+        shape: Shape,
+        hasher: H,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let plan = Header::claim(server, name, shape, &hasher, options).await?;
+        let made = Self::make(server, name, plan, hasher, options, None).await;
+        plan.or_delete(server, name, made).await
+    }
+
+    /// Opens the filter with this name, or creates it if there is none, and tells which. Of several clients that do
+    /// this at the same time one creates it and all get the same filter.
+    ///
+    /// [`Opening::Created`] also follows the loss of a filter, so a filter that was created is incomplete, as after
+    /// [`create`](Self::create), for all clients. One that was opened is as complete as it was.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open) and of [`create`](Self::create). [`Reason::Building`] if another client does not
+    /// finish its creation within the [limits](crate::Limits) of one call.
+    pub async fn open_or_create(
+        server: &Server,
+        name: &str,
+        shape: Shape,
+        hasher: H,
+        options: &Options,
+    ) -> Result<(Self, Opening), Error> {
+        let end = Instant::now() + server.limits().total();
+        loop {
+            match Found::find(server, name).await {
+                Ok(found) if found.is_ready() => {
+                    let options = Options { shape: Some(shape), ..*options };
+                    let opened = Self::open_found(server, found, hasher, &options).await?;
+                    return Ok((opened, Opening::Opened));
+                }
+                Ok(_) if Instant::now() > end => return Err(Reason::Building.into()),
+                Ok(_) => sleep(Duration::from_millis(10)).await,
+                Err(Error::Unknown(Reason::Missing)) => {
+                    match Header::claim(server, name, shape, &hasher, options).await {
+                        Ok(plan) => {
+                            let made = Self::make(server, name, plan, hasher, options, None).await;
+                            let made = plan.or_delete(server, name, made).await?;
+                            return Ok((made, Opening::Created));
+                        }
+                        Err(Error::Exists) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// As [`open`](Self::open), with the hasher that the header tells: not possible with a secret, which
@@ -177,13 +231,42 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
             ..got
         };
         expected.expect(&got)?;
-        if !found.ready {
+        if !found.is_ready() {
             return Err(Reason::Building.into());
         }
         Self::of(server, &found.name, got, hasher, options).await
     }
 
-    pub(super) async fn of(
+    /// Makes a filter whose first shard was claimed, and writes these words into it, if there are some. The first
+    /// shard is finished last, so a filter whose first shard is ready was made to the end.
+    pub(super) async fn make(
+        server: &Server,
+        name: &str,
+        plan: Header,
+        hasher: H,
+        options: &Options,
+        words: Option<&[u64]>,
+    ) -> Result<Self, Error> {
+        let shards = Shard::all(&plan, name);
+        for shard in shards.iter().skip(1).chain(shards.first()) {
+            if shard.fixed != plan.fixed() {
+                shard.begin(server, true).await?;
+            }
+            match words {
+                None => shard.grow(server).await?,
+                Some(words) => shard.fill(server, words).await?,
+            }
+        }
+        // A filter of the same name in one key and one in several do not see each other before.
+        match Found::find(server, name).await {
+            Ok(found) if found.header.identity == plan.identity => {}
+            Ok(_) | Err(Error::Unknown(Reason::Foreign)) => return Err(Error::Exists),
+            Err(error) => return Err(error),
+        }
+        Self::of(server, name, plan, hasher, options).await
+    }
+
+    async fn of(
         server: &Server,
         name: &str,
         plan: Header,
@@ -215,28 +298,55 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
 }
 
 impl<T: ?Sized, H> SharedBloom<T, H> {
-    /// Whether all shards are there, whole, and at home where they are.
+    /// Whether all shards are there, whole, at home where they are, and complete.
     ///
     /// # Errors
     ///
     /// Why not: what [`contains`](crate::RemoteFilter::contains) would tell.
     pub async fn check(&self) -> Result<(), Reason> {
-        try_join_all(self.shards.iter().map(|shard| shard.look(&self.server))).await?;
+        if self.is_complete().await? { Ok(()) } else { Err(Reason::Incomplete) }
+    }
+
+    /// Whether a caller has said that the filter has all keys: see [`complete`](Self::complete).
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot tell: a shard is missing or is not this filter's, or is at home elsewhere.
+    pub async fn is_complete(&self) -> Result<bool, Reason> {
+        let looks = self.shards.iter().map(|shard| shard.look(&self.server));
+        Ok(try_join_all(looks).await?.iter().all(|pulse| pulse.complete))
+    }
+
+    /// Says that the filter has every key that it should have. From now on it answers
+    /// [`Absent`](crate::Answer::Absent) and [`Maybe`](crate::Answer::Maybe), to all clients.
+    ///
+    /// Call it when all keys that exist were inserted with success since the filter was created or
+    /// [adopted](Self::adopt). On an empty filter it says that there are no keys. A caller that says so although
+    /// keys are missing makes those keys `Absent`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] if a shard is missing, is not this filter's, or is at home elsewhere: then some of what was
+    /// inserted may be lost, and nothing is marked.
+    pub async fn complete(&self) -> Result<(), Error> {
+        self.is_complete().await?;
+        let marks = self.shards.iter().map(|shard| shard.run(&COMPLETE, &self.server));
+        try_join_all(marks).await?;
         Ok(())
     }
 
-    /// Says that the filter is whole where it is now: after a failover, a restart or a move to another server,
-    /// when everything that may have been lost was inserted again, or was not. For all clients, answers are
-    /// known again from now on.
+    /// Makes the filter at home where it is now: after a failover, a restart or a move to another server, when keys
+    /// that were acknowledged may be missing.
     ///
-    /// Whoever calls this without inserting what was lost makes keys [`Absent`](crate::Answer::Absent)
-    /// that were acknowledged.
+    /// Shards that were at home elsewhere are incomplete then, for all clients. Insert every key that may have been
+    /// lost, and call [`complete`](Self::complete).
     ///
     /// # Errors
     ///
     /// [`Error::Unknown`] if a shard is missing or is not this filter's, or a server did not answer.
     pub async fn adopt(&self) -> Result<(), Error> {
-        try_join_all(self.shards.iter().map(|shard| shard.adopt(&self.server))).await?;
+        let homes = self.shards.iter().map(|shard| shard.run(&ADOPT, &self.server));
+        try_join_all(homes).await?;
         self.remember_all().await;
         Ok(())
     }
@@ -249,12 +359,12 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
 }
 
 impl Shard {
-    /// Whether it is there, whole and at home.
-    async fn look(&self, server: &Server) -> Result<(), Reason> {
+    /// Its header, if it is there, whole and at home.
+    async fn look(&self, server: &Server) -> Result<Pulse, Reason> {
         let mut length = command("STRLEN");
         length.arg(&self.key);
         match self.ask_with_header(server, length).await? {
-            Value::Int(length) if length as u64 == self.bytes() => Ok(()),
+            (pulse, Value::Int(length)) if length as u64 == self.bytes() => Ok(pulse),
             _ => Err(Reason::Shrunken),
         }
     }
@@ -264,7 +374,7 @@ impl Shard {
         &self,
         server: &Server,
         question: Cmd,
-    ) -> Result<Value, Reason> {
+    ) -> Result<(Pulse, Value), Reason> {
         let before = self.pulse();
         let mut head = command("GETRANGE");
         head.arg(&self.key).arg(0).arg(BYTES - 1);
@@ -276,28 +386,75 @@ impl Shard {
         let [head, reply] = transaction(queued, exec, 2)? else { return Err(Reason::Garbage) };
         let pulse = prove(bytes_of(head)?, &self.fixed)?;
         self.accept(before, pulse, History::of(history)?)?;
-        fine(reply.clone())
+        Ok((pulse, fine(reply.clone())?))
     }
 
-    async fn adopt(&self, server: &Server) -> Result<(), Reason> {
-        let history = history_at(server, &self.key).await?;
-        let mut call = ADOPT.call(&self.key);
-        call.arg(&self.fixed[..]).arg(&history.0[..]);
-        let reply = ADOPT.run(server, &self.key, call).await?;
-        prove(bytes_of(&reply)?, &self.fixed)?;
+    /// A call of a script that compares the header and the length.
+    pub(super) fn call(&self, script: &Script) -> Cmd {
+        let mut call = script.call(&self.key);
+        call.arg(&self.fixed[..]).arg(self.bytes());
+        call
+    }
+
+    /// The header that a script saw, and what else it replied, if it did not refuse.
+    pub(super) fn verdict<'a>(&self, reply: &'a Value) -> Result<(Pulse, &'a [Value]), Reason> {
+        let Value::Array(parts) = reply else {
+            return Err(fine(reply.clone()).err().unwrap_or(Reason::Garbage));
+        };
+        let [verdict, head, rest @ ..] = &parts[..] else { return Err(Reason::Garbage) };
+        let pulse = prove(bytes_of(head)?, &self.fixed)?;
+        match bytes_of(verdict)? {
+            b"ok" => Ok((pulse, rest)),
+            b"length" => Err(Reason::Shrunken),
+            b"home" => Err(Reason::History),
+            b"older" => Err(Reason::Older),
+            _ => Err(Reason::Garbage),
+        }
+    }
+
+    async fn run(&self, script: &Script, server: &Server) -> Result<(), Reason> {
+        let reply = script.run(server, &self.key, self.call(script)).await?;
+        self.verdict(&reply).map(drop)
+    }
+
+    /// Writes its header where there is none. What an earlier filter has left there is removed, if `replace`.
+    async fn begin(&self, server: &Server, replace: bool) -> Result<(), Error> {
+        let mut call = BEGIN.call(&self.key);
+        call.arg(&self.fixed[..]).arg(u8::from(replace));
+        let reply = BEGIN.run(server, &self.key, call).await?;
+        let (header, _) = Header::parse(bytes_of(&reply)?)?;
+        if header.fixed() == self.fixed { Ok(()) } else { Err(Error::Exists) }
+    }
+
+    /// Makes it as long as it has to be.
+    async fn grow(&self, server: &Server) -> Result<(), Error> {
+        let steps = self.bytes().div_ceil(STEP);
+        for step in 1..=steps {
+            let mut call = self.call(&GROW);
+            call.arg(STEP);
+            let reply = GROW.run(server, &self.key, call).await?;
+            self.is_growing(&reply, step == steps)?;
+        }
         Ok(())
     }
-}
 
-/// The history of the server that has this key.
-pub(super) async fn history_at(server: &Server, key: &str) -> Result<History, Reason> {
-    History::of(&server.ask_one(key, History::question()).await?)
+    /// Whether a shard that is being created is still this one, and is ready if it should be.
+    pub(super) fn is_growing(&self, reply: &Value, ready: bool) -> Result<(), Error> {
+        let (header, state) = Header::parse(bytes_of(reply)?)?;
+        if header.fixed() != self.fixed {
+            return Err(Reason::Replaced.into());
+        }
+        match (ready, state) {
+            (true, State::Creating) => Err(Reason::Building.into()),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Header {
-    /// The header of the first shard of a new filter. If there is one with this name, in how many shards it
-    /// is decides: there are never two.
-    pub(super) async fn plan<T: ?Sized>(
+    /// The header of the first shard of a new filter, which is written to the server. If several clients do
+    /// that at the same time, one of them succeeds.
+    pub(super) async fn claim<T: ?Sized>(
         server: &Server,
         name: &str,
         shape: Shape,
@@ -307,51 +464,50 @@ impl Header {
         if name.is_empty() {
             return Err(Error::Address("a filter has a name".into()));
         }
-        let there = match Found::find(server, name).await {
-            Ok(found) => Some(found.header.shards),
-            Err(Error::Unknown(Reason::Missing)) => None,
-            Err(error) => return Err(error),
-        };
-        let default = shards::default_count(&shape, server.is_cluster());
-        let shards = options.shards.or(there).unwrap_or(default);
-        if there.is_some_and(|there| there != shards) {
-            return Err(Error::Mismatch { what: "number of shards" });
-        }
+        let shards =
+            options.shards.unwrap_or_else(|| shards::default_count(&shape, server.is_cluster()));
         if !shards::fits(&shape, shards) {
             let lines = shape.lines();
             return Err(Error::Address(format!("{lines} lines cannot be in {shards} shards")));
         }
+        match Found::find(server, name).await {
+            Ok(_) => return Err(Error::Exists),
+            Err(Error::Unknown(Reason::Missing)) => {}
+            Err(error) => return Err(error),
+        }
         let mut identity = [0; 16];
         getrandom::fill(&mut identity)
             .map_err(|_| Error::Address("the system has no random numbers".into()))?;
-        Ok(Self {
+        let plan = Self {
             shape,
             mark: Mark { secret: None, ..hasher.mark() },
             shards,
             shard: 0,
             generation: options.generation.unwrap_or(1),
             identity,
-        })
-    }
-}
-
-/// Makes a shard grow until it is ready, and tells its header.
-async fn grow(server: &Server, key: &str, plan: &Header) -> Result<Header, Error> {
-    let fixed: [u8; FIXED] = plan.fixed();
-    let lines = shards::lines(&plan.shape, plan.shards, plan.shard);
-    let whole = super::shard_bytes(&lines);
-    let history = history_at(server, key).await?;
-    // So many steps, and twice as many if somebody takes it away meanwhile.
-    for _ in 0..2 * whole.div_ceil(STEP) + 2 {
-        let mut call = GROW.call(key);
-        call.arg(&fixed[..]).arg(whole).arg(STEP).arg(&history.0[..]);
-        let reply = GROW.run(server, key, call).await?;
-        let (header, ready) = Header::parse(bytes_of(&reply)?)?;
-        let same = Header { identity: plan.identity, ..header };
-        plan.expect(&same)?;
-        if ready {
-            return Ok(header);
+        };
+        // That the server tells its history is seen before anything is written.
+        let key = shards::key(name, shards, 0);
+        History::of(&server.ask_one(&key, History::question()).await?)?;
+        match Shard::all(&plan, name).first() {
+            Some(shard) => shard.begin(server, false).await?,
+            None => return Err(Reason::Garbage.into()),
         }
+        Ok(plan)
     }
-    Err(Reason::Building.into())
+
+    /// A filter that was made by this plan; if it could not be made, as much of it is deleted as the server lets.
+    pub(super) async fn or_delete<F>(
+        self,
+        server: &Server,
+        name: &str,
+        made: Result<F, Error>,
+    ) -> Result<F, Error> {
+        if made.is_err() {
+            let found = Found { header: self, name: name.to_owned(), state: State::Creating };
+            // Whatever is left then is being created for ever, and answers nothing.
+            let _ = found.delete(server).await;
+        }
+        made
+    }
 }

@@ -1,26 +1,48 @@
 //! What runs on the server.
+//!
+//! Each script compares the header with the one that it was told before it writes anything. Scripts that fill or vouch
+//! for a filter also compare its home with the replication id of the server they run on. What they reply begins
+//! with a word: `ok`, or why they refused (`header`, `length`, `home`, `older`), and then the header as it was.
 
-use crate::script::script;
+use crate::script::{own_history, script};
+
+/// Lua: `head` is the header; `refused()` tells why the shard is not the one that was asked for. Arguments: the fixed
+/// part of the header, and the length of the shard.
+macro_rules! shard {
+    () => {
+        r"
+local head = redis.call('GETRANGE', KEYS[1], 0, 127)
+local function refused()
+  local state = string.sub(head, 117, 120)
+  if string.sub(head, 1, 96) ~= ARGV[1] or (state ~= '\2\0\0\0' and state ~= '\3\0\0\0') then return 'header' end
+  if redis.call('STRLEN', KEYS[1]) ~= tonumber(ARGV[2]) then return 'length' end
+end
+"
+    };
+}
 
 script! {
-    /// Sets bits of a shard. Arguments: the fixed part of the header, the length of the shard, the number of
-    /// probes in a line, and then the positions of the bits, line by line.
+    /// Sets bits of a shard. Further arguments: the home and the number of changes that the client has seen, the
+    /// number of probes in a line, and the positions of the bits, line by line.
     ///
-    /// It replies with the header as it was and a digit for each line, 1 if one of its bits was not set before;
-    /// or only with the header, if that is not the one that was expected.
-    INSERT = r"
-local head = redis.call('GETRANGE', KEYS[1], 0, 127)
-if string.sub(head, 1, 96) ~= ARGV[1] or string.sub(head, 117, 120) ~= '\2\0\0\0'
-    or redis.call('STRLEN', KEYS[1]) ~= tonumber(ARGV[2]) then
-  return {head}
+    /// It adds to its reply a digit for each line, 1 if one of its bits was not set before.
+    INSERT = concat!(own_history!(), shard!(), r"
+local why = refused()
+if why then return {why, head} end
+local home = string.sub(head, 97, 116)
+if home ~= raw(own) then return {'home', head} end
+if home == ARGV[3] then
+  local changes = 0
+  for byte = 121, 128 do changes = changes * 256 + string.byte(head, byte) end
+  if changes < tonumber(ARGV[4]) then return {'older', head} end
 end
 local sets, last = {}, 0
-for position = 4, #ARGV do
+for position = 6, #ARGV do
   sets[last + 1], sets[last + 2], sets[last + 3], sets[last + 4] = 'SET', 'u1', ARGV[position], '1'
   last = last + 4
 end
 local old = redis.call('BITFIELD', KEYS[1], unpack(sets))
-local probes, fresh, any, bit = tonumber(ARGV[3]), {}, false, 0
+local probes, fresh, any, bit = tonumber(ARGV[5]), {}, false, 0
 for line = 1, #old / probes do
   local digit = '0'
   for _ = 1, probes do
@@ -30,69 +52,88 @@ for line = 1, #old / probes do
   fresh[line] = digit
 end
 if any then redis.call('BITFIELD', KEYS[1], 'INCRBY', 'i64', '960', '1') end
-return {head, table.concat(fresh)}
+return {'ok', head, table.concat(fresh)}
+")
+}
+
+script! {
+    /// Writes the header of a shard where there is none, with the state of one that is being created. Arguments: the
+    /// fixed part of the header, and 1 if a shard that another filter has left here is removed. It replies with
+    /// the header that is there then.
+    ///
+    /// Only this script makes a key. The others never bring back one that was lost.
+    BEGIN = r"
+local head = redis.call('GETRANGE', KEYS[1], 0, 127)
+if ARGV[2] == '1' and string.sub(head, 1, 8) == 'UMBELRED' and string.sub(head, 1, 96) ~= ARGV[1] then
+  redis.call('UNLINK', KEYS[1])
+  head = ''
+end
+if head == '' then
+  redis.call('SETRANGE', KEYS[1], 0, ARGV[1] .. string.rep('\0', 20) .. '\1\0\0\0' .. string.rep('\0', 8))
+end
+return redis.call('GETRANGE', KEYS[1], 0, 127)
 "
 }
 
 script! {
-    /// Makes a shard, or makes it longer. Arguments: the fixed part of the header, the length of the whole
-    /// shard, how many bytes may be added, and the history of the server.
-    ///
-    /// It replies with the header. A shard that has its length is ready. One with the same plan that somebody
-    /// else has begun is continued.
-    GROW = r"
+    /// Makes a shard that is being created longer. Arguments: the fixed part of the header, the length of the whole
+    /// shard, and how many bytes may be added. It replies with the header. A shard that has its length is
+    /// incomplete and at home.
+    GROW = concat!(own_history!(), r"
 local head = redis.call('GETRANGE', KEYS[1], 0, 127)
-if head == '' then
-  redis.call('SETRANGE', KEYS[1], 0, ARGV[1] .. string.rep('\0', 20) .. '\1\0\0\0' .. string.rep('\0', 8))
-elseif string.sub(head, 1, 72) ~= string.sub(ARGV[1], 1, 72) or string.sub(head, 117, 120) ~= '\1\0\0\0' then
-  return head
-end
+if string.sub(head, 1, 96) ~= ARGV[1] or string.sub(head, 117, 120) ~= '\1\0\0\0' then return head end
 local whole, size = tonumber(ARGV[2]), redis.call('STRLEN', KEYS[1])
 if size < whole then
   size = math.min(whole, size + tonumber(ARGV[3]))
   redis.call('SETRANGE', KEYS[1], size - 1, '\0')
 end
-if size == whole then redis.call('SETRANGE', KEYS[1], 96, ARGV[4] .. '\2\0\0\0') end
+local home = raw(own)
+if size == whole then redis.call('SETRANGE', KEYS[1], 96, home .. '\3\0\0\0') end
 return redis.call('GETRANGE', KEYS[1], 0, 127)
-"
+")
 }
 
 script! {
-    /// Writes a piece of a shard that is being made. Arguments: the fixed part of the header, where the piece
-    /// begins, the piece, the length of the whole shard, and the history of the server.
-    ///
-    /// It replies with the header. A shard that has its length is ready.
-    FILL = r"
+    /// Writes a piece of a shard that is being created. Arguments: the fixed part of the header, the length of the
+    /// whole shard, where the piece begins, and the piece. It replies as GROW does.
+    FILL = concat!(own_history!(), r"
 local head = redis.call('GETRANGE', KEYS[1], 0, 127)
-if head == '' and ARGV[2] == '128' then
-  redis.call('SETRANGE', KEYS[1], 0, ARGV[1] .. string.rep('\0', 20) .. '\1\0\0\0' .. string.rep('\0', 8))
-elseif string.sub(head, 1, 96) ~= ARGV[1] or string.sub(head, 117, 120) ~= '\1\0\0\0' then
-  return head
-end
-redis.call('SETRANGE', KEYS[1], ARGV[2], ARGV[3])
-if redis.call('STRLEN', KEYS[1]) == tonumber(ARGV[4]) then
-  redis.call('SETRANGE', KEYS[1], 96, ARGV[5] .. '\2\0\0\0')
+if string.sub(head, 1, 96) ~= ARGV[1] or string.sub(head, 117, 120) ~= '\1\0\0\0' then return head end
+redis.call('SETRANGE', KEYS[1], ARGV[3], ARGV[4])
+local home = raw(own)
+if redis.call('STRLEN', KEYS[1]) == tonumber(ARGV[2]) then
+  redis.call('SETRANGE', KEYS[1], 96, home .. '\3\0\0\0')
 end
 return redis.call('GETRANGE', KEYS[1], 0, 127)
-"
+")
 }
 
 script! {
-    /// Makes a shard at home on a server. Arguments: the fixed part of the header, and the history of the
-    /// server. It replies with the header as it was.
-    ADOPT = r"
-local head = redis.call('GETRANGE', KEYS[1], 0, 127)
-if string.sub(head, 1, 96) == ARGV[1] and string.sub(head, 117, 120) == '\2\0\0\0' then
-  redis.call('SETRANGE', KEYS[1], 96, ARGV[2])
-end
-return head
-"
+    /// Marks a shard as complete.
+    COMPLETE = concat!(own_history!(), shard!(), r"
+local why = refused()
+if why then return {why, head} end
+if string.sub(head, 97, 116) ~= raw(own) then return {'home', head} end
+redis.call('SETRANGE', KEYS[1], 116, '\2\0\0\0')
+return {'ok', head}
+")
 }
 
 script! {
-    /// Takes a shard away. It replies with how many keys it took away: one, or none if there is no shard.
+    /// Makes a shard at home on this server. One that was at home elsewhere is incomplete then.
+    ADOPT = concat!(own_history!(), shard!(), r"
+local why, home = refused(), raw(own)
+if why then return {why, head} end
+if string.sub(head, 97, 116) ~= home then redis.call('SETRANGE', KEYS[1], 96, home .. '\3\0\0\0') end
+return {'ok', head}
+")
+}
+
+script! {
+    /// Deletes a shard of exactly this filter. Argument: the fixed part of the header. It replies with how many keys
+    /// it deleted.
     DELETE = r"
-if redis.call('GETRANGE', KEYS[1], 0, 7) == 'UMBELRED' then return redis.call('UNLINK', KEYS[1]) end
+if redis.call('GETRANGE', KEYS[1], 0, 95) == ARGV[1] then return redis.call('UNLINK', KEYS[1]) end
 return 0
 "
 }

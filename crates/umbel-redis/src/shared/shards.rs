@@ -63,6 +63,20 @@ pub(crate) fn key(name: &str, shards: u32, shard: u32) -> String {
     format!("{name}:{{{}}}", tags()[slot as usize])
 }
 
+/// A key in the slot of another one, for what is made before it gets its name. It begins with that one's name, so
+/// that a user who may write `name*` may write it.
+pub(crate) fn beside(key: &str, what: &str) -> String {
+    let slot = Slot::for_key(key);
+    let same = format!("{key}:{what}");
+    if Slot::for_key(&same) == slot {
+        return same;
+    }
+    let number = (0..SLOTS as u16).position(|number| Slot::new(number) == Some(slot));
+    let tag = format!("{{{}}}", tags()[number.unwrap_or(0)]);
+    // The first brace of a key decides.
+    if key.contains('{') { format!("{tag}:{same}") } else { format!("{same}:{tag}") }
+}
+
 /// The smallest number of each slot.
 fn tags() -> &'static [u32] {
     static TAGS: OnceLock<Vec<u32>> = OnceLock::new();
@@ -142,6 +156,11 @@ mod tests {
             let key = key("seen", shards, shard);
             assert!(key.starts_with("seen:{") && key.ends_with('}'));
             assert_eq!(Some(Slot::for_key(&key)), Slot::new(slot));
+        }
+        for key in ["seen", "a{b}c", "a{}c", "}{", "{"] {
+            let making = beside(key, "making:00");
+            assert!(making.starts_with(key) || key.contains('{'));
+            assert_eq!(Slot::for_key(&making), Slot::for_key(key), "{making}");
         }
         // For ever: whoever opens a filter looks for its first shard here.
         assert_eq!(key("seen", 2, 0), key("seen", 4_096, 0));

@@ -1,12 +1,14 @@
 //! Three masters with a replica each: spreading, failing over, moving.
 
-use crate::chaos::{Filter, Model, Place};
+use crate::chaos::{Model, Place};
 use crate::servers::{Cluster, Engine, in_step};
+use crate::shared::created;
 use std::sync::Arc;
-use std::time::Duration;
 use umbel::Portable;
 use umbel::blocked::Shape;
-use umbel_redis::{Answer, GoZeroBloom, Options, Policy, Reason, RemoteFilter, SharedBloom};
+use umbel_redis::{
+    Answer, Error, GoZeroBloom, Options, Policy, Reason, RedissonBloom, RemoteFilter, SharedBloom,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_filter_spreads_evenly_and_survives_the_loss_of_a_master() {
@@ -14,9 +16,8 @@ async fn a_filter_spreads_evenly_and_survives_the_loss_of_a_master() {
     let server = cluster.server().await;
     let (count, options) = (1_000_000, Options::default());
     let shape = Shape::for_rate(count, 0.01).unwrap();
-    let filter = SharedBloom::<u64>::create(&server, "f", shape, Portable::default(), &options)
-        .await
-        .unwrap();
+    let filter =
+        created::<u64, _>(&server, "f", shape, Portable::default(), &options).await.unwrap();
     assert_eq!(filter.shards(), 12);
     let keys: Vec<u64> = (0..count).collect();
     for keys in keys.chunks(20_000) {
@@ -66,8 +67,11 @@ async fn a_filter_spreads_evenly_and_survives_the_loss_of_a_master() {
     assert!(open.contains_batch(&late).await.iter().all(|answer| !answer.is_absent()));
     assert_eq!(open.check().await, Err(Reason::History));
     // Somebody inserts again what may be lost, and says so.
-    open.insert_batch(&late).await.unwrap();
+    let refused = open.insert_batch(&late).await;
+    assert_eq!(refused, Err(Error::Unknown(Reason::History)));
     open.adopt().await.unwrap();
+    open.insert_batch(&late).await.unwrap();
+    open.complete().await.unwrap();
     for filter in [&filter, &open] {
         assert_eq!(filter.contains_batch(&late).await, vec![Answer::Maybe; late.len()]);
         let absent: Vec<u64> = (9 * count..9 * count + 1_000).collect();
@@ -84,30 +88,31 @@ async fn nothing_is_absent_while_masters_die() {
     let Some(mut cluster) = Cluster::start(Engine::Valkey) else { return };
     let (server, options) = (cluster.server().await, Options::default());
     let shape = Shape::for_rate(200_000, 0.001).unwrap();
-    Filter::create(&server, "f", shape, Portable::default(), &options).await.unwrap();
+    created::<u64, _>(&server, "f", shape, Portable::default(), &options).await.unwrap();
     let place = Place { urls: cluster.urls(), cluster: true };
     let model = Arc::new(Model::default());
     let clients: Vec<_> = (0..2)
         .map(|seed| tokio::spawn(model.clone().client(place.clone(), seed * 1_000_000)))
         .collect();
     for dies in 0..2 {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        model.work().await;
         let (master, replica) = (&mut cluster.masters[dies], &cluster.replicas[dies]);
         in_step(master, replica);
         replica.signal("STOP");
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        model.work().await;
         master.kill();
         replica.signal("CONT");
         replica.until("replication", "role", "master");
         for node in cluster.masters[dies + 1..].iter().chain(&cluster.replicas) {
             node.until_cluster("cluster_state", "ok");
         }
+        model.notice().await;
         model.repair(&place).await;
         // Two of three masters have to agree when the next one dies.
         cluster.masters[dies].restart();
         cluster.masters[dies].until("replication", "master_link_status", "up");
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    model.work().await;
     model.end(clients, &place).await;
 }
 
@@ -134,14 +139,32 @@ async fn slot_that_moves(cluster: &Cluster, filter: &SharedBloom<u64>, keys: &[u
     let answers = filter.contains_batch(keys).await;
     assert!(answers.iter().all(|answer| !answer.is_absent()));
     assert!(answers.contains(&Answer::Unknown(Reason::History)), "{:?}", &answers[..20]);
+    // An insert away from home is an error and writes nothing: the slot may go back to where it came from, to a copy
+    // that never heard of the key.
+    let before = to.call(&["GET", name]);
+    let news: Vec<u64> = (50_000_000..50_000_500).collect();
+    assert_eq!(filter.insert_batch(&news).await, Err(Error::Unknown(Reason::History)));
+    assert_eq!(to.call(&["GET", name]), before);
     filter.adopt().await.unwrap();
+    let answers = filter.contains_batch(keys).await;
+    let incomplete = Answer::Unknown(Reason::Incomplete);
+    assert!(answers.iter().all(|answer| [Answer::Maybe, incomplete].contains(answer)));
+    assert!(answers.contains(&incomplete));
+    filter.insert_batch(&news).await.unwrap();
+    filter.complete().await.unwrap();
     assert_eq!(filter.contains_batch(keys).await, vec![Answer::Maybe; keys.len()]);
+    assert_eq!(filter.contains_batch(&news).await, vec![Answer::Maybe; news.len()]);
 }
 
 /// Filters of one key are somewhere in the cluster as well.
 async fn one_key(cluster: &Cluster) {
     let server = cluster.server().await;
     let go = GoZeroBloom::create(&server, "go", 100_000, Policy::Warn).await.unwrap();
+    go.complete().await.unwrap();
     assert_eq!(go.insert(b"a").await, Ok(Answer::Absent));
     assert_eq!(go.contains_batch(&[&b"a"[..], b"b"]).await, [Answer::Maybe, Answer::Absent]);
+    let java = RedissonBloom::create(&server, "java", 1_000, 0.01, Policy::Warn).await.unwrap();
+    java.complete().await.unwrap();
+    assert_eq!(java.insert(b"a").await, Ok(Answer::Absent));
+    assert_eq!(java.contains_batch(&[&b"a"[..], b"b"]).await, [Answer::Maybe, Answer::Absent]);
 }

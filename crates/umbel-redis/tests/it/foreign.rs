@@ -1,10 +1,11 @@
 //! Other people's filters: the same bits as their own programs set.
 
 use crate::servers::{Engine, Node, follow, in_step, pair};
+use crate::shared::created;
 use redis::Value;
 use umbel_redis::{
-    Answer, Blocking, Error, GoZeroBloom, Options, Policy, Reason, RedissonBloom, RemoteFilter,
-    Server, SharedBloom,
+    Answer, Blocking, Error, GoZeroBloom, Opening, Options, Policy, Reason, RedissonBloom,
+    RemoteFilter, Server,
 };
 
 /// go-zero's two scripts, in our words.
@@ -40,6 +41,7 @@ async fn go_and_rust_share_a_key() {
         let keys: Vec<Vec<u8>> = (0..500).map(|key| format!("user:{key}").into_bytes()).collect();
         let sealed = GoZeroBloom::create(&server, "sealed", bits, Policy::Warn).await.unwrap();
         assert!(sealed.is_sealed());
+        sealed.complete().await.unwrap();
         for filter in [&rust, &sealed] {
             filter.insert_batch(&keys).await.unwrap();
             assert_eq!(filter.contains_batch(&keys).await, vec![Answer::Maybe; 500]);
@@ -59,41 +61,193 @@ async fn go_and_rust_share_a_key() {
     }
 }
 
+/// Creates a key, and says that an empty one is right.
+async fn sealed(server: &Server, key: &str, bits: u64) -> GoZeroBloom {
+    let filter = GoZeroBloom::create(server, key, bits, Policy::Warn).await.unwrap();
+    filter.complete().await.unwrap();
+    filter
+}
+
+/// All bytes of a key, or nothing.
+fn bytes(node: &Node, key: &str) -> Vec<u8> {
+    redis::from_redis_value(node.call(&["GETRANGE", key, "0", "-1"])).unwrap()
+}
+
+const KNOWN: [Answer; 2] = [Answer::Maybe, Answer::Absent];
+const INCOMPLETE: Answer = Answer::Unknown(Reason::Incomplete);
+
 #[tokio::test]
-async fn a_sealed_key_is_known_again() {
+async fn a_sealed_key_is_recognised() {
+    for engine in [Engine::Redis, Engine::Valkey] {
+        let Some(mut node) = Node::start(engine, &[]) else { continue };
+        let server = node.server().await;
+        let bits = 1_000;
+        let long = "x".repeat(500);
+        for (what, reason) in [
+            (&["DEL", "go"][..], Reason::Missing),
+            (&["RENAME", "go", "away"], Reason::Missing),
+            (&["SET", "go", "short"], Reason::Shrunken),
+            (&["SET", "go", &long], Reason::Replaced),
+            (&["SETBIT", "go", "3000", "1"], Reason::Foreign),
+        ] {
+            node.call(&["FLUSHALL"]);
+            let filter = sealed(&server, "go", bits).await;
+            filter.insert(b"a").await.unwrap();
+            assert_eq!(filter.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
+            node.call(what);
+            let left = bytes(&node, "go");
+            assert_eq!(filter.contains(b"a").await, Answer::Unknown(reason), "{what:?}");
+            // An insert that is refused has not written anything.
+            assert_eq!(filter.insert(b"a").await, Err(Error::Unknown(reason)), "{what:?}");
+            assert_eq!(filter.complete().await, Err(Error::Unknown(reason)), "{what:?}");
+            assert_eq!(filter.adopt().await, Err(Error::Unknown(reason)), "{what:?}");
+            assert_eq!(bytes(&node, "go"), left, "{what:?}");
+            // A Go program goes on as if nothing had happened.
+            for key in 0..100_u8 {
+                go(&node, GO_SET, "go", bits, &[key]);
+            }
+            assert!(filter.contains(b"a").await.is_unknown(), "{what:?}");
+            // Created anew here, it is another one.
+            node.call(&["DEL", "go"]);
+            let other = sealed(&server, "go", bits).await;
+            assert_eq!(filter.contains(b"a").await, Answer::Unknown(Reason::Replaced));
+            assert_eq!(other.contains(b"a").await, Answer::Absent);
+            other.insert(b"a").await.unwrap();
+        }
+        node.save();
+        node.kill();
+        node.restart();
+        let late = GoZeroBloom::open(&server, "go", bits, Policy::Warn).await.unwrap();
+        assert_eq!(late.contains(b"a").await, Answer::Unknown(Reason::History));
+        assert_eq!(late.insert(b"b").await, Err(Error::Unknown(Reason::History)));
+        late.adopt().await.unwrap();
+        assert_eq!(late.contains(b"a").await, INCOMPLETE);
+        assert_eq!(late.insert(b"b").await, Ok(INCOMPLETE));
+        late.complete().await.unwrap();
+        assert_eq!(late.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
+        assert_eq!(late.contains(b"b").await, Answer::Maybe);
+    }
+}
+
+/// Made with 20,000 bits, and opened with every number that the review has tried.
+#[tokio::test]
+async fn a_sealed_key_refuses_another_number_of_bits() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    let filter = sealed(&server, "go", 20_000).await;
+    filter.insert(b"a").await.unwrap();
+    let before = bytes(&node, "go");
+    for bits in [19_999, 19_993, 20_001, 20_352, 20_448, 30_000, 100_000, 1_000, 8] {
+        let opened = GoZeroBloom::open(&server, "go", bits, Policy::Warn).await;
+        let error = Error::Bits { expected: bits, found: 20_000 };
+        assert_eq!(opened.err(), Some(error.clone()));
+        assert!(error.to_string().contains("20000"));
+        let either = GoZeroBloom::open_or_create(&server, "go", bits, Policy::Warn).await;
+        assert_eq!(either.err(), Some(error));
+        let created = GoZeroBloom::create(&server, "go", bits, Policy::Warn).await;
+        assert_eq!(created.err(), Some(Error::Exists));
+        assert_eq!(bytes(&node, "go"), before);
+    }
+    let same = GoZeroBloom::open(&server, "go", 20_000, Policy::Warn).await.unwrap();
+    assert_eq!(same.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
+    // A Go program with a larger number of bits has made the key longer.
+    node.call(&["SETBIT", "go", "29999", "1"]);
+    assert_eq!(same.contains(b"a").await, Answer::Unknown(Reason::Foreign));
+    assert!(GoZeroBloom::open(&server, "go", 20_000, Policy::Warn).await.is_err());
+    // Without a seal, what is too long for the number of bits is refused.
+    go(&node, GO_SET, "plain", 20_000, b"a");
+    node.call(&["SETBIT", "plain", "19999", "1"]);
+    let short = GoZeroBloom::open(&server, "plain", 19_992, Policy::Warn).await;
+    assert!(matches!(short, Err(Error::Mismatch { .. })));
+}
+
+/// A and B have the key open when it is deleted; A's insert notices that. Nobody takes what is left for whole.
+#[tokio::test]
+async fn an_insert_that_notices_a_loss_does_not_erase_its_evidence() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    let bits = 20_000;
+    go(&node, GO_SET, "go", bits, b"kept");
+    let open = async || GoZeroBloom::open(&server, "go", bits, Policy::Warn).await;
+    let (a, b) = (open().await.unwrap(), open().await.unwrap());
+    a.insert(b"acknowledged").await.unwrap();
+    node.call(&["DEL", "go"]);
+    assert_eq!(a.insert(b"new").await, Err(Error::Unknown(Reason::Missing)));
+    assert_eq!(node.call(&["EXISTS", "go"]), Value::Int(0));
+    assert_eq!(b.contains(b"acknowledged").await, Answer::Unknown(Reason::Missing));
+    assert_eq!(open().await.err(), Some(Error::Unknown(Reason::Missing)));
+    // Who has seen the loss remembers it, also when a Go program has begun the key anew.
+    for key in 0..200_u8 {
+        go(&node, GO_SET, "go", bits, &[key]);
+    }
+    for client in [&a, &b] {
+        assert_eq!(client.contains(b"acknowledged").await, Answer::Unknown(Reason::Missing));
+        assert_eq!(client.insert(b"new").await, Err(Error::Unknown(Reason::Missing)));
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_was_created_after_a_loss_is_unknown_until_it_is_complete() {
     let Some(mut node) = Node::start(Engine::Redis, &[]) else { return };
     let server = node.server().await;
-    let bits = 1_000;
-    for what in [&["DEL", "go"][..], &["RENAME", "go", "away"], &["SET", "go", "short"]] {
-        node.call(&["FLUSHALL"]);
-        let filter = GoZeroBloom::create(&server, "go", bits, Policy::Warn).await.unwrap();
-        filter.insert(b"a").await.unwrap();
-        assert_eq!(
-            filter.contains_batch(&[&b"a"[..], b"c"]).await,
-            [Answer::Maybe, Answer::Absent]
-        );
-        node.call(what);
-        assert_eq!(filter.contains(b"a").await, Answer::Unknown(Reason::Missing), "{what:?}");
-        assert_eq!(filter.insert(b"a").await, Err(Error::Unknown(Reason::Missing)), "{what:?}");
-        // A Go program goes on as if nothing had happened.
-        for key in 0..100_u8 {
-            go(&node, GO_SET, "go", bits, &[key]);
-        }
-        assert_eq!(filter.contains(b"a").await, Answer::Unknown(Reason::Missing), "{what:?}");
-        // Made anew here, it is another one.
-        node.call(&["DEL", "go"]);
-        let other = GoZeroBloom::create(&server, "go", bits, Policy::Warn).await.unwrap();
-        assert_eq!(filter.contains(b"a").await, Answer::Unknown(Reason::Replaced));
-        assert_eq!(other.contains(b"a").await, Answer::Absent);
-        other.insert(b"a").await.unwrap();
+    let bits = 20_000;
+    let either = async || GoZeroBloom::open_or_create(&server, "go", bits, Policy::Warn).await;
+    let (first, opening) = either().await.unwrap();
+    assert_eq!(opening, Opening::Created);
+    first.insert(b"a").await.unwrap();
+    first.complete().await.unwrap();
+    let (again, opening) = either().await.unwrap();
+    assert_eq!((opening, again.is_complete().await), (Opening::Opened, Ok(true)));
+    assert_eq!(again.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
+    // Evicted, and the process that had it open is restarted.
+    node.call(&["DEL", "go"]);
+    let (new, opening) = either().await.unwrap();
+    assert_eq!((opening, new.is_complete().await), (Opening::Created, Ok(false)));
+    let other = GoZeroBloom::open(&server, "go", bits, Policy::Warn).await.unwrap();
+    for client in [&new, &other] {
+        assert_eq!(client.contains_batch(&[&b"a"[..], b"c"]).await, [INCOMPLETE; 2]);
     }
-    node.call(&["SAVE"]);
+    // The server is restarted before the key is filled.
+    new.insert(b"a").await.unwrap();
+    node.save();
     node.kill();
     node.restart();
-    let late = GoZeroBloom::open(&server, "go", bits, Policy::Warn).await.unwrap();
+    assert_eq!(new.complete().await, Err(Error::Unknown(Reason::History)));
+    let (late, opening) = either().await.unwrap();
+    assert_eq!(opening, Opening::Opened);
     assert_eq!(late.contains(b"a").await, Answer::Unknown(Reason::History));
     late.adopt().await.unwrap();
-    assert_eq!(late.contains_batch(&[&b"a"[..], b"c"]).await, [Answer::Maybe, Answer::Absent]);
+    late.insert(b"a").await.unwrap();
+    late.complete().await.unwrap();
+    assert_eq!(other.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
+    // Nothing is left of what was being made.
+    let names: Vec<String> = redis::from_redis_value(node.call(&["KEYS", "*"])).unwrap();
+    assert_eq!(names, ["go"]);
+}
+
+#[tokio::test]
+async fn a_large_key_is_created_in_steps_and_appears_at_once() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    // Three steps of 4 MiB.
+    let bits = 80_000_003;
+    let clients = (0..3).map(|_| {
+        let server = server.clone();
+        tokio::spawn(async move { GoZeroBloom::create(&server, "go", bits, Policy::Warn).await })
+    });
+    let clients: Vec<_> = clients.collect();
+    let mut made = 0;
+    for client in clients {
+        match client.await.unwrap() {
+            Ok(_) => made += 1,
+            Err(error) => assert_eq!(error, Error::Exists),
+        }
+    }
+    assert_eq!(made, 1);
+    assert_eq!(node.call(&["STRLEN", "go"]), Value::Int(10_000_001 + 56));
+    assert_eq!(node.call(&["PTTL", "go"]), Value::Int(-1));
+    let names: Vec<String> = redis::from_redis_value(node.call(&["KEYS", "*"])).unwrap();
+    assert_eq!(names, ["go"]);
 }
 
 #[tokio::test]
@@ -106,35 +260,73 @@ async fn a_key_without_a_seal_is_unknown_when_it_is_gone_or_shorter_or_elsewhere
         go(&primary, GO_SET, "go", bits, &[key]);
     }
     let filter = GoZeroBloom::open(&server, "go", bits, Policy::Warn).await.unwrap();
-    assert_eq!(filter.contains_batch(&[&[7][..], &[77]]).await, [Answer::Maybe, Answer::Absent]);
-    primary.call(&["RENAME", "go", "away"]);
-    assert_eq!(filter.contains(&[7]).await, Answer::Unknown(Reason::Missing));
-    primary.call(&["SETBIT", "go", "3", "1"]);
-    assert_eq!(filter.contains(&[7]).await, Answer::Unknown(Reason::Shrunken));
-    primary.call(&["DEL", "go"]);
-    primary.call(&["RPUSH", "go", "a"]);
-    assert_eq!(filter.contains(&[7]).await, Answer::Unknown(Reason::Foreign));
-    primary.call(&["DEL", "go"]);
-    primary.call(&["RENAME", "away", "go"]);
-    assert_eq!(filter.contains(&[7]).await, Answer::Maybe);
-    // Whoever inserts into a key that is gone begins it anew, and knows from then on that it was gone.
-    primary.call(&["RENAME", "go", "away"]);
-    assert_eq!(filter.insert(&[8]).await, Err(Error::Unknown(Reason::Missing)));
-    for key in 50..200_u8 {
-        go(&primary, GO_SET, "go", bits, &[key]);
+    let known = async || assert_eq!(filter.contains_batch(&[&[7][..], &[77]]).await, KNOWN);
+    known().await;
+    let losses: [(&[&[&str]], Reason); 3] = [
+        (&[], Reason::Missing),
+        (&[&["SETBIT", "go", "3", "1"]], Reason::Shrunken),
+        (&[&["RPUSH", "go", "a"]], Reason::Foreign),
+    ];
+    for (what, reason) in losses {
+        primary.call(&["RENAME", "go", "away"]);
+        for what in what {
+            primary.call(what);
+        }
+        assert_eq!(filter.contains(&[7]).await, Answer::Unknown(reason));
+        assert_eq!(filter.insert(&[8]).await, Err(Error::Unknown(reason)));
+        // What was lost once is not believed again by itself.
+        primary.call(&["DEL", "go"]);
+        primary.call(&["RENAME", "away", "go"]);
+        assert_eq!(filter.contains(&[7]).await, Answer::Unknown(reason));
+        filter.adopt().await.unwrap();
+        known().await;
     }
-    assert_eq!(filter.contains(&[7]).await, Answer::Unknown(Reason::Missing));
-    primary.call(&["RENAME", "away", "go"]);
-    filter.adopt().await.unwrap();
-    assert_eq!(filter.contains(&[7]).await, Answer::Maybe);
     in_step(&primary, &replica);
     replica.call(&["REPLICAOF", "NO", "ONE"]);
     follow(&primary, &replica);
     assert!(filter.contains(&[7]).await.is_unknown());
-    // Sealed, it is known from then on, to all.
+    let before = bytes(&replica, "go");
+    assert_eq!(filter.insert(&[99]).await, Err(Error::Unknown(Reason::History)));
+    assert_eq!(bytes(&replica, "go"), before);
     filter.adopt().await.unwrap();
+    // Sealed, it is unknown until the caller says that nothing was lost before, and then known to all.
     let sealed = filter.seal().await.unwrap();
-    assert_eq!(sealed.contains_batch(&[&[7][..], &[77]]).await, [Answer::Maybe, Answer::Absent]);
+    assert!(sealed.is_sealed());
+    assert_eq!(sealed.contains(&[7]).await, INCOMPLETE);
+    sealed.complete().await.unwrap();
+    assert_eq!(sealed.contains_batch(&[&[7][..], &[77]]).await, KNOWN);
+    let other = GoZeroBloom::open(&server, "go", bits, Policy::Warn).await.unwrap();
+    assert!(other.is_sealed());
+    assert_eq!(other.contains_batch(&[&[7][..], &[77]]).await, KNOWN);
+}
+
+#[tokio::test]
+async fn a_key_that_lost_its_bits_is_not_sealed() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    let bits = 10_000;
+    let open = async || {
+        for key in 0..20_u8 {
+            go(&node, GO_SET, "go", bits, &[key]);
+        }
+        GoZeroBloom::open(&server, "go", bits, Policy::Warn).await.unwrap()
+    };
+    for (what, reason) in [
+        (&["DEL", "go"][..], Reason::Missing),
+        (&["SET", "go", "ab"], Reason::Shrunken),
+        (&["SETBIT", "go", "20000", "1"], Reason::Foreign),
+    ] {
+        let filter = open().await;
+        node.call(what);
+        let left = bytes(&node, "go");
+        assert_eq!(filter.seal().await.err(), Some(Error::Unknown(reason)), "{what:?}");
+        assert_eq!(bytes(&node, "go"), left);
+        node.call(&["DEL", "go"]);
+    }
+    // Sealed by another client meanwhile, with the same number of bits or with another.
+    let (one, two) = (open().await, open().await);
+    one.seal().await.unwrap();
+    assert_eq!(two.seal().await.err(), Some(Error::Unknown(Reason::Foreign)));
 }
 
 #[tokio::test]
@@ -156,8 +348,10 @@ async fn java_and_rust_share_a_filter() {
     ]))
     .unwrap();
     assert_eq!(config, ["9585058", "7", "1000000", "0.01"]);
-    // Nothing was inserted, or it was lost: who knows.
-    assert_eq!(filter.contains(b"hello").await, Answer::Unknown(Reason::Missing));
+    // Empty, and nobody has said that this is right.
+    assert_eq!(filter.contains(b"hello").await, INCOMPLETE);
+    filter.complete().await.unwrap();
+    assert_eq!(filter.contains(b"hello").await, Answer::Absent);
     assert_eq!(filter.insert(b"hello").await, Ok(Answer::Absent));
     for position in [1904273, 5703746, 1001831, 4801304, 99389, 3898862, 8782005] {
         assert_eq!(node.call(&["GETBIT", "seen", &position.to_string()]), Value::Int(1));
@@ -167,20 +361,28 @@ async fn java_and_rust_share_a_filter() {
     filter.insert_batch(&keys).await.unwrap();
     assert_eq!(filter.contains_batch(&keys).await, vec![Answer::Maybe; 1_000]);
     assert_eq!(filter.contains(b"absent").await, Answer::Absent);
-    let other = RedissonBloom::create(&server, "seen", 1_000, 0.01, Policy::Warn).await;
+    let again = RedissonBloom::create(&server, "seen", 1_000_000, 0.01, Policy::Warn).await;
+    assert_eq!(again.err(), Some(Error::Exists));
+    let other = RedissonBloom::open_or_create(&server, "seen", 1_000, 0.01, Policy::Warn).await;
     assert!(matches!(other, Err(Error::Mismatch { .. })));
-    // The bits are lost and the config is kept, as happens to those who expire one of the two.
+    // The bits are away for a while. That they are back is seen by the mark in the config and their length.
     node.call(&["RENAME", "seen", "away"]);
     assert_eq!(filter.contains(b"hello").await, Answer::Unknown(Reason::Missing));
     assert_eq!(filter.insert(b"hello").await, Err(Error::Unknown(Reason::Missing)));
+    assert_eq!(node.call(&["EXISTS", "seen"]), Value::Int(0));
     node.call(&["RENAME", "away", "seen"]);
-    filter.adopt().await.unwrap();
     assert_eq!(filter.contains(b"absent").await, Answer::Absent);
+    let before = bytes(&node, "seen");
     node.call(&["HSET", "{seen}:config", "size", "9585059"]);
     assert_eq!(filter.contains(b"absent").await, Answer::Unknown(Reason::Replaced));
+    assert_eq!(filter.insert(b"absent").await, Err(Error::Unknown(Reason::Replaced)));
     node.call(&["DEL", "{seen}:config"]);
     assert_eq!(filter.contains(b"absent").await, Answer::Unknown(Reason::Missing));
     assert_eq!(filter.insert(b"absent").await, Err(Error::Unknown(Reason::Missing)));
+    assert!(bytes(&node, "seen") == before);
+    // Bits without a config are no reason to write one.
+    let again = RedissonBloom::create(&server, "seen", 1_000_000, 0.01, Policy::Warn).await;
+    assert_eq!(again.err(), Some(Error::Exists));
     for (size, times) in
         [("0", "7"), ("4294967295", "7"), ("100", "0"), ("100", "99999999"), ("x", "7")]
     {
@@ -190,6 +392,142 @@ async fn java_and_rust_share_a_filter() {
     }
 }
 
+/// What Redisson's `tryInit` leaves, and what its `add` does.
+fn java_init(node: &Node, name: &str, size: u64, times: u64) {
+    let (size, times, config) = (size.to_string(), times.to_string(), format!("{{{name}}}:config"));
+    node.call(&["HSET", &config, "size", &size, "hashIterations", &times]);
+}
+
+fn java_add(node: &Node, name: &str, size: u64, times: u64, key: &[u8]) {
+    for position in RedissonBloom::positions(size, times, key) {
+        node.call(&["SETBIT", name, &position.to_string(), "1"]);
+    }
+}
+
+/// The config is left and the bits are evicted: the first insert of a new client must not make all that was lost absent.
+#[tokio::test]
+async fn an_insert_does_not_begin_lost_bits_of_a_redisson_filter_anew() {
+    for engine in [Engine::Redis, Engine::Valkey] {
+        let Some(node) = Node::start(engine, &[]) else { continue };
+        let server = node.server().await;
+        let open = async || RedissonBloom::open(&server, "java", Policy::Warn).await;
+        let missing = || Error::Unknown(Reason::Missing);
+        // One that Java made, and one that was made here.
+        java_init(&node, "java", 9_585, 7);
+        java_add(&node, "java", 9_585, 7, b"a");
+        for _ in 0..2 {
+            let old = open().await.unwrap();
+            old.insert(b"b").await.unwrap();
+            assert_eq!(old.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN, "{engine:?}");
+            node.call(&["DEL", "java"]);
+            assert_eq!(open().await.err(), Some(missing()), "{engine:?}");
+            assert_eq!(old.insert(b"d").await, Err(missing()), "{engine:?}");
+            let either = RedissonBloom::open_or_create(&server, "java", 1_000, 0.01, Policy::Warn);
+            assert_eq!(either.await.err(), Some(missing()), "{engine:?}");
+            assert_eq!(node.call(&["EXISTS", "java"]), Value::Int(0), "{engine:?}");
+            // Java goes on, and the bits are shorter than they were: nobody who has seen that is fooled.
+            java_add(&node, "java", 9_585, 7, b"d");
+            assert!(old.contains(b"a").await.is_unknown(), "{engine:?}");
+            // The next round is about a filter that was made here.
+            node.call(&["FLUSHALL"]);
+            let new =
+                RedissonBloom::create(&server, "java", 1_000, 0.01, Policy::Warn).await.unwrap();
+            assert_eq!(new.insert(b"a").await, Ok(INCOMPLETE));
+            new.complete().await.unwrap();
+        }
+        // One that was made here is recognised as shorter by clients that come later, too.
+        node.call(&["DEL", "java"]);
+        java_add(&node, "java", 9_585, 7, b"d");
+        let late = open().await.unwrap();
+        assert_eq!(late.contains(b"a").await, Answer::Unknown(Reason::Shrunken), "{engine:?}");
+        assert_eq!(late.insert(b"e").await, Err(Error::Unknown(Reason::Shrunken)), "{engine:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_caller_says_whether_missing_bits_of_a_redisson_filter_were_never_there() {
+    let Some(mut node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    let none = RedissonBloom::create_bits(&server, "java", Policy::Warn).await;
+    assert_eq!(none.err(), Some(Error::Unknown(Reason::Missing)));
+    java_init(&node, "java", 9_585, 7);
+    let filter = RedissonBloom::create_bits(&server, "java", Policy::Warn).await.unwrap();
+    let again = RedissonBloom::create_bits(&server, "java", Policy::Warn).await;
+    assert_eq!(again.err(), Some(Error::Exists));
+    assert_eq!(filter.contains(b"a").await, INCOMPLETE);
+    java_add(&node, "java", 9_585, 7, b"a");
+    filter.complete().await.unwrap();
+    assert_eq!(filter.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
+    // It is known where it is at home.
+    node.save();
+    node.kill();
+    node.restart();
+    let late = RedissonBloom::open(&server, "java", Policy::Warn).await.unwrap();
+    assert_eq!(late.contains(b"a").await, Answer::Unknown(Reason::History));
+    assert_eq!(late.insert(b"b").await, Err(Error::Unknown(Reason::History)));
+    assert_eq!(late.complete().await, Err(Error::Unknown(Reason::History)));
+    late.adopt().await.unwrap();
+    assert_eq!(late.contains(b"a").await, INCOMPLETE);
+    late.complete().await.unwrap();
+    assert_eq!(late.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
+    assert_eq!(filter.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
+}
+
+/// Rates that Redisson takes: 0 and 1e-300.
+#[tokio::test]
+async fn a_redisson_filter_may_have_any_rate_that_redisson_takes() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    for (name, rate, shape, text) in
+        [("zero", 0.0, (154_945, 1_074), "0.0"), ("tiny", 1e-300, (143_775, 997), "1.0E-300")]
+    {
+        let filter = RedissonBloom::create(&server, name, 100, rate, Policy::Warn).await.unwrap();
+        assert_eq!((filter.size(), filter.hash_iterations()), shape);
+        let config = format!("{{{name}}}:config");
+        let got: String =
+            redis::from_redis_value(node.call(&["HGET", &config, "falseProbability"])).unwrap();
+        assert_eq!(got, text);
+        filter.complete().await.unwrap();
+        let keys: Vec<[u8; 1]> = (0..100).map(|key| [key]).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        filter.insert_batch(&keys).await.unwrap();
+        assert_eq!(filter.contains_batch(&keys).await, vec![Answer::Maybe; 100]);
+        assert_eq!(filter.contains(b"absent").await, Answer::Absent);
+    }
+}
+
+/// Filters that the real programs wrote, and what they answered.
+#[tokio::test]
+async fn filters_of_go_zero_and_redisson_answer_as_the_real_programs_do() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    let keys: Vec<Vec<u8>> = (0..1_000).map(|key| format!("key-{key}").into_bytes()).collect();
+    let others: Vec<Vec<u8>> = (0..2_000).map(|key| format!("absent-{key}").into_bytes()).collect();
+    let expected = |text: &str| -> Vec<Answer> {
+        let answer = |digit| if digit == '1' { Answer::Maybe } else { Answer::Absent };
+        text.trim_end().chars().map(answer).collect()
+    };
+    node.call_bytes(&[b"SET", b"gold", include_bytes!("../golden/gozero-bits10007.bin")]);
+    let go = GoZeroBloom::open(&server, "gold", 10_007, Policy::Warn).await.unwrap();
+    assert_eq!(go.contains_batch(&keys).await, vec![Answer::Maybe; 1_000]);
+    let answers = expected(include_str!("../golden/gozero-bits10007.answers"));
+    assert_eq!(go.contains_batch(&others).await, answers);
+
+    node.call_bytes(&[b"SET", b"goldr", include_bytes!("../golden/redisson-string.bin")]);
+    let config = include_str!("../golden/redisson-string.config");
+    let fields = config.trim().trim_matches(['{', '}']).split(", ");
+    let fields: Vec<&str> = fields.flat_map(|field| field.split('=')).collect();
+    node.call(&[&["HSET", "{goldr}:config"], &fields[..]].concat());
+    let java = RedissonBloom::open(&server, "goldr", Policy::Warn).await.unwrap();
+    assert_eq!(java.contains_batch(&keys).await, vec![Answer::Maybe; 1_000]);
+    let answers = expected(include_str!("../golden/redisson-string.answers"));
+    assert_eq!(java.contains_batch(&others).await, answers);
+    // And the same bits are set here.
+    let ours = RedissonBloom::create(&server, "ours", 1_000, 0.02, Policy::Warn).await.unwrap();
+    ours.insert_batch(&keys).await.unwrap();
+    assert!(bytes(&node, "ours") == bytes(&node, "goldr"));
+}
+
 #[test]
 fn programs_that_wait_get_the_same_answers() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
@@ -197,8 +535,14 @@ fn programs_that_wait_get_the_same_answers() {
     let shape = umbel::blocked::Shape::for_rate(1_000, 0.01).unwrap();
     let filter = Blocking::open(async {
         let server = Server::connect(&url).await?;
-        SharedBloom::<str>::create(&server, "f", shape, Default::default(), &Options::default())
-            .await
+        created::<str, umbel::Portable>(
+            &server,
+            "f",
+            shape,
+            Default::default(),
+            &Options::default(),
+        )
+        .await
     });
     let filter = filter.unwrap();
     assert_eq!(filter.insert("a"), Ok(Answer::Absent));

@@ -1,6 +1,7 @@
 //! The law-book, on a filter behind a network.
 
 use crate::servers::{Engine, Node, PATIENT};
+use crate::shared::created;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 use umbel::Portable;
@@ -26,7 +27,7 @@ impl Subject for Remote {
         let filter = Blocking::open(async {
             let server = Server::replicated(&[&url], PATIENT).await?;
             let options = Options { shards, ..Options::default() };
-            SharedBloom::create(&server, &name, shape, Portable::seeded(seed), &options).await
+            created(&server, &name, shape, Portable::seeded(seed), &options).await
         });
         Self(filter.unwrap())
     }

@@ -197,7 +197,8 @@ async fn a_bloom_filter_of_a_module_is_never_made_by_accident() {
     assert_eq!(filter.contains_batch(&keys).await, vec![Answer::Maybe; 500]);
     assert_eq!(filter.contains(b"x").await, Answer::Absent);
     assert_eq!(filter.items().await, Ok(500));
-    ModuleBloom::reserve(&server, "f", 100, 0.01, Policy::Refuse).await.unwrap();
+    let again = ModuleBloom::reserve(&server, "f", 100, 0.01, Policy::Refuse).await;
+    assert_eq!(again.err(), Some(Error::Exists));
 
     let taken = store.lock().unwrap().blooms.remove("f").unwrap();
     assert_eq!(filter.contains(b"7").await, Answer::Unknown(Reason::Missing));
@@ -212,7 +213,7 @@ async fn a_bloom_filter_of_a_module_is_never_made_by_accident() {
     assert_eq!(filter.contains(b"7").await, Answer::Maybe);
     store.lock().unwrap().history = 2;
     assert_eq!(filter.contains(b"x").await, Answer::Unknown(Reason::History));
-    assert_eq!(filter.insert(b"7").await, Ok(Answer::Unknown(Reason::History)));
+    assert_eq!(filter.insert(b"7").await, Err(Error::Unknown(Reason::History)));
     filter.adopt().await.unwrap();
     assert_eq!(filter.contains(b"x").await, Answer::Absent);
     store.lock().unwrap().room = 501;
@@ -224,6 +225,8 @@ async fn a_bloom_filter_of_a_module_is_never_made_by_accident() {
 async fn a_cuckoo_filter_of_a_module_removes_once() {
     let (store, server) = start().await;
     let filter = ModuleCuckoo::reserve(&server, "f", 100, Policy::Refuse).await.unwrap();
+    let again = ModuleCuckoo::reserve(&server, "f", 100, Policy::Refuse).await;
+    assert_eq!(again.err(), Some(Error::Exists));
     // Every copy counts, or else removing one key could remove another.
     for _ in 0..2 {
         assert_eq!(filter.insert(b"a").await, Ok(Answer::Maybe));

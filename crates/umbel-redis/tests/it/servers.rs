@@ -7,6 +7,7 @@ use redis::{Client, Cmd, Connection, Value};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use umbel_redis::{Limits, Server};
@@ -60,6 +61,7 @@ pub(crate) struct Node {
     program: PathBuf,
     arguments: Vec<String>,
     pub(crate) port: u16,
+    bus: u16,
     child: Child,
     folder: TempDir,
 }
@@ -68,17 +70,28 @@ pub(crate) struct Node {
 pub(crate) const PATIENT: Limits =
     Limits { connect: Duration::from_secs(5), reply: Duration::from_secs(5), retries: 2 };
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago. It is below those that systems give to outgoing connections, so that a server which
+/// is killed gets it back, and processes that run at the same time begin at different ones.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| socket.local_addr()).unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id() * 97 + NEXT.fetch_add(1, Relaxed);
+        let port = 10_000 + (number % 20_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
+
+/// Stands for a second port among the arguments of a server.
+const BUS: &str = "a free port";
 
 impl Node {
     /// Starts a server; none, if the test is skipped.
     pub(crate) fn start(engine: Engine, more: &[&str]) -> Option<Self> {
         let program = engine.program()?;
         for _ in 0..5 {
-            let (port, folder) = (free_port(), TempDir::new().unwrap());
+            let (port, bus, folder) = (free_port(), free_port(), TempDir::new().unwrap());
             let mut arguments: Vec<String> = Vec::new();
             for argument in [
                 &["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""][..],
@@ -89,26 +102,30 @@ impl Node {
             ]
             .concat()
             {
-                arguments.push(argument.to_owned());
+                let bus = (argument == BUS).then(|| bus.to_string());
+                arguments.push(bus.unwrap_or_else(|| argument.to_owned()));
             }
             let child = spawn(&program, &arguments, folder.path());
-            let mut node = Self { program: program.clone(), arguments, port, child, folder };
+            let mut node = Self { program: program.clone(), arguments, port, bus, child, folder };
             if node.is_up() {
                 return Some(node);
             }
-            // Somebody else had the port by then.
+            // Another program had the port by then.
         }
         panic!("{engine:?} does not start: {program:?}");
     }
 
-    /// Waits until it answers.
+    /// Waits until it answers: this very process, and not another one that has got the port.
     fn is_up(&mut self) -> bool {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(60);
+        let this = format!("process_id:{}\r\n", self.pid());
         while Instant::now() < end {
             if self.child.try_wait().unwrap().is_some() {
                 return false;
             }
-            if self.try_call(&["PING"]).is_some() {
+            let info = self.try_call(&["INFO", "server"]);
+            let info = info.and_then(|info| redis::from_redis_value::<String>(info).ok());
+            if info.is_some_and(|info| info.contains(&this)) {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -166,16 +183,32 @@ impl Node {
         }
     }
 
+    /// Saves its data, as soon as no save in the background is under way, such as one for a replica.
+    pub(crate) fn save(&self) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.try_call(&["SAVE"]).is_none() {
+            assert!(Instant::now() < end, "it does not save");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Ends it at once, as a power cut does.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
+        // It may have ended by itself.
+        let _ = self.child.kill();
         self.child.wait().unwrap();
     }
 
     /// Starts it again, with what is on its disk.
     pub(crate) fn restart(&mut self) {
-        self.child = spawn(&self.program, &self.arguments, self.folder.path());
-        assert!(self.is_up(), "it does not start again");
+        for _ in 0..5 {
+            self.child = spawn(&self.program, &self.arguments, self.folder.path());
+            if self.is_up() {
+                return;
+            }
+            self.kill();
+        }
+        panic!("it does not start again");
     }
 
     /// Sends a signal: STOP, CONT.
@@ -245,12 +278,13 @@ pub(crate) struct Cluster {
 impl Cluster {
     pub(crate) fn start(engine: Engine) -> Option<Self> {
         let node = || {
-            let bus = free_port().to_string();
             let cluster = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"];
             let times =
                 ["--cluster-node-timeout", "3000", "--cluster-replica-validity-factor", "0"];
-            let more = [&cluster[..], &times, &["--cluster-port", &bus]].concat();
-            Some((Node::start(engine, &more)?, bus))
+            let more = [&cluster[..], &times, &["--cluster-port", BUS]].concat();
+            let node = Node::start(engine, &more)?;
+            let bus = node.bus.to_string();
+            Some((node, bus))
         };
         let all = (0..6).map(|_| node()).collect::<Option<Vec<_>>>()?;
         let (first, _) = &all[0];

@@ -3,14 +3,29 @@
 use crate::servers::{Engine, Node};
 use std::collections::HashSet;
 use umbel::blocked::Shape;
+use umbel::format::Stored;
 use umbel::{BlockedBloomFilter, Keyed, Portable};
 use umbel_redis::{
-    Answer, Error, Found, Hazard, Options, Policy, Reason, RemoteFilter, SharedBloom,
+    Answer, Error, Found, Hazard, Opening, Options, Policy, Reason, RemoteFilter, Server,
+    SharedBloom,
 };
 
 /// Options with so many shards.
 pub(crate) fn in_shards(shards: u32) -> Options {
     Options { shards: Some(shards), ..Options::default() }
+}
+
+/// Creates a filter, and says that an empty one is right.
+pub(crate) async fn created<T: ?Sized, H: Stored<T>>(
+    server: &Server,
+    name: &str,
+    shape: Shape,
+    hasher: H,
+    options: &Options,
+) -> Result<SharedBloom<T, H>, Error> {
+    let filter = SharedBloom::create(server, name, shape, hasher, options).await?;
+    filter.complete().await?;
+    Ok(filter)
 }
 
 const BOTH: [Engine; 2] = [Engine::Redis, Engine::Valkey];
@@ -26,7 +41,7 @@ async fn what_was_inserted_is_found_and_answers_are_those_of_a_local_filter() {
             let name = format!("seen {rate} {shards}");
             let hasher = Portable::seeded(3);
             let options = in_shards(shards);
-            let made = SharedBloom::<u64, _>::create(&server, &name, shape, hasher, &options);
+            let made = created::<u64, _>(&server, &name, shape, hasher, &options);
             let shared = made.await.unwrap();
             let mut local = BlockedBloomFilter::<u64, _>::with(shape, hasher).unwrap();
             let keys: Vec<u64> = (0..5_000).collect();
@@ -60,7 +75,7 @@ async fn of_equal_keys_in_a_batch_the_first_is_new() {
         let shape = Shape::for_rate(100_000, rate).unwrap();
         let name = format!("{rate}");
         let (hasher, options) = (Portable::default(), in_shards(shards));
-        let made = SharedBloom::<u64>::create(&server, &name, shape, hasher, &options);
+        let made = created::<u64, _>(&server, &name, shape, hasher, &options);
         let filter = made.await.unwrap();
         let keys: Vec<u64> = (0..900).map(|number| number / 3).collect();
         let told = filter.insert_batch(&keys).await.unwrap();
@@ -87,14 +102,14 @@ async fn upload_and_download_keep_every_bit() {
             // It goes on from there, and a second upload does not overwrite it.
             shared.insert(&(capacity + 1)).await.unwrap();
             let again = SharedBloom::upload(&server, &name, &local, &shards).await;
-            assert!(matches!(again, Err(Error::Mismatch { .. })), "{again:?}");
+            assert_eq!(again.err(), Some(Error::Exists));
             assert_eq!(shared.contains(&(capacity + 1)).await, Answer::Maybe);
         }
     }
 }
 
 #[tokio::test]
-async fn whoever_makes_the_same_filter_at_the_same_time_gets_the_same_one() {
+async fn of_clients_that_create_a_filter_at_the_same_time_one_succeeds() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
     let shape = Shape::for_rate(30_000_000, 0.01).unwrap();
     let (mut handles, options) = (Vec::new(), in_shards(5));
@@ -104,22 +119,62 @@ async fn whoever_makes_the_same_filter_at_the_same_time_gets_the_same_one() {
             SharedBloom::<u64>::create(&server, "one", shape, Portable::default(), &options).await
         }));
     }
-    let mut filters = Vec::new();
+    let (mut made, mut refused) = (Vec::new(), 0);
     for handle in handles {
-        filters.push(handle.await.unwrap().unwrap());
+        match handle.await.unwrap() {
+            Ok(filter) => made.push(filter),
+            Err(error) => {
+                assert_eq!(error, Error::Exists);
+                refused += 1;
+            }
+        }
     }
-    for (number, filter) in filters.iter().enumerate() {
-        filter.insert(&(number as u64)).await.unwrap();
+    assert_eq!((made.len(), refused), (1, 3));
+    assert_eq!(made[0].is_complete().await, Ok(false));
+}
+
+#[tokio::test]
+async fn of_clients_that_open_or_create_a_filter_one_creates_it_and_all_share_it() {
+    for engine in BOTH {
+        let Some(node) = Node::start(engine, &[]) else { continue };
+        let shape = Shape::for_rate(30_000_000, 0.01).unwrap();
+        let (mut handles, options) = (Vec::new(), in_shards(5));
+        for _ in 0..4 {
+            let server = node.server().await;
+            handles.push(tokio::spawn(async move {
+                let hasher = Portable::default();
+                SharedBloom::<u64>::open_or_create(&server, "one", shape, hasher, &options).await
+            }));
+        }
+        let (mut filters, mut creators) = (Vec::new(), 0);
+        for handle in handles {
+            let (filter, opening) = handle.await.unwrap().unwrap();
+            creators += u32::from(opening == Opening::Created);
+            filters.push(filter);
+        }
+        assert_eq!(creators, 1, "{engine:?}");
+        let incomplete = Answer::Unknown(Reason::Incomplete);
+        for (number, filter) in filters.iter().enumerate() {
+            assert_eq!(filter.insert(&(number as u64)).await, Ok(incomplete));
+        }
+        for filter in &filters {
+            assert_eq!(filter.contains_batch(&[0_u64, 4]).await, [incomplete; 2]);
+        }
+        filters[0].complete().await.unwrap();
+        for filter in &filters {
+            assert_eq!(filter.contains_batch(&[0_u64, 1, 2, 3]).await, [Answer::Maybe; 4]);
+            assert_eq!(filter.contains(&4).await, Answer::Absent);
+        }
+        // Once more, when it has keys: it is opened as it is.
+        let (server, hasher) = (node.server().await, Portable::default());
+        let again = SharedBloom::<u64>::open_or_create(&server, "one", shape, hasher, &options);
+        let (again, opening) = again.await.unwrap();
+        assert_eq!(opening, Opening::Opened);
+        assert_eq!(again.contains_batch(&[3_u64, 4]).await, [Answer::Maybe, Answer::Absent]);
+        let other = Shape::for_rate(1_000, 0.01).unwrap();
+        let again = SharedBloom::<u64>::open_or_create(&server, "one", other, hasher, &options);
+        assert!(matches!(again.await, Err(Error::Mismatch { .. })));
     }
-    for filter in &filters {
-        assert_eq!(filter.contains_batch(&[0_u64, 1, 2, 3]).await, [Answer::Maybe; 4]);
-        assert_eq!(filter.contains(&4).await, Answer::Absent);
-    }
-    // And once more, when it is full of keys: nothing is emptied.
-    let server = node.server().await;
-    let again =
-        SharedBloom::<u64>::create(&server, "one", shape, Portable::default(), &options).await;
-    assert_eq!(again.unwrap().contains(&3).await, Answer::Maybe);
 }
 
 #[tokio::test]
@@ -147,10 +202,12 @@ async fn a_filter_that_is_not_the_expected_one_is_not_opened() {
     ] {
         let error = open(options, hasher).await.unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
-        let generation = options.generation.or(Some(7));
-        let (shape, options) = (options.shape.unwrap_or(shape), Options { generation, ..options });
+        let shape = options.shape.unwrap_or(shape);
+        let either =
+            SharedBloom::<str, _>::open_or_create(&server, "a", shape, hasher, &options).await;
+        assert!(either.unwrap_err().to_string().contains(what), "{what}");
         let create = SharedBloom::<str, _>::create(&server, "a", shape, hasher, &options).await;
-        assert!(create.unwrap_err().to_string().contains(what), "{what}");
+        assert_eq!(create.err(), Some(Error::Exists), "{what}");
     }
     let portable = SharedBloom::<str>::open(&server, "a", Portable::default(), &options).await;
     assert!(portable.unwrap_err().to_string().contains("hash"));
@@ -171,9 +228,7 @@ async fn the_secret_never_leaves() {
     let secret = Keyed::new(*b"only for its own");
     let shape = Shape::for_rate(100, 0.01).unwrap();
     let filter =
-        SharedBloom::<str, _>::create(&server, "keyed", shape, secret, &Options::default())
-            .await
-            .unwrap();
+        created::<str, _>(&server, "keyed", shape, secret, &Options::default()).await.unwrap();
     filter.insert("a").await.unwrap();
     assert_eq!(filter.contains("a").await, Answer::Maybe);
     assert!(!format!("{filter:?} {server:?}").contains("only"));
@@ -190,9 +245,14 @@ async fn servers_that_lose_keys_are_noticed() {
     let shape = Shape::for_rate(100, 0.01).unwrap();
     let create = async |policy| {
         let options = Options { policy, ..Options::default() };
-        SharedBloom::<str>::create(&server, "a", shape, Portable::default(), &options).await
+        let (hasher, name) = (Portable::default(), "a");
+        let opened = SharedBloom::<str>::open_or_create(&server, name, shape, hasher, &options);
+        opened.await.map(|(filter, _)| filter)
     };
     let evictable = Hazard::Evictable { policy: "allkeys-lru".into() };
+    // A filter that is refused is not left behind.
+    assert_eq!(create(Policy::Refuse).await.err(), Some(Error::Hazard(evictable.clone())));
+    assert_eq!(node.call(&["DBSIZE"]), redis::Value::Int(0));
     let warned = create(Policy::Warn).await.unwrap();
     assert_eq!(warned.hazards(), std::slice::from_ref(&evictable));
     assert_eq!(create(Policy::Refuse).await.err(), Some(Error::Hazard(evictable)));
@@ -232,11 +292,14 @@ async fn only_a_filter_is_taken_away() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn absent_keys_are_absent_while_others_write() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
-    let shape = Shape::for_rate(200_000, 0.01).unwrap();
+    let shape = Shape::for_rate(5_000_000, 0.01).unwrap();
     let open = async || {
         let (server, options) = (node.server().await, Options::default());
-        let made = SharedBloom::<u64>::create(&server, "f", shape, Portable::default(), &options);
-        made.await.unwrap()
+        let (hasher, name) = (Portable::default(), "f");
+        let opened = SharedBloom::<u64>::open_or_create(&server, name, shape, hasher, &options);
+        let (filter, _) = opened.await.unwrap();
+        filter.complete().await.unwrap();
+        filter
     };
     let calls = |name: &str| -> u64 {
         let line = node.info("commandstats", &format!("cmdstat_{name}"));
@@ -256,7 +319,7 @@ async fn absent_keys_are_absent_while_others_write() {
         .collect();
     let filter = open().await;
     let absent: Vec<u64> = (0..4_000).collect();
-    for _ in 0..200 {
+    for _ in 0..5_000 {
         let answers = filter.contains_batch(&absent).await;
         assert!(answers.iter().all(|answer| !answer.is_unknown()));
         assert!(answers.iter().filter(|answer| answer.is_absent()).count() > 3_900);
@@ -301,7 +364,7 @@ async fn a_user_with_a_password_and_few_rights_is_enough() {
     let server = umbel_redis::Server::connect(&url("secret%20word")).await.unwrap();
     let shape = Shape::for_rate(1_000, 0.01).unwrap();
     let create = async |name| {
-        SharedBloom::<str>::create(&server, name, shape, Portable::default(), &in_shards(2)).await
+        created::<str, _>(&server, name, shape, Portable::default(), &in_shards(2)).await
     };
     let filter = create("seen").await.unwrap();
     assert_eq!(filter.insert("a").await, Ok(Answer::Absent));

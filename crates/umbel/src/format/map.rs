@@ -95,8 +95,16 @@ impl Writes for Shared<FileWordsMut> {}
 #[derive(Debug)]
 struct Mapping {
     memory: MmapRaw,
-    /// Keeps the lock.
-    _file: File,
+    /// Holds the lock.
+    file: File,
+}
+
+/// Closing the file is not enough: a process that another thread is just starting has a copy of it, and would keep the lock
+/// until it runs its own program.
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 impl Mapping {
@@ -240,7 +248,7 @@ fn open<F: Family>(
     if memory.len() as u64 != length {
         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
     }
-    Ok((header, plan, Mapping { memory, _file: file }))
+    Ok((header, plan, Mapping { memory, file }))
 }
 
 /// The words of a mapping, if they are as many.
