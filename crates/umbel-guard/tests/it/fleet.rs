@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use umbel::Keyed;
 use umbel_guard::kind::Shared;
-use umbel_guard::{Answer, Guard, GuardError, State, RebuildError};
+use umbel_guard::{Answer, Guard, GuardError, RebuildError, State};
 use umbel_redis::Server;
 
 type Guarded = Guard<Faulty, Shared>;
