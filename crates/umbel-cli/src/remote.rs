@@ -212,8 +212,8 @@ impl Remote {
     /// As [`open`](Self::open), for a command that could begin a filter if it were told to.
     pub(crate) fn open_state(address: &Address) -> Result<Self> {
         Self::open(address).map_err(|error| match error.downcast_ref() {
-            Some(Error::Unknown(Reason::Missing)) => {
-                anyhow!("{error:#}; add &create to the address to begin an empty filter")
+            Some(missing @ Error::Unknown(Reason::Missing)) => {
+                anyhow!("{address}: {missing}; add &create to the address to begin an empty filter")
             }
             _ => error,
         })
