@@ -21,7 +21,7 @@ mod sqlite;
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresError, PostgresScan};
 #[cfg(feature = "redb")]
-pub use redb::{Redb, RedbScan};
+pub use redb::{Redb, RedbError, RedbScan};
 #[cfg(feature = "redis")]
 pub use redis::{Redis, RedisScan};
 #[cfg(feature = "sqlite")]
