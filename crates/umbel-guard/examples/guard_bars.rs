@@ -180,7 +180,7 @@ async fn prepared() -> Result<(), Failed> {
     let set = Redb::create(&file, "rows")?;
     let table = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
     for some in keys.chunks(1_000_000) {
-        let transaction = set.database().begin_write()?;
+        let transaction = set.database().ok_or("open for writing")?.begin_write()?;
         {
             let mut rows = transaction.open_table(table)?;
             for key in some {

@@ -1,13 +1,13 @@
 //! Data sets that are ready to use, each behind a feature of its name.
 //!
-//! | | where | scans see | marks | keys |
-//! |---|---|---|---|---|
-//! | `Redb` | a table of bytes in a redb file | one moment | yes | bytes |
-//! | `Sqlite` | any table and key column | one moment | yes, unless told not to | text, blobs, integers |
-//! | `Postgres` | any table and key column | one moment | no | text, `bytea`, integers, `uuid` |
-//! | `Redis` | a hash, or all keys with a prefix | what is there all the time | no | bytes |
+//! | | where | scans see | stamps | keys | foreign writes show |
+//! |---|---|---|---|---|---|
+//! | `Redb` | a table of bytes in a redb file | one moment | yes | bytes | there are none |
+//! | `Sqlite` | any table with a unique key column | one moment | yes | text, blobs, integers | within a second |
+//! | `Postgres` | any table with a unique key column | one moment | yes, if the user may create a table | text, `bytea`, integers, `uuid` | within seconds |
+//! | `Redis` | a hash, or all keys with a prefix | what is there all the time | yes, if the user may run scripts | bytes | no |
 //!
-//! What "marks" are for is told in [`DataSet::mark`](crate::DataSet::mark).
+//! What stamps are for is told in [`Stamp`](crate::Stamp).
 
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -21,8 +21,8 @@ mod sqlite;
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresError, PostgresScan};
 #[cfg(feature = "redb")]
-pub use redb::{Redb, RedbScan};
+pub use redb::{Redb, RedbError, RedbScan};
 #[cfg(feature = "redis")]
-pub use redis::{Redis, RedisScan};
+pub use redis::{Redis, RedisError, RedisScan};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Sqlite, SqliteError, SqliteScan};

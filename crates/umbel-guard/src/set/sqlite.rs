@@ -1,15 +1,30 @@
 //! A table of SQLite.
 //!
-//! One connection writes, some read, all on threads that may wait. The file is put into WAL mode, so that a scan
-//! and those who write do not wait for each other. The guard's marks are in a table of their own, `umbel_guard`.
+//! One connection writes, some read, all on threads that may block. The file is put into WAL mode, so that a scan and
+//! a writer do not wait for each other.
 //!
-//! Keys of a column of text are text where they are UTF-8, and blobs else; a column without a type or of blobs has
-//! blobs; one of integers has integers, in decimal. Text is compared byte by byte, whatever collation the column has.
+//! **What is created in the file:** the table `umbel_guard`, with the number of the file and, for every guarded table and
+//! key column, the [`Stamp`] of its guard. [`Sqlite::read_only`] creates nothing and leaves the journal mode as it is.
+//!
+//! **What is required:** a table, not a view or a virtual table. Its key column is the `INTEGER PRIMARY KEY`, or has a
+//! primary key or a unique index of its own that compares with the collation `BINARY` and is neither partial nor on an expression.
+//! With only a `NOCASE` or `RTRIM` index, different keys would overwrite each other, so such a column is refused;
+//! [`SqliteError::NotUnique`] has the statement to run. A column that is declared `COLLATE NOCASE` and has a `BINARY` index
+//! beside its own is accepted: every statement of this module compares bytes.
+//!
+//! **Keys:** a text column has text where the key is UTF-8, and blobs otherwise. A column that is declared `BLOB` or has no type
+//! has blobs. An integer column has integers, written in decimal. Rows whose key is NULL, or of a type that the column
+//! should not have, cannot be asked for; scans and counts skip NULL. After every write the key is read back in the
+//! same transaction. If a trigger or a conflict clause has changed or dropped it, the write is rolled back and
+//! fails with [`SqliteError::KeyChanged`] or [`SqliteError::NotStored`].
+//!
+//! **Other writers:** commits of other connections show within a second, by `PRAGMA data_version`. *Not* noticed that way are
+//! rows that a trigger of the guarded table writes into the same table under other keys.
 
-use crate::data_set::{DataSet, Page, Put, Stamp};
+use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql, Transaction};
-use rusqlite::{TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ToSql, Transaction};
+use rusqlite::{TransactionBehavior, ffi, params};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,11 +40,17 @@ pub struct Sqlite {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    writer: Mutex<Option<Connection>>,
+    /// The file that was opened, whatever is at its path by now.
+    file: FileId,
+    /// Closed before the one that writes, which then moves the log into the file.
     readers: Mutex<Vec<Connection>>,
-    keys: Keys,
-    marks: bool,
-    table: String,
+    /// The one that writes, if there may be writes. It also watches for the commits of others, so it is never replaced.
+    main: Mutex<Connection>,
+    writes: bool,
+    column: Column,
+    /// Names in `umbel_guard`.
+    mark: String,
+    incarnation: String,
     sql: Sql,
 }
 
@@ -41,11 +62,23 @@ enum Keys {
     Integers,
 }
 
+/// The column of keys, with the names that the schema has.
+#[derive(Debug)]
+struct Column {
+    table: String,
+    name: String,
+    declared: String,
+    keys: Keys,
+}
+
 #[derive(Debug)]
 struct Sql {
     get: String,
-    put: String,
+    insert: String,
+    update: String,
     delete: String,
+    /// The key of the row that was inserted last.
+    inserted: String,
     first: String,
     page: String,
     count: String,
@@ -55,21 +88,82 @@ struct Sql {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SqliteError {
-    /// What SQLite says.
+    /// SQLite failed before it was asked to commit: nothing was written.
     Sqlite(rusqlite::Error),
+    /// SQLite failed to commit: the write may be in the file, unless a constraint was violated.
+    Commit(rusqlite::Error),
     /// There is no such table or column.
     Missing {
         /// Which one.
         what: String,
+    },
+    /// It is not an ordinary table.
+    NotATable {
+        /// Its name.
+        name: String,
+        /// What it is.
+        found: String,
+    },
+    /// The column is computed from others, so nothing can be put there.
+    Generated {
+        /// Its name.
+        column: String,
     },
     /// The column has keys that cannot be compared as bytes.
     KeyType {
         /// Its type.
         declared: String,
     },
+    /// Nothing makes the keys of the column unique, byte by byte.
+    NotUnique {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The statement that changes it.
+        fix: String,
+    },
+    /// Text is stored in UTF-16.
+    Encoding {
+        /// What `PRAGMA encoding` says.
+        found: String,
+    },
+    /// These bytes cannot be a key of the column.
+    Unfit {
+        /// The type of the column.
+        declared: String,
+    },
+    /// Another unique column has this value already. Nothing was written.
+    Conflict {
+        /// What SQLite says about it.
+        constraint: String,
+    },
+    /// A trigger has changed the key, so the write was rolled back.
+    KeyChanged {
+        /// The key that was given.
+        expected: Vec<u8>,
+        /// The key that was stored, if it was found.
+        found: Option<Vec<u8>>,
+    },
+    /// A trigger or a conflict clause has dropped the write.
+    NotStored,
+    /// A trigger has put the row back that was deleted, so the delete was rolled back.
+    NotDeleted,
     /// The set was opened for reading only.
     ReadOnly,
-    /// A thread was given up.
+    /// Another file was put in the place of the one that is open.
+    Moved {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Another guard was started in front of this table. Nothing was written.
+    Superseded {
+        /// The incarnation of the guard that wanted to write.
+        expected: u64,
+        /// The incarnation of the guard that was started last.
+        found: u64,
+    },
+    /// The thread that ran the statement panicked, or its runtime was shut down: a write may be in the file.
     Abandoned,
 }
 
@@ -77,12 +171,66 @@ impl fmt::Display for SqliteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(error) => error.fmt(f),
+            Self::Commit(error) => write!(f, "the commit failed: {error}"),
             Self::Missing { what } => write!(f, "there is no {what}"),
-            Self::KeyType { declared } => {
-                write!(f, "keys are text, blobs or integers, and not {declared}")
+            Self::NotATable { name, found } => {
+                write!(f, "expected {name} to be an ordinary table, found a {found}; guard the table behind it")
             }
-            Self::ReadOnly => f.write_str("the file was opened for reading only"),
-            Self::Abandoned => f.write_str("the query was given up"),
+            Self::Generated { column } => write!(
+                f,
+                "expected a column that can be written, found that {column} is generated; name another column"
+            ),
+            Self::KeyType { declared } => write!(
+                f,
+                "expected a key column of text, blobs or integers, found one of type {declared}; name another column"
+            ),
+            Self::NotUnique { table, column, fix } => write!(
+                f,
+                "expected a primary key or unique index on {column} of {table} alone, with the collation BINARY and for \
+                 all rows, found none; run: {fix}"
+            ),
+            Self::Encoding { found } => write!(
+                f,
+                "expected a database with the encoding UTF-8, found {found}; copy it with `.dump` into a new file"
+            ),
+            Self::Unfit { declared } => {
+                write!(f, "the key does not fit: expected a key of a column of type {declared}")
+            }
+            Self::Conflict { constraint } => write!(
+                f,
+                "another row has the same value in a unique column ({constraint}); nothing was written"
+            ),
+            Self::KeyChanged { expected, found } => {
+                let expected = String::from_utf8_lossy(expected);
+                write!(f, "a trigger changed the key, so the write was rolled back: expected {expected:?}, ")?;
+                match found {
+                    Some(found) => write!(f, "found {:?}", String::from_utf8_lossy(found))?,
+                    None => f.write_str("found no such row")?,
+                }
+                f.write_str("; write the key as the trigger stores it, or remove the trigger")
+            }
+            Self::NotStored => f.write_str(
+                "a trigger or an ON CONFLICT clause of the table dropped the write; nothing was written",
+            ),
+            Self::NotDeleted => f.write_str(
+                "a trigger put the row back or kept it, so the delete was rolled back; remove the trigger",
+            ),
+            Self::ReadOnly => f.write_str(
+                "expected a file that is open for writing, got one from `Sqlite::read_only`; use `Sqlite::open`",
+            ),
+            Self::Moved { path } => write!(
+                f,
+                "another file was put in the place of {}; restart the guard",
+                path.display()
+            ),
+            Self::Superseded { expected, found } => write!(
+                f,
+                "another guard was started in front of this table: expected incarnation {expected:016x}, \
+                 found {found:016x}; stop one of the two"
+            ),
+            Self::Abandoned => f.write_str(
+                "the thread that ran the statement has ended; a write may be in the file or not",
+            ),
         }
     }
 }
@@ -90,7 +238,7 @@ impl fmt::Display for SqliteError {
 impl std::error::Error for SqliteError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Sqlite(error) => Some(error),
+            Self::Sqlite(error) | Self::Commit(error) => Some(error),
             _ => None,
         }
     }
@@ -98,7 +246,18 @@ impl std::error::Error for SqliteError {
 
 impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
+        // Whether the key exists is known before anything is written, so these are conflicts of another column.
+        match &error {
+            rusqlite::Error::SqliteFailure(ffi::Error { extended_code, .. }, Some(constraint))
+                if matches!(
+                    *extended_code,
+                    ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+                ) =>
+            {
+                Self::Conflict { constraint: constraint.clone() }
+            }
+            _ => Self::Sqlite(error),
+        }
     }
 }
 
@@ -107,16 +266,33 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// How long who writes waits for somebody else who does.
+/// What tells a file from others on this machine.
+type FileId = Option<(u64, u64)>;
+
+fn file_id(path: &Path) -> FileId {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let found = std::fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
+/// How long a writer waits for another one.
 const BUSY: Duration = Duration::from_secs(5);
 
 impl Sqlite {
     /// The table `table` of the file at `path`, by the columns of keys and values. The file and the table are
-    /// made if they are not there.
+    /// created if they do not exist.
     ///
     /// # Errors
     ///
-    /// [`SqliteError`] if there is no such column, or its keys cannot be compared as bytes.
+    /// [`SqliteError`] if there is no such column, or it is not [fit for keys](self).
     pub fn create(
         path: impl AsRef<Path>,
         table: &str,
@@ -131,11 +307,11 @@ impl Sqlite {
         Self::open(path, table, key, value)
     }
 
-    /// The same, for a file and a table that are there. The file is put into WAL mode.
+    /// The same, for a file and a table that exist. The file is put into WAL mode.
     ///
     /// # Errors
     ///
-    /// As [`create`](Self::create), and if one of them is not there.
+    /// As [`create`](Self::create), and if one of them does not exist.
     pub fn open(
         path: impl AsRef<Path>,
         table: &str,
@@ -146,20 +322,23 @@ impl Sqlite {
         let writer = Connection::open_with_flags(path.as_ref(), flags)?;
         writer.busy_timeout(BUSY)?;
         // Before anything is changed.
-        keys_of(&writer, table, key)?;
+        let column = key_column(&writer, table, key)?;
+        let value = value_column(&writer, &column.table, value)?;
         writer.pragma_update(None, "journal_mode", "wal")?;
-        writer.execute_batch(
-            "CREATE TABLE IF NOT EXISTS umbel_guard (name TEXT PRIMARY KEY, number INTEGER NOT NULL);
-             INSERT OR IGNORE INTO umbel_guard VALUES ('file', random());",
-        )?;
-        Self::with(path.as_ref(), writer, true, table, key, value)
+        // A commit is on the disk when it returns, also in WAL mode.
+        writer.pragma_update(None, "synchronous", "full")?;
+        writer.execute_batch(&format!("BEGIN IMMEDIATE; {OWN_TABLE} COMMIT;"))?;
+        Self::with(path.as_ref(), writer, true, column, &value)
     }
 
-    /// The same, to read and nothing else: nothing is changed in the file.
+    /// The same, for reading only: the file is not changed, nor is its journal mode.
+    ///
+    /// The identity and the stamp are those that [`open`](Self::open) sees. If no guard was ever started on the
+    /// file, there is no stamp, and the identity is the path. Writes fail with [`SqliteError::ReadOnly`].
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and if there is no such table.
+    /// As [`open`](Self::open).
     pub fn read_only(
         path: impl AsRef<Path>,
         table: &str,
@@ -167,46 +346,53 @@ impl Sqlite {
         value: &str,
     ) -> Result<Self, SqliteError> {
         let reader = Connection::open_with_flags(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        Self::with(path.as_ref(), reader, false, table, key, value)
+        reader.busy_timeout(BUSY)?;
+        let column = key_column(&reader, table, key)?;
+        let value = value_column(&reader, &column.table, value)?;
+        Self::with(path.as_ref(), reader, false, column, &value)
     }
 
     fn with(
         path: &Path,
-        connection: Connection,
+        main: Connection,
         writes: bool,
-        table: &str,
-        key: &str,
+        column: Column,
         value: &str,
     ) -> Result<Self, SqliteError> {
-        let keys = keys_of(&connection, table, key)?;
-        column_of(&connection, table, value)?;
-        let [name, key, value] = [table, key, value].map(quoted);
+        let [name, key, value] = [&column.table, &column.name, value].map(quoted);
+        // Whatever collation the column has, keys are compared as bytes.
+        let binary = format!("{key} COLLATE BINARY");
         let sql = Sql {
-            get: format!("SELECT {value} FROM {name} WHERE {key} = ?1 COLLATE BINARY"),
-            put: format!(
-                "INSERT INTO {name} ({key}, {value}) VALUES (?1, ?2)
-                 ON CONFLICT DO UPDATE SET {value} = excluded.{value}"
+            get: format!("SELECT {value} FROM {name} WHERE {binary} = ?1"),
+            insert: format!("INSERT INTO {name} ({key}, {value}) VALUES (?1, ?2)"),
+            update: format!("UPDATE {name} SET {value} = ?2 WHERE {binary} = ?1"),
+            delete: format!("DELETE FROM {name} WHERE {binary} = ?1"),
+            inserted: format!("SELECT {key} FROM {name} WHERE rowid = last_insert_rowid()"),
+            first: format!(
+                "SELECT {key} FROM {name} WHERE {key} NOTNULL ORDER BY {binary} LIMIT ?1"
             ),
-            delete: format!("DELETE FROM {name} WHERE {key} = ?1 COLLATE BINARY"),
-            first: format!("SELECT {key} FROM {name} WHERE {key} NOTNULL ORDER BY {key} LIMIT ?1"),
-            page: format!("SELECT {key} FROM {name} WHERE {key} > ?2 ORDER BY {key} LIMIT ?1"),
-            count: format!("SELECT count(DISTINCT {key}) FROM {name}"),
+            page: format!(
+                "SELECT {key} FROM {name} WHERE {binary} > ?2 ORDER BY {binary} LIMIT ?1"
+            ),
+            count: format!("SELECT count({key}) FROM {name}"),
         };
-        let (writer, readers) =
-            if writes { (Some(connection), vec![]) } else { (None, vec![connection]) };
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let path = path.canonicalize().unwrap_or(path);
         let shared = Shared {
-            path: path.to_owned(),
-            writer: Mutex::new(writer),
-            readers: Mutex::new(readers),
-            keys,
-            marks: writes,
-            table: table.to_owned(),
+            file: file_id(&path),
+            path,
+            main: Mutex::new(main),
+            writes,
+            readers: Mutex::default(),
+            mark: format!("mark {name} {key}"),
+            incarnation: format!("incarnation {name} {key}"),
+            column,
             sql,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Does something on a thread that may wait.
+    /// Runs something on a thread that may block.
     async fn run<T: Send + 'static>(
         &self,
         run: impl FnOnce(&Shared) -> Result<T, SqliteError> + Send + 'static,
@@ -220,47 +406,136 @@ impl Sqlite {
         &self,
         key: &[u8],
         value: &[u8],
-        mark: Option<u64>,
+        stamp: Option<Stamp>,
     ) -> Result<Put, SqliteError> {
         let (key, value) = (key.to_vec(), value.to_vec());
         self.run(move |shared| {
-            shared.write(mark, |transaction| {
-                let Some(key) = shared.keys.bound(&key) else {
-                    return Err(SqliteError::KeyType { declared: "anything else".into() });
-                };
+            let Some(bound) = shared.column.keys.bound(&key) else {
+                return Err(SqliteError::Unfit { declared: shared.column.declared.clone() });
+            };
+            shared.write(stamp, |transaction| {
                 let mut get = transaction.prepare_cached(&shared.sql.get)?;
-                let there = get.exists(params![key])?;
-                transaction.prepare_cached(&shared.sql.put)?.execute(params![key, value])?;
+                let there = get.exists(params![bound])?;
+                // The transaction is the only one that writes, so this stays true.
+                let sql = if there { &shared.sql.update } else { &shared.sql.insert };
+                if transaction.prepare_cached(sql)?.execute(params![bound, value])? == 0 {
+                    return Err(SqliteError::NotStored);
+                }
+                if !get.exists(params![bound])? {
+                    let found = shared.inserted(transaction).filter(|_| !there);
+                    return Err(SqliteError::KeyChanged { expected: key.clone(), found });
+                }
                 Ok(if there { Put::Replaced } else { Put::New })
             })
         })
         .await
     }
 
-    async fn remove(&self, key: &[u8], mark: Option<u64>) -> Result<bool, SqliteError> {
+    async fn remove(&self, key: &[u8], stamp: Option<Stamp>) -> Result<bool, SqliteError> {
         let key = key.to_vec();
         self.run(move |shared| {
-            let Some(key) = shared.keys.bound(&key) else { return Ok(false) };
-            shared.write(mark, |transaction| {
-                let rows = transaction.prepare_cached(&shared.sql.delete)?.execute(params![key])?;
-                Ok(rows > 0)
+            let Some(bound) = shared.column.keys.bound(&key) else { return Ok(false) };
+            shared.write(stamp, |transaction| {
+                let mut delete = transaction.prepare_cached(&shared.sql.delete)?;
+                let deleted = delete.execute(params![bound])? > 0;
+                if transaction.prepare_cached(&shared.sql.get)?.exists(params![bound])? {
+                    return Err(SqliteError::NotDeleted);
+                }
+                Ok(deleted)
             })
         })
         .await
     }
 }
 
-/// The declared type of a column.
-fn column_of(connection: &Connection, table: &str, column: &str) -> Result<String, SqliteError> {
-    let sql = "SELECT type FROM pragma_table_info(?1) WHERE name = ?2 COLLATE NOCASE";
-    let declared =
-        connection.query_row(sql, params![table, column], |row| row.get(0)).optional()?;
-    declared.ok_or_else(|| SqliteError::Missing { what: format!("column {column} of {table}") })
+/// The table of the guard, and the number of the file.
+const OWN_TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS umbel_guard (name TEXT PRIMARY KEY, number INTEGER NOT NULL);
+     INSERT INTO umbel_guard VALUES ('file', random()) ON CONFLICT (name) DO NOTHING;";
+
+/// The column of values, by the name that the schema has.
+fn value_column(connection: &Connection, table: &str, column: &str) -> Result<String, SqliteError> {
+    Ok(written_column(connection, table, column)?.0)
+}
+
+/// The name and the declared type of a column that can be written.
+fn written_column(
+    connection: &Connection,
+    table: &str,
+    column: &str,
+) -> Result<(String, String), SqliteError> {
+    let sql =
+        "SELECT name, type, hidden FROM pragma_table_xinfo(?1) WHERE name = ?2 COLLATE NOCASE";
+    let found = connection.query_row(sql, params![table, column], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?))
+    });
+    match found.optional()? {
+        Some((name, declared, 0)) => Ok((name, declared)),
+        Some((column, ..)) => Err(SqliteError::Generated { column }),
+        None => Err(SqliteError::Missing { what: format!("column {column} of {table}") }),
+    }
+}
+
+/// The column of keys, if it is fit for keys.
+fn key_column(connection: &Connection, table: &str, column: &str) -> Result<Column, SqliteError> {
+    let sql = "SELECT name, type, wr FROM pragma_table_list
+         WHERE schema = 'main' AND name = ?1 COLLATE NOCASE";
+    let found = connection.query_row(sql, params![table], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?))
+    });
+    let (table, kind, without_rowid) =
+        found.optional()?.ok_or_else(|| SqliteError::Missing { what: format!("table {table}") })?;
+    if kind != "table" {
+        return Err(SqliteError::NotATable { name: table, found: kind });
+    }
+    let own = table.to_ascii_lowercase();
+    if own == "umbel_guard" || own.starts_with("sqlite_") {
+        return Err(SqliteError::NotATable { name: table, found: "table for internal use".into() });
+    }
+    let (name, declared) = written_column(connection, &table, column)?;
+    let keys = keys_of(&declared)?;
+    if keys == Keys::Text {
+        let found: String = connection.pragma_query_value(None, "encoding", |row| row.get(0))?;
+        // Text that is no valid UTF-16 changes on its way out and in, so that pages could skip keys.
+        if found != "UTF-8" {
+            return Err(SqliteError::Encoding { found });
+        }
+    }
+    if !is_unique(connection, &table, &name, without_rowid)? {
+        let index = quoted(&format!("{table}_{name}_key"));
+        let [on, by] = [&table, &name].map(|name| quoted(name));
+        let fix = format!("CREATE UNIQUE INDEX {index} ON {on} ({by} COLLATE BINARY);");
+        return Err(SqliteError::NotUnique { table, column: name, fix });
+    }
+    Ok(Column { table, name, declared, keys })
+}
+
+/// Whether different rows always have different keys, byte by byte.
+fn is_unique(
+    connection: &Connection,
+    table: &str,
+    column: &str,
+    without_rowid: bool,
+) -> Result<bool, SqliteError> {
+    let sql = "SELECT EXISTS (
+           SELECT 1 FROM pragma_index_list(?1) list WHERE list.\"unique\" AND NOT list.partial
+           AND 1 = (SELECT count(*) FROM pragma_index_xinfo(list.name) WHERE key)
+           AND EXISTS (SELECT 1 FROM pragma_index_xinfo(list.name)
+                       WHERE key AND cid >= 0 AND name = ?2 AND coll = 'BINARY' COLLATE NOCASE))";
+    if connection.query_row(sql, params![table, column], |row| row.get(0))? {
+        return Ok(true);
+    }
+    // The primary key of a table with row numbers has no index only if it is the row number.
+    let sql =
+        "SELECT (SELECT group_concat(name, char(0)) FROM pragma_table_info(?1) WHERE pk > 0) = ?2
+           AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')";
+    let alone: Option<bool> =
+        connection.query_row(sql, params![table, column], |row| row.get(0))?;
+    Ok(!without_rowid && alone == Some(true))
 }
 
 /// How SQLite compares keys of a column, by the rules of its affinities.
-fn keys_of(connection: &Connection, table: &str, column: &str) -> Result<Keys, SqliteError> {
-    let declared = column_of(connection, table, column)?;
+fn keys_of(declared: &str) -> Result<Keys, SqliteError> {
     let upper = declared.to_uppercase();
     let has = |part: &str| upper.contains(part);
     if has("INT") {
@@ -270,7 +545,7 @@ fn keys_of(connection: &Connection, table: &str, column: &str) -> Result<Keys, S
     } else if has("BLOB") || upper.is_empty() {
         Ok(Keys::Blobs)
     } else {
-        Err(SqliteError::KeyType { declared })
+        Err(SqliteError::KeyType { declared: declared.to_owned() })
     }
 }
 
@@ -284,12 +559,12 @@ impl Keys {
                 _ => Key::Blob(Cow::Borrowed(key)),
             }),
             Self::Blobs => Some(Key::Blob(Cow::Borrowed(key))),
-            Self::Integers => number(key).map(Key::Integer),
+            Self::Integers => integer(key).map(Key::Integer),
         }
     }
 }
 
-fn number(key: &[u8]) -> Option<i64> {
+fn integer(key: &[u8]) -> Option<i64> {
     std::str::from_utf8(key).ok()?.parse().ok()
 }
 
@@ -336,7 +611,7 @@ impl ToSql for Key<'_> {
 }
 
 impl Shared {
-    /// Does something with a connection for reading.
+    /// Runs something with a connection for reading.
     fn read<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, SqliteError>,
@@ -356,36 +631,79 @@ impl Shared {
     fn reader(&self) -> Result<Connection, SqliteError> {
         let reader = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         reader.busy_timeout(BUSY)?;
+        self.still_there()?;
         Ok(reader)
     }
 
+    /// Fails if another file is at the path: what is written to the open one would be lost with it.
+    fn still_there(&self) -> Result<(), SqliteError> {
+        if file_id(&self.path) == self.file {
+            Ok(())
+        } else {
+            Err(SqliteError::Moved { path: self.path.clone() })
+        }
+    }
+
+    /// Runs a transaction that writes, after a look at the stamp. If anything but the commit fails, it is rolled back.
     fn write<T>(
         &self,
-        mark: Option<u64>,
+        stamp: Option<Stamp>,
         write: impl FnOnce(&Transaction<'_>) -> Result<T, SqliteError>,
     ) -> Result<T, SqliteError> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = writer.as_mut().ok_or(SqliteError::ReadOnly)?;
-        let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-        let transaction = begun?;
-        let result = write(&transaction)?;
-        if let Some(mark) = mark {
-            let sql = "INSERT INTO umbel_guard VALUES (?1, ?2)
-                 ON CONFLICT DO UPDATE SET number = max(number, excluded.number)";
-            let name = format!("mark:{}", self.table);
-            transaction.prepare_cached(sql)?.execute(params![name, mark.cast_signed()])?;
+        if !self.writes {
+            return Err(SqliteError::ReadOnly);
         }
-        transaction.commit()?;
+        let mut connection = self.main.lock().unwrap_or_else(PoisonError::into_inner);
+        self.still_there()?;
+        if !connection.is_autocommit() {
+            // The rollback of an earlier transaction has failed.
+            connection.execute_batch("ROLLBACK")?;
+        }
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if let Some(stamp) = stamp {
+            self.stamped(&transaction, stamp)?;
+        }
+        let result = write(&transaction)?;
+        transaction.commit().map_err(SqliteError::Commit)?;
         Ok(result)
     }
 
-    fn number(&self, name: &str) -> Result<i64, SqliteError> {
-        self.read(|connection| {
-            let sql = "SELECT number FROM umbel_guard WHERE name = ?1";
-            let number = connection.query_row(sql, params![name], |row| row.get(0)).optional()?;
-            Ok(number.unwrap_or(0))
-        })
+    /// Fails unless the guard with this stamp is the one that was started last, and raises the mark.
+    fn stamped(&self, transaction: &Transaction<'_>, stamp: Stamp) -> Result<(), SqliteError> {
+        let found = number(transaction, &self.incarnation)?.unwrap_or(0).cast_unsigned();
+        let expected = stamp.incarnation;
+        if found != expected {
+            return Err(SqliteError::Superseded { expected, found });
+        }
+        let sql = "INSERT INTO umbel_guard VALUES (?1, ?2)
+             ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)";
+        transaction.prepare_cached(sql)?.execute(params![self.mark, stamp.mark.cast_signed()])?;
+        Ok(())
     }
+
+    /// The key of the row that was inserted last, for an error message. Tables without row numbers do not tell.
+    fn inserted(&self, transaction: &Transaction<'_>) -> Option<Vec<u8>> {
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(match Key::of(row.get_ref(0)?) {
+                Some(Key::Text(bytes) | Key::Blob(bytes)) => Some(bytes.into_owned()),
+                Some(Key::Integer(number)) => Some(number.to_string().into_bytes()),
+                Some(Key::Real(number)) => Some(number.to_string().into_bytes()),
+                None => None,
+            })
+        };
+        transaction.query_row(&self.sql.inserted, [], read).ok().flatten()
+    }
+}
+
+/// A number that the guard keeps in the file; `None` also if its table is missing.
+fn number(connection: &Connection, name: &str) -> Result<Option<i64>, SqliteError> {
+    let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'umbel_guard'";
+    if !connection.prepare_cached(table)?.exists([])? {
+        return Ok(None);
+    }
+    let sql = "SELECT number FROM umbel_guard WHERE name = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row(params![name], |row| row.get(0)).optional()?)
 }
 
 /// A scan of a [`Sqlite`], which sees one moment.
@@ -415,7 +733,7 @@ fn page_of(
         match &key {
             Some(Key::Text(bytes) | Key::Blob(bytes)) => page.push(bytes),
             Some(Key::Integer(number)) => page.push(number.to_string().as_bytes()),
-            // No key that anybody can ask for; counted all the same.
+            // Not a key that can be asked for, but counted.
             Some(Key::Real(_)) | None => page.push(b""),
         }
         seen += 1;
@@ -435,7 +753,7 @@ impl DataSet for Sqlite {
     async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, SqliteError> {
         let key = key.to_vec();
         self.run(move |shared| {
-            let Some(key) = shared.keys.bound(&key) else { return Ok(None) };
+            let Some(key) = shared.column.keys.bound(&key) else { return Ok(None) };
             shared.read(|connection| {
                 let mut statement = connection.prepare_cached(&shared.sql.get)?;
                 let value = statement.query_row(params![key], |row| {
@@ -467,7 +785,7 @@ impl DataSet for Sqlite {
             connection.execute_batch("BEGIN")?;
             // A transaction sees the moment of its first query.
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-            let after = after.and_then(|key| Some(shared.keys.bound(&key)?.into_owned()));
+            let after = after.and_then(|key| Some(shared.column.keys.bound(&key)?.into_owned()));
             Ok(SqliteScan { connection: Arc::new(Mutex::new(connection)), after })
         })
         .await
@@ -498,38 +816,45 @@ impl DataSet for Sqlite {
 
     /// Integers in decimal, without zeros or signs that say nothing.
     fn canonical<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
-        match (self.shared.keys, number(key)) {
+        match (self.shared.column.keys, integer(key)) {
             (Keys::Integers, Some(number)) => Cow::Owned(number.to_string().into_bytes()),
             _ => Cow::Borrowed(key),
         }
     }
 
+    /// The number of the file, the table, and the key column with its type. A copy of the file has the same identity; the
+    /// stamp shows which of the two is which.
     async fn identity(&self) -> Result<Vec<u8>, SqliteError> {
         self.run(|shared| {
-            let file = if shared.marks { shared.number("file")? } else { 0 };
-            Ok(format!("sqlite {file} {}", shared.table).into_bytes())
+            let file = match shared.read(|connection| number(connection, "file"))? {
+                Some(number) => format!("{:016x}", number.cast_unsigned()),
+                None => format!("at {:?}", shared.path),
+            };
+            let Column { table, name, declared, .. } = &shared.column;
+            Ok(format!("sqlite 2 {file} {table:?} {name:?} {declared:?}").into_bytes())
         })
         .await
     }
 
     async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, SqliteError> {
-        self.insert(key, value, Some(stamp.mark)).await
+        self.insert(key, value, Some(stamp)).await
     }
 
     async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, SqliteError> {
-        self.remove(key, Some(stamp.mark)).await
+        self.remove(key, Some(stamp)).await
     }
 
     async fn begin(&self, incarnation: u64) -> Result<bool, SqliteError> {
         self.run(move |shared| {
-            if !shared.marks {
+            if !shared.writes {
                 return Ok(false);
             }
             shared.write(None, |transaction| {
+                // It may have been dropped since the file was opened.
+                transaction.execute_batch(OWN_TABLE)?;
                 let sql = "INSERT INTO umbel_guard VALUES (?1, ?2)
-                     ON CONFLICT DO UPDATE SET number = excluded.number";
-                let name = format!("incarnation:{}", shared.table);
-                transaction.execute(sql, params![name, incarnation.cast_signed()])?;
+                     ON CONFLICT (name) DO UPDATE SET number = excluded.number";
+                transaction.execute(sql, params![shared.incarnation, incarnation.cast_signed()])?;
                 Ok(true)
             })
         })
@@ -537,13 +862,44 @@ impl DataSet for Sqlite {
     }
 
     async fn stamp(&self) -> Result<Option<Stamp>, SqliteError> {
-        if !self.shared.marks {
-            return Ok(None);
+        self.run(|shared| {
+            shared.read(|connection| {
+                // Both numbers of one moment.
+                let view = connection.unchecked_transaction()?;
+                if number(&view, "file")?.is_none() {
+                    return Ok(None);
+                }
+                let incarnation = number(&view, &shared.incarnation)?.unwrap_or(0).cast_unsigned();
+                let mark = number(&view, &shared.mark)?.unwrap_or(0).cast_unsigned();
+                Ok(Some(Stamp { incarnation, mark }))
+            })
+        })
+        .await
+    }
+
+    /// What fails before the commit is rolled back. A commit that violates a deferred constraint is refused; any other that
+    /// fails may have reached the disk.
+    fn outcome(&self, error: &SqliteError) -> Outcome {
+        match error {
+            SqliteError::Superseded { .. } => Outcome::Superseded,
+            SqliteError::Commit(rusqlite::Error::SqliteFailure(error, _))
+                if error.code == ErrorCode::ConstraintViolation =>
+            {
+                Outcome::NotDone
+            }
+            SqliteError::Commit(_) | SqliteError::Abandoned => Outcome::Unknown,
+            _ => Outcome::NotDone,
         }
-        self.run(move |shared| {
-            let mark = shared.number(&format!("mark:{}", shared.table))?.unsigned_abs();
-            let incarnation = shared.number(&format!("incarnation:{}", shared.table))?;
-            Ok(Some(Stamp { incarnation: incarnation.cast_unsigned(), mark }))
+    }
+
+    /// `PRAGMA data_version` of the connection that writes: it changes when any other connection has committed, in this
+    /// process or another, and not by the writes of this value.
+    async fn foreign_writes(&self) -> Result<Option<u64>, SqliteError> {
+        self.run(|shared| {
+            let connection = shared.main.lock().unwrap_or_else(PoisonError::into_inner);
+            let sql = "PRAGMA data_version";
+            let version: i64 = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+            Ok(Some(version.cast_unsigned()))
         })
         .await
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use umbel_guard::set::{Postgres, PostgresError, Redb, Redis, Sqlite, SqliteError};
 use umbel_guard::{Answer, DataSet, Guard, Local, Put, Stamp};
 
-async fn all_keys<D: DataSet>(set: &D, limit: usize) -> Vec<Vec<u8>> {
+pub(crate) async fn all_keys<D: DataSet>(set: &D, limit: usize) -> Vec<Vec<u8>> {
     let mut scan = set.scan(None).await.unwrap();
     let mut keys = Vec::new();
     loop {
@@ -110,7 +110,7 @@ async fn redb_obeys() {
     let place = tempfile::tempdir().unwrap();
     let set = Redb::create(place.path().join("a.redb"), "users").unwrap().without_sync();
     obeys(set.clone(), name).await;
-    let other = Redb::new(set.database().clone(), "others").unwrap();
+    let other = Redb::new(set.database().unwrap().clone(), "others").unwrap();
     assert_ne!(other.identity().await.unwrap(), set.identity().await.unwrap());
     obeys(other.without_sync(), |number| number.to_be_bytes().to_vec()).await;
 }
@@ -121,8 +121,7 @@ async fn sqlite_obeys_with_keys_of_every_kind() {
     let path = place.path().join("a.db");
     obeys(Sqlite::create(&path, "blobs", "k", "v").unwrap(), |n| n.to_le_bytes().to_vec()).await;
     let connection = rusqlite::Connection::open(&path).unwrap();
-    let make =
-        "CREATE TABLE \"odd \"\"name\" (\"the key\" TEXT PRIMARY KEY COLLATE NOCASE, v TEXT);
+    let make = "CREATE TABLE \"odd \"\"name\" (\"the key\" TEXT PRIMARY KEY, v TEXT);
         CREATE TABLE numbers (id INTEGER PRIMARY KEY, v); CREATE TABLE reals (k REAL, v);";
     connection.execute_batch(make).unwrap();
     obeys(Sqlite::open(&path, "odd \"name", "the key", "v").unwrap(), name).await;

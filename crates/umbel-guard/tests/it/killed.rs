@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
-use umbel_guard::set::Redb;
+use umbel_guard::set::{Redb, RedbError};
 use umbel_guard::{Answer, DataSet, Family, Guard, Local, Page, Put, Stamp, State};
 
 /// A data set that says when it has come to the step at which the process is to be killed.
@@ -38,54 +38,54 @@ fn say(word: &str) {
 }
 
 impl DataSet for Doomed {
-    type Error = redb::Error;
+    type Error = RedbError;
     type Scan = umbel_guard::set::RedbScan;
 
-    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, redb::Error> {
+    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, RedbError> {
         self.set.get(key).await
     }
-    async fn put(&self, key: &[u8], value: &[u8]) -> Result<Put, redb::Error> {
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<Put, RedbError> {
         self.set.put(key, value).await
     }
-    async fn delete(&self, key: &[u8]) -> Result<bool, redb::Error> {
+    async fn delete(&self, key: &[u8]) -> Result<bool, RedbError> {
         self.set.delete(key).await
     }
-    async fn scan(&self, after: Option<&[u8]>) -> Result<Self::Scan, redb::Error> {
+    async fn scan(&self, after: Option<&[u8]>) -> Result<Self::Scan, RedbError> {
         self.step().await;
         self.set.scan(after).await
     }
-    async fn page(&self, scan: &mut Self::Scan, limit: usize) -> Result<Page, redb::Error> {
+    async fn page(&self, scan: &mut Self::Scan, limit: usize) -> Result<Page, RedbError> {
         self.step().await;
         self.set.page(scan, limit).await
     }
-    async fn count(&self, scan: &mut Self::Scan) -> Result<u64, redb::Error> {
+    async fn count(&self, scan: &mut Self::Scan) -> Result<u64, RedbError> {
         self.step().await;
         self.set.count(scan).await
     }
-    async fn identity(&self) -> Result<Vec<u8>, redb::Error> {
+    async fn identity(&self) -> Result<Vec<u8>, RedbError> {
         self.set.identity().await
     }
-    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, redb::Error> {
+    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, RedbError> {
         // Between the filter and the commit, and between the commit and the answer.
         self.step().await;
         let put = self.set.put_marked(key, value, stamp).await;
         self.step().await;
         put
     }
-    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, redb::Error> {
+    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, RedbError> {
         self.step().await;
         let deleted = self.set.delete_marked(key, stamp).await;
         self.step().await;
         deleted
     }
-    async fn begin(&self, incarnation: u64) -> Result<bool, redb::Error> {
+    async fn begin(&self, incarnation: u64) -> Result<bool, RedbError> {
         // Between the journal and the data set, and after both.
         self.step().await;
         let begun = self.set.begin(incarnation).await;
         self.step().await;
         begun
     }
-    async fn stamp(&self) -> Result<Option<Stamp>, redb::Error> {
+    async fn stamp(&self) -> Result<Option<Stamp>, RedbError> {
         self.set.stamp().await
     }
 }

@@ -16,4 +16,5 @@ mod restart; // what outlives the process, and what is not used
 mod server; // PostgreSQL, started here and gone with the test
 #[path = "../../../umbel-redis/tests/it/servers.rs"]
 #[allow(dead_code, reason = "the tests of umbel-redis need more of it")]
-mod servers; // Redis and Valkey, likewise
+mod servers;
+mod sets; // what each data set refuses, verifies and remembers // Redis and Valkey, likewise

@@ -11,11 +11,14 @@ use tempfile::TempDir;
 pub(crate) struct Server {
     process: Child,
     pub(crate) port: u16,
-    _place: TempDir,
+    place: Option<TempDir>,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if matches!(self.process.try_wait(), Ok(Some(_))) {
+            return;
+        }
         // Asked first, so that it takes its own children and shared memory away.
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").args(["-INT", &pid]).status();
@@ -30,13 +33,17 @@ impl Drop for Server {
     }
 }
 
-fn wait_for(server: &mut Server, ready: impl Fn(u16) -> bool) {
+/// Waits until it answers; `false` if it ended, because another process has taken the port.
+fn wait_for(server: &mut Server, ready: impl Fn(u16) -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs(60);
     while !ready(server.port) {
-        assert!(server.process.try_wait().unwrap().is_none(), "the server ended at once");
+        if server.process.try_wait().unwrap().is_some() {
+            return false;
+        }
         assert!(Instant::now() < end, "the server does not come up");
         std::thread::sleep(Duration::from_millis(20));
     }
+    true
 }
 
 fn free_port() -> u16 {
@@ -115,35 +122,108 @@ fn start_postgres(programs: &Path, place: TempDir, options: &[String]) -> Option
         .output()
         .expect("initdb runs");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let port = free_port();
-    let process = unprivileged(&programs.join("postgres"))
-        .arg("-D")
-        .arg(&data)
-        .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
-        .args(["-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "unix_socket_directories="])
-        .args(options.iter().flat_map(|option| ["-c", option]))
-        .current_dir("/")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("postgres starts");
-    let mut server = Server { process, port, _place: place };
-    let ready = programs.join("pg_isready");
-    wait_for(&mut server, |port| {
-        let mut ask = Command::new(&ready);
-        ask.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]);
-        ask.status().is_ok_and(|status| status.success())
-    });
-    Some(server)
+    Some(run_postgres(programs, place, options))
+}
+
+/// Starts a server on the data of a folder.
+fn run_postgres(programs: &Path, place: TempDir, options: &[String]) -> Server {
+    let mut place = Some(place);
+    for _ in 0..5 {
+        let data = place.as_ref().expect("the folder").path().join("data");
+        let port = free_port();
+        let process = unprivileged(&programs.join("postgres"))
+            .arg("-D")
+            .arg(&data)
+            .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
+            .args([
+                "-c",
+                "fsync=off",
+                "-c",
+                "shared_buffers=64MB",
+                "-c",
+                "unix_socket_directories=",
+            ])
+            .args(options.iter().flat_map(|option| ["-c", option]))
+            .current_dir("/")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("postgres starts");
+        let mut server = Server { process, port, place: place.take() };
+        let ready = programs.join("pg_isready");
+        let up = wait_for(&mut server, |port| {
+            let mut ask = Command::new(&ready);
+            ask.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]);
+            ask.status().is_ok_and(|status| status.success())
+        });
+        if up {
+            return server;
+        }
+        place = server.place.take();
+    }
+    panic!("postgres does not start");
 }
 
 impl Server {
-    /// Runs statements, as somebody does who knows nothing of the guard.
-    pub(crate) fn sql(&self, statements: &str) {
+    /// Runs statements, as another program does that knows nothing of the guard, and gives what they print.
+    pub(crate) fn sql(&self, statements: &str) -> String {
         let psql = postgres_programs().expect("it was there").join("psql");
-        let ran = Command::new(psql).args(["-q", &self.postgres_url(), "-c", statements]).output();
-        let ran = ran.expect("psql runs");
+        let quiet = ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"];
+        let mut psql = Command::new(psql);
+        psql.args(quiet).args([&self.postgres_url(), "-c", statements]);
+        let ran = psql.output().expect("psql runs");
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+    }
+
+    /// A standby of this server, in step with it.
+    pub(crate) fn standby(&self) -> Self {
+        let (programs, place) = (postgres_programs().expect("it was there"), TempDir::new());
+        let place = place.expect("a folder");
+        let _ = Command::new("chown").arg("postgres:postgres").arg(place.path()).status();
+        let copied = unprivileged(&programs.join("pg_basebackup"))
+            .args([
+                "-R",
+                "-X",
+                "stream",
+                "-c",
+                "fast",
+                "--no-sync",
+                "-d",
+                &self.postgres_url(),
+                "-D",
+            ])
+            .arg(place.path().join("data"))
+            .current_dir("/")
+            .output()
+            .expect("pg_basebackup runs");
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        let standby = run_postgres(&programs, place, &[]);
+        assert_eq!(standby.sql("SELECT pg_is_in_recovery()"), "t");
+        standby.follow(self);
+        standby
+    }
+
+    /// Waits until this standby has everything that the other server has.
+    pub(crate) fn follow(&self, primary: &Self) {
+        let place = primary.sql("SELECT pg_current_wal_lsn()");
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.sql(&format!("SELECT pg_last_wal_replay_lsn() >= '{place}'")) != "t" {
+            assert!(Instant::now() < end, "the standby does not follow");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Makes a standby a primary.
+    pub(crate) fn promote(&self) {
+        assert_eq!(self.sql("SELECT pg_promote(true, 60)"), "t");
+    }
+
+    /// Ends it at once, as a power failure does.
+    pub(crate) fn kill(&mut self) {
+        let pid = self.process.id().to_string();
+        let _ = Command::new("kill").args(["-QUIT", &pid]).status();
+        self.process.wait().expect("it ends");
     }
 
     pub(crate) fn postgres_url(&self) -> String {
