@@ -89,6 +89,19 @@ impl Place {
         Ran::of(&output.expect("umbel runs"))
     }
 
+    /// Runs `umbel` with a standard output that its reader has closed already.
+    pub(crate) fn unread(&self, args: &str, input: impl AsRef<[u8]>) -> Ran {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        self.write(".stdin", input);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_umbel"));
+        command.args(args.split_whitespace()).current_dir(self.0.path()).stdout(writer);
+        command.stdin(fs::File::open(self.path(".stdin")).expect("standard input"));
+        let output = command.output().expect("umbel runs");
+        fs::remove_file(self.path(".stdin")).expect("a file of the test");
+        Ran::of(&output)
+    }
+
     /// Runs a line of bash, with `umbel` on the path.
     pub(crate) fn shell(&self, script: &str) -> Ran {
         let umbel = PathBuf::from(env!("CARGO_BIN_EXE_umbel"));
