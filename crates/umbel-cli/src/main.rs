@@ -22,6 +22,7 @@ mod progress;
 mod reading;
 #[cfg(feature = "redis")]
 mod remote;
+mod secret;
 
 use anyhow::{Context, Result};
 use change::What;

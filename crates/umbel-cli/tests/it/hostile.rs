@@ -2,7 +2,7 @@
 
 use crate::place::{Place, certain};
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -278,9 +278,9 @@ fn closed_streams_are_empty_ones() {
 fn lines_come_out_as_they_come_in() {
     let place = Place::new();
     for line in ["a\n", "longer than any magic\n"] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_umbel"))
+        let mut child = place
+            .process()
             .arg("dedup")
-            .current_dir(place.path(""))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -2,7 +2,7 @@
 
 use crate::place::{Place, certain};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 #[test]
 fn the_next_run_goes_on() {
@@ -178,9 +178,9 @@ fn lines_that_are_lost_to_a_state_on_a_server_are_an_error() {
 
 /// A run that has printed a line and waits for more.
 fn waiting(place: &Place) -> Child {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_umbel"))
+    let mut child = place
+        .process()
         .args(["dedup", "--state", "s"])
-        .current_dir(place.path(""))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
