@@ -94,6 +94,9 @@ pub(crate) struct Records {
     /// Upper and lower case are one
     #[arg(short = 'i', long)]
     pub(crate) ignore_case: bool,
+    /// The longest record, without its end: a longer one is an error before it takes memory
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "64MiB")]
+    pub(crate) max_record: u64,
 }
 
 impl Records {

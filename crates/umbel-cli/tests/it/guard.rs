@@ -167,6 +167,20 @@ fn a_log_is_replayed() {
 }
 
 #[test]
+fn a_record_of_a_log_may_not_be_too_long() {
+    let place = sqlite();
+    place.umbel(&format!("guard attach {SQLITE}"));
+    place.write("log", format!("ada\n{}\n", "x".repeat(2_000)));
+    for (verb, out) in [("check", "ada\n"), ("replay", "")] {
+        place.umbel(&format!("guard {verb} {SQLITE} --max-record 1k log")).gives(
+            2,
+            out,
+            "umbel: log: line 2 is longer than 1.0 KiB; --max-record SIZE allows longer ones\n",
+        );
+    }
+}
+
+#[test]
 fn what_is_not_there_is_not_made() {
     let place = sqlite();
     let before = place.names();

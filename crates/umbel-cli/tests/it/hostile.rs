@@ -1,38 +1,17 @@
-//! Long lines, bad bytes, damaged archives, full disks, closed pipes.
+//! Bad bytes, damaged archives, full disks, closed pipes.
 
 use crate::place::{Place, certain};
 use std::io::Write;
 use std::process::Stdio;
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     writer.write_all(bytes).unwrap();
     writer.finish().unwrap()
 }
 
-fn zstd(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
-}
-
-#[test]
-fn a_line_of_300_mib_is_a_line() {
-    let place = Place::new();
-    // Through a pipe, so that nobody knows how long it is; twice, and then another one.
-    let script = "long() { head -c 314572800 /dev/zero | tr '\\0' x; echo $1; }
-        (long a; echo short; long a; long b; echo short) | umbel dedup 2>/dev/null | wc -lc";
-    let ran = place.shell(script);
-    let numbers: Vec<&str> = ran.out.split_whitespace().collect();
-    assert_eq!(numbers, ["3", "629145610"], "{ran:?}");
-}
-
-#[test]
-fn a_quote_that_is_never_closed_is_one_long_record() {
-    let place = Place::new();
-    // Looking for its end again and again from the start would take minutes.
-    let script = "(echo id,x; echo '1,a'; printf '2,\"'; yes 'never, closed' | head -c 60000000) |
-        umbel dedup --csv id 2>/dev/null | wc -c";
-    let ran = place.shell(script);
-    assert_eq!(ran.out.trim(), (5 + 4 + 3 + 60_000_000).to_string(), "{ran:?}");
 }
 
 #[test]

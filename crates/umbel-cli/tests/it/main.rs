@@ -8,9 +8,10 @@ mod dedup; // each line once
 #[cfg(feature = "guard")]
 mod guard; // a filter before a table, and the endpoint
 mod help; // help, completions, manual pages
-mod hostile; // long lines, bad bytes, full disks, closed pipes, signals
+mod hostile; // bad bytes, full disks, closed pipes, signals
 mod info; // what a file holds, and whether it is whole
 mod keys; // which part of a record is its key
+mod long; // records that are long, or have no end
 mod merge; // one filter of several
 mod place; // a directory of its own, and what a run gave
 mod plan; // all families side by side
