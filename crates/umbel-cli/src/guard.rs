@@ -4,9 +4,13 @@ mod attach;
 mod check;
 pub(crate) mod cli;
 mod http;
+mod patient;
 mod replay;
 mod serve;
+#[cfg(unix)]
+mod socket;
 mod stats;
+mod token;
 
 use anyhow::{Context, Result};
 use cli::{Filter, Target, Verb};
@@ -47,8 +51,8 @@ async fn run_in_time(verb: Verb) -> Result<bool> {
         Verb::Check(args) => with_set!(&args.target, set => check::run(set, args).await),
         Verb::Stats(args) => with_set!(&args.target, set => stats::run(set, args).await),
         Verb::Serve(args) => {
-            serve::may_listen(args)?;
-            with_set!(&args.target, set => serve::run(set, args).await)
+            let token = serve::prepare(args)?;
+            with_set!(&args.target, set => serve::run(set, args, token).await)
         }
         Verb::Replay(args) => with_set!(&args.target, set => replay::run(set, args).await),
     }

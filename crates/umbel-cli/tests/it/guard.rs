@@ -1,15 +1,11 @@
-//! `umbel guard`: a filter before a table, asked on the command line and over HTTP.
+//! `umbel guard`: a filter in front of a table, asked on the command line.
 
 use crate::place::Place;
 use crate::postgres;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Stdio};
-use std::time::Duration;
 
 const SQLITE: &str =
     "--sqlite app.db --table users --key-column name --value-column mail -o users.guard";
-const REDB: &str = "--redb users.redb --table users -o users.guard";
+pub(crate) const REDB: &str = "--redb users.redb --table users -o users.guard";
 
 /// A table of three users in SQLite.
 fn sqlite() -> Place {
@@ -21,7 +17,7 @@ fn sqlite() -> Place {
     place
 }
 
-fn redb() -> Place {
+pub(crate) fn redb() -> Place {
     let place = Place::new();
     let database = redb::Database::create(place.path("users.redb")).unwrap();
     let transaction = database.begin_write().unwrap();
@@ -194,139 +190,4 @@ fn what_is_not_there_is_not_made() {
     attach("--table users").refuses("what is to be guarded?");
     attach("--sqlite a --redb b --table users").refuses("cannot be used with");
     assert_eq!(place.names(), before);
-}
-
-/// `umbel guard serve`, until it is dropped.
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn serve(place: &Place, args: &str) -> Server {
-    let mut command = place.process();
-    command.args(format!("guard serve {REDB} --listen 127.0.0.1:0 {args}").split_whitespace());
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
-    Server { child, address }
-}
-
-impl Server {
-    /// Sends some bytes; what comes back.
-    fn send(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut bytes = Vec::new();
-        // A server that refuses may close before all was sent.
-        let _ = stream.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let said = self.send(&format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-            self.address,
-            body.len()
-        ));
-        let status = said.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
-        (status, said.to_lowercase())
-    }
-
-    fn active(&self) {
-        for _ in 0..3_000 {
-            if self.ask("GET", "/state", "").1.ends_with("active\n") {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("it does not become active");
-    }
-}
-
-#[test]
-fn keys_are_got_put_and_deleted_over_http() {
-    let place = redb();
-    let server = serve(&place, "");
-    server.active();
-    let (status, said) = server.ask("GET", "/keys/ada", "");
-    assert_eq!(status, 200);
-    assert!(said.contains("umbel-answer: maybe") && said.ends_with("\r\n\r\nthere"), "{said}");
-    let (status, said) = server.ask("GET", "/keys/nobody", "");
-    assert!(status == 404 && said.contains("umbel-answer: absent"), "{said}");
-    assert_eq!(server.ask("PUT", "/keys/a%2Fb/c%00", "value").0, 204);
-    assert!(server.ask("GET", "/keys/a/b%2Fc%00", "").1.ends_with("value"));
-    assert_eq!(server.ask("DELETE", "/keys/a/b/c%00", "").0, 204);
-    assert_eq!(server.ask("DELETE", "/keys/a/b/c%00", "").0, 404);
-    assert_eq!(server.ask("GET", "/keys/%zz", "").0, 400);
-    assert_eq!(server.ask("GET", &format!("/keys/{}", "k".repeat(5_000)), "").0, 400);
-    assert_eq!(server.ask("GET", "/nothing", "").0, 404);
-    assert_eq!(server.ask("POST", "/keys/ada", "x").0, 405);
-    let (status, metrics) = server.ask("GET", "/metrics", "");
-    assert_eq!(status, 200);
-    assert!(metrics.contains("\numbel_guard_state 2\n"), "{metrics}");
-    assert!(metrics.contains("\numbel_guard_puts_total 1\n"), "{metrics}");
-    // ada, nobody and one that was put: a request is one question.
-    assert!(metrics.contains("\numbel_guard_queries_total 3\n"), "{metrics}");
-    assert!(metrics.contains("\numbel_guard_saved_total 1\n"), "{metrics}");
-}
-
-#[test]
-fn what_does_not_come_from_here_is_refused() {
-    let place = redb();
-    let server = serve(&place, "--max-value 1k --host guard.example");
-    let address = &server.address;
-    let port = address.rsplit(':').next().unwrap();
-    let status = |headers: &str| {
-        let said =
-            server.send(&format!("GET /state HTTP/1.1\r\n{headers}Connection: close\r\n\r\n"));
-        said.split(' ').nth(1).map(str::to_owned).unwrap_or_default()
-    };
-    assert_eq!(status(&format!("Host: localhost:{port}\r\n")), "200");
-    assert_eq!(status("Host: Guard.example\r\n"), "200");
-    // A name that was only pointed here, as DNS rebinding does it.
-    assert_eq!(status("Host: evil.example\r\n"), "421");
-    assert_eq!(status(""), "421");
-    assert_eq!(status(&format!("Host: {address}\r\nOrigin: http://evil.example\r\n")), "403");
-    assert_eq!(status(&format!("Host: {address}\r\nOrigin: null\r\n")), "403");
-    assert_eq!(status(&format!("Host: {address}\r\nOrigin: http://{address}\r\n")), "200");
-    assert_eq!(status(&format!("Host: {address}\r\nSec-Fetch-Site: cross-site\r\n")), "403");
-    // Large values are refused, whatever is said of their length.
-    assert_eq!(server.ask("PUT", "/keys/big", &"x".repeat(2_000)).0, 413);
-    let chunked = format!(
-        "PUT /keys/big HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n",
-        format!("400\r\n{}\r\n", "x".repeat(1_024)).repeat(3)
-    );
-    assert!(server.send(&chunked).contains(" 413 "));
-    assert_eq!(server.ask("GET", "/keys/big", "").0, 404);
-    assert!(server.send("\0\0\0 garbage\r\n\r\n").contains(" 400 "));
-    place.umbel(&format!("guard serve {REDB} --listen 0.0.0.0:0")).refuses("--public allows it");
-}
-
-#[test]
-fn a_server_that_is_killed_is_back_with_all_it_was_told() {
-    let place = redb();
-    let server = serve(&place, "");
-    server.active();
-    for number in 0..20 {
-        assert_eq!(server.ask("PUT", &format!("/keys/k{number}"), "v").0, 204);
-    }
-    drop(server);
-    let server = serve(&place, "");
-    assert!(server.ask("GET", "/state", "").1.ends_with("active\n"), "the saved filter is used");
-    for number in 0..20 {
-        assert_eq!(server.ask("GET", &format!("/keys/k{number}"), "").0, 200, "{number}");
-    }
-    assert_eq!(server.ask("GET", "/keys/k20", "").0, 404);
-    // One guard for one folder.
-    let second = place.umbel(&format!("guard stats {REDB}"));
-    assert_eq!(second.code, Some(2), "{}", second.err);
 }

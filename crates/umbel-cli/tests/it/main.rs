@@ -6,7 +6,7 @@ mod check; // which lines may be in a filter
 mod cookbook; // every command of docs/cookbook.md, as written
 mod dedup; // each line once
 #[cfg(feature = "guard")]
-mod guard; // a filter before a table, and the endpoint
+mod guard; // a filter in front of a table
 mod help; // help, completions, manual pages
 mod hostile; // bad bytes, full disks, closed pipes, signals
 mod info; // what a file holds, and whether it is whole
@@ -19,6 +19,8 @@ mod plan; // all families side by side
 #[path = "../../../umbel-guard/tests/it/server.rs"]
 #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "nothing is encrypted then"))]
 mod postgres; // a server, started here and gone with the test
+#[cfg(all(feature = "guard", unix))]
+mod serve; // the same over HTTP: who may ask, and for how long
 #[cfg(feature = "redis")]
 mod server; // filters on a server, instead of files
 mod state; // runs that go on where the last one stopped
