@@ -1,5 +1,6 @@
 //! Which part of a record is its key.
 
+use crate::pointer::value_at;
 use anyhow::{Result, anyhow, bail};
 use std::borrow::Cow;
 
@@ -137,13 +138,10 @@ fn csv_field(content: &[u8], column: usize, between: u8) -> Result<Cow<'_, [u8]>
 
 /// A string as its characters, anything else as compact JSON.
 fn json_value(content: &[u8], pointer: &str) -> Result<Vec<u8>> {
-    let value: serde_json::Value = serde_json::from_slice(content).map_err(|error| {
-        // The record is one line, so only the column says something.
-        anyhow!("not JSON, at column {}", error.column())
-    })?;
-    match value.pointer(pointer) {
-        Some(serde_json::Value::String(text)) => Ok(text.as_bytes().to_vec()),
-        Some(value) => Ok(serde_json::to_vec(value)?),
+    let value = value_at(content, pointer);
+    match value.map_err(|column| anyhow!("not JSON, at column {column}"))? {
+        Some(serde_json::Value::String(text)) => Ok(text.into_bytes()),
+        Some(value) => Ok(serde_json::to_vec(&value)?),
         None => bail!("there is nothing at {pointer:?}"),
     }
 }

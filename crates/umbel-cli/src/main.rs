@@ -18,6 +18,7 @@ mod making;
 mod merge;
 mod output;
 mod plan;
+mod pointer;
 mod progress;
 mod reading;
 #[cfg(feature = "redis")]

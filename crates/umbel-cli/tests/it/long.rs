@@ -144,6 +144,11 @@ fn a_record_of_many_fields_takes_no_memory_for_each() {
         (format!("(yes x | head -n 33554431 | tr '\\n' ' ')"), "-k 2"),
         (format!("(yes x | head -n 33554431 | tr '\\n' ' ')"), "-k -1"),
         (format!("{many} ,"), "-k -7 -t ,"),
+        (
+            "(printf '{\"a\":['; yes 0, | head -n 22369613 | tr '\\n' ' '; printf '0],\"b\":123456789}')"
+                .to_owned(),
+            "--json /b",
+        ),
     ] {
         let ran = in_little_memory(&place, &format!("{feed} | umbel dedup {args} | wc -c"));
         assert_eq!(ran.out, "67108862\n", "{args}: {}", ran.err);
