@@ -142,7 +142,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("guard.sock");
         let (live, first) = listen(&path, 0o600).expect("it listens");
-        let error = listen(&path, 0o600).err().expect("refused").to_string();
+        let error = listen(&path, 0o600).expect_err("refused").to_string();
         assert!(error.ends_with("guard.sock: another process listens on this socket"), "{error}");
         UnixStream::connect(&path).expect("the first one is there still");
         drop(live);
@@ -153,7 +153,7 @@ mod tests {
         UnixStream::connect(&path).expect("the second one is there");
         name.remove();
         fs::write(&path, "mine").expect("a file");
-        let error = listen(&path, 0o600).err().expect("refused").to_string();
+        let error = listen(&path, 0o600).expect_err("refused").to_string();
         assert!(
             error.ends_with("is there already and is no socket; choose another --socket"),
             "{error}"

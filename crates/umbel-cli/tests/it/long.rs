@@ -139,10 +139,11 @@ fn a_record_of_many_fields_takes_no_memory_for_each() {
     let place = Place::new();
     // 32 Mi fields: a list of them would take half a GiB, or more.
     let many = "head -c 67108862 /dev/zero | tr '\\0'";
+    let words = "(yes x | head -n 33554431 | tr '\\n' ' ')".to_owned();
     for (feed, args) in [
         (format!("{many} ','"), "--csv 2 --no-header"),
-        (format!("(yes x | head -n 33554431 | tr '\\n' ' ')"), "-k 2"),
-        (format!("(yes x | head -n 33554431 | tr '\\n' ' ')"), "-k -1"),
+        (words.clone(), "-k 2"),
+        (words, "-k -1"),
         (format!("{many} ,"), "-k -7 -t ,"),
         (
             "(printf '{\"a\":['; yes 0, | head -n 22369613 | tr '\\n' ' '; printf '0],\"b\":123456789}')"
