@@ -110,6 +110,16 @@ impl Place {
         Ran::of(&output)
     }
 
+    /// Whether there is a `strace` that works: some sandboxes have none.
+    #[cfg(unix)]
+    pub(crate) fn has_strace(&self) -> bool {
+        let works = self.shell("strace -qq -o /dev/null true").code == Some(0);
+        if !works {
+            eprintln!("SKIPPED: there is no strace that works");
+        }
+        works
+    }
+
     /// Runs a line of bash, with `umbel` on the path.
     pub(crate) fn shell(&self, script: &str) -> Ran {
         let umbel = PathBuf::from(env!("CARGO_BIN_EXE_umbel"));
