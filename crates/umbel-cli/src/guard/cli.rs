@@ -31,7 +31,7 @@ pub(crate) struct Target {
     /// A table of bytes in a redb file
     #[arg(long, value_name = "FILE")]
     pub(crate) redb: Option<PathBuf>,
-    /// A table in a SQLite file; it is put into WAL mode
+    /// A table in a SQLite file; attach and serve put it into WAL mode
     #[arg(long, value_name = "FILE")]
     pub(crate) sqlite: Option<PathBuf>,
     /// A table of PostgreSQL, such as postgres://user@localhost/shop; without any of these, the one in UMBEL_POSTGRES
@@ -108,6 +108,7 @@ impl Families {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The table is scanned once; the filter and its journal are then in the folder, and the other verbs begin with them at once. \
+check, stats and replay only read: they change neither the table nor the folder. \
 Whatever is written to the table past the guard is not known to the filter: attach again, or let `serve` find out.
 
 Examples:

@@ -128,9 +128,11 @@ fn decoded(path: &str) -> Option<Vec<u8>> {
 fn failed<E: std::fmt::Display>(error: &GuardError<E>) -> Response {
     let status = match error {
         GuardError::TimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
-        GuardError::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        GuardError::Busy { .. }
+        | GuardError::Closed
+        | GuardError::Superseded
+        | GuardError::Untended => StatusCode::SERVICE_UNAVAILABLE,
         GuardError::ReadOnly => StatusCode::METHOD_NOT_ALLOWED,
-        GuardError::Closed => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_GATEWAY,
     };
     (status, format!("{error}\n")).into_response()

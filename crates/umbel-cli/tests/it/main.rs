@@ -24,3 +24,5 @@ mod serve; // the same over HTTP: who may ask, and for how long
 #[cfg(feature = "redis")]
 mod server; // filters on a server, instead of files
 mod state; // runs that go on where the last one stopped
+#[cfg(feature = "guard")]
+mod unchanged; // verbs of the guard that only read
