@@ -76,6 +76,15 @@ pub(crate) fn span(text: &str) -> Result<Span, String> {
     time.map(Span::Time).map_err(|_| "not a time such as 30s or 10m".into())
 }
 
+/// A time such as `500ms`, `30s`, `10m`.
+#[cfg(feature = "guard")]
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    match span(text) {
+        Ok(Span::Time(time)) if time > Duration::ZERO => Ok(time),
+        _ => Err("not a time such as 500ms, 30s or 10m".into()),
+    }
+}
+
 /// The number, and the letters behind it.
 fn split(text: &str) -> (&str, &str) {
     // The e of 1e6 is no unit: digits follow it.
@@ -190,6 +199,13 @@ mod tests {
         assert_eq!(span("500ms"), Ok(Span::Time(Duration::from_millis(500))));
         assert_eq!(span("1.5h"), Ok(Span::Time(Duration::from_secs(5_400))));
         assert!(span("-3s").is_err() && span("soon").is_err() && span("1e300d").is_err());
+    }
+
+    #[test]
+    #[cfg(feature = "guard")]
+    fn times_have_a_unit() {
+        assert_eq!(time("30s"), Ok(Duration::from_secs(30)));
+        assert!(["30", "0s", "-1s", "", "s"].iter().all(|text| time(text).is_err()));
     }
 
     #[test]

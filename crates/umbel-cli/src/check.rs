@@ -3,7 +3,7 @@
 use crate::asked::Asked;
 use crate::cli::{Check, Records};
 use crate::key::folded;
-use crate::output::Stdout;
+use crate::output::Found;
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::Result;
@@ -14,7 +14,7 @@ use umbel::hash::{Digest, Digester};
 pub(crate) fn run(args: Check) -> Result<bool> {
     let mut checker = Checker {
         filter: Asked::open(&args.filter)?,
-        output: Stdout::stdout(args.records.end()),
+        output: Found::new(args.records.end()),
         wanted: !args.invert_match,
         silent: args.count || args.quiet,
         quiet: args.quiet,
@@ -37,7 +37,7 @@ pub(crate) fn run(args: Check) -> Result<bool> {
 
 struct Checker {
     filter: Asked,
-    output: Stdout,
+    output: Found,
     /// The answer that is printed.
     wanted: bool,
     silent: bool,
@@ -89,7 +89,8 @@ impl Reader for Checker {
                 }
             }
         }
-        Ok(!(self.quiet && self.count > 0))
+        let enough = self.quiet || !self.output.is_open();
+        Ok(!(enough && self.count > 0))
     }
 
     fn pause(&mut self) -> Result<()> {

@@ -94,6 +94,9 @@ pub(crate) struct Records {
     /// Upper and lower case are one
     #[arg(short = 'i', long)]
     pub(crate) ignore_case: bool,
+    /// The longest record, without its end: a longer one is an error before it takes memory
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "64MiB")]
+    pub(crate) max_record: u64,
 }
 
 impl Records {
@@ -209,6 +212,9 @@ pub(crate) enum HashChoice {
 #[command(after_help = "\
 Without -n and --memory the filter grows as it must. A wrong yes is a new line that is not printed: that happens to one \
 in a million, or as -p says. Standard error tells how many lines that may have been, and --exact drops none.
+Exit status: 0, or 2 if something went wrong. If the reader of standard output closes it early, as head does, the status is 0, \
+the state and the file of duplicates stay as they were, and standard error says so: no line is lost, and the next run prints \
+these lines again. With a state on a server it is 2, since lines that were not printed are marked as seen there.
 
 Examples:
   umbel dedup access.log.gz > once.log          each line once, in its order
@@ -357,7 +363,7 @@ pub(crate) struct Change {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A line that is not printed is certainly not in the filter; one that is may be there by mistake, as rarely as `umbel info` says.
-Exit status: 0 if there was such a line, 1 if there was none, 2 if something went wrong.
+Exit status: 0 if there was such a line, 1 if there was none, 2 if something went wrong; also if standard output is closed early.
 
 Examples:
   umbel check block.umbel -k 2 access.log       the lines whose second field is on the list

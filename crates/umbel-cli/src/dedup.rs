@@ -4,7 +4,7 @@ use crate::amount::{Span, show_bytes, show_count, show_rate, show_things};
 use crate::change::load_for_lines;
 use crate::cli::{Dedup, Form, HashChoice};
 use crate::exact::Exact;
-use crate::output::{Lines, Stdout, may_write, note, print, replace_file, write_file};
+use crate::output::{Lines, Stdout, is_closed, may_write, note, replace_file, write_file};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::{Context, Result, anyhow, bail};
@@ -28,17 +28,45 @@ pub(crate) fn run(args: Dedup) -> Result<()> {
     if let Some(path) = &args.duplicates {
         may_write(path, args.force)?;
     }
+    let done = with_state(&args);
+    if done.as_ref().is_err_and(is_closed) {
+        tell_unsaved(&args)?;
+    }
+    done
+}
+
+/// The reader of standard output has closed it, which is no error. But nobody knows which lines it has read, so files are left
+/// as they were, and that is said.
+fn tell_unsaved(args: &Dedup) -> Result<()> {
+    const CLOSED: &str = "standard output was closed before the end";
+    if let Some(state) = &args.state {
+        #[cfg(feature = "redis")]
+        if crate::remote::is_remote(state) {
+            // Lines are inserted there before they are printed, and no run will print these.
+            let address = crate::remote::Address::of(state)?;
+            bail!("{address}: {CLOSED}, and lines that were not printed are marked as seen there");
+        }
+        let again = "and the next run prints these lines again";
+        note(&format!("{CLOSED}: {} is not saved, {again}", state.display()));
+    }
+    if let Some(path) = &args.duplicates {
+        note(&format!("{CLOSED}: {} is not written", path.display()));
+    }
+    Ok(())
+}
+
+fn with_state(args: &Dedup) -> Result<()> {
     let Some(state) = &args.state else {
-        return with_duplicates(&args, &mut Seen::new(&args)?);
+        return with_duplicates(args, &mut Seen::new(args)?);
     };
     #[cfg(feature = "redis")]
     if crate::remote::is_remote(state) {
-        return with_duplicates(&args, &mut Seen::on_server(state, &args)?);
+        return with_duplicates(args, &mut Seen::on_server(state, args)?);
     }
     // Nobody else may go on from the same state meanwhile, and if this fails it stays what it was.
     replace_file(state, true, |file| {
-        let mut seen = Seen::of_state(state, &args)?;
-        with_duplicates(&args, &mut seen)?;
+        let mut seen = Seen::of_state(state, args)?;
+        with_duplicates(args, &mut seen)?;
         let written = match &seen.known {
             Known::Filter(filter) => filter.to_writer(file, true),
             Known::Exact(exact) => exact.write(file),
@@ -75,12 +103,12 @@ fn dedup<'a>(
         repeated_bytes: 0,
     };
     let records = read(args.files.clone(), &args.records, &progress, &mut writer)?;
+    if args.count {
+        writer.output.write(format!("{}\n", writer.printed).as_bytes())?;
+    }
     // Before anybody says that these lines were seen.
     writer.output.flush()?;
     let Writer { printed, bytes, repeated_bytes, seen, .. } = writer;
-    if args.count {
-        print(format!("{printed}\n"))?;
-    }
     seen.risk.count_all(&seen.known);
     let seconds = start.elapsed().as_secs_f64();
     report(args, seen, &Totals { records, printed, bytes, repeated_bytes, seconds });

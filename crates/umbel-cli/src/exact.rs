@@ -14,7 +14,6 @@ use std::fs::File;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
-use umbel::Keyed;
 
 const MAGIC: [u8; 8] = *b"umbelx\r\n";
 const VERSION: u8 = 1;
@@ -50,7 +49,7 @@ impl Hasher for Taken {
 
 impl Exact {
     pub(crate) fn new() -> Self {
-        Self::with(*Keyed::random().secret())
+        Self::with(*crate::secret::fresh().secret())
     }
 
     fn with(secret: [u8; 16]) -> Self {

@@ -1,8 +1,10 @@
 //! Where records come from: files and standard input, packed or not, cut into records.
 
+use crate::amount::show_bytes;
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use flate2::read::MultiGzDecoder;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -64,6 +66,35 @@ fn first_csv(bytes: &[u8], between: u8) -> Option<usize> {
     }
 }
 
+/// A record is longer than records may be.
+#[derive(Debug)]
+pub(crate) struct TooLong {
+    pub(crate) name: String,
+    pub(crate) cut: Cut,
+    /// Its number, and the line that it starts on, if records are lines.
+    pub(crate) record: u64,
+    pub(crate) line: u64,
+    pub(crate) max: u64,
+}
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LONGER: &str = "--max-record SIZE allows longer ones";
+        let Self { name, record, line, .. } = self;
+        let max = show_bytes(self.max);
+        match self.cut {
+            Cut::At(b'\n') => write!(f, "{name}: line {record} is longer than {max}; {LONGER}"),
+            Cut::At(_) => write!(f, "{name}: record {record} is longer than {max}; {LONGER}"),
+            Cut::Csv(_) => write!(
+                f,
+                "{name}: record {record}, which starts on line {line}, is longer than {max}: is a quote never closed? {LONGER}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TooLong {}
+
 /// Bytes that are read at a time, and the least room for them.
 const READ: usize = 1 << 20;
 
@@ -71,6 +102,8 @@ const READ: usize = 1 << 20;
 pub(crate) struct Input<'a> {
     paths: std::vec::IntoIter<PathBuf>,
     cut: Cut,
+    /// The most bytes of a record, without its end.
+    max: u64,
     progress: &'a Progress,
     source: Option<Source>,
     buffer: Vec<u8>,
@@ -83,26 +116,28 @@ pub(crate) struct Input<'a> {
 struct Source {
     name: String,
     reader: Box<dyn Read>,
-    /// The number of the record that comes next, from 1 on.
+    /// The numbers of the record and of the line that come next, from 1 on.
     record: u64,
+    line: u64,
 }
 
-/// Some records, where they are from, and the number of the first.
+/// Some records, where they are from, the number of the first and the line that it starts on.
 pub(crate) struct Run<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) name: &'a str,
     pub(crate) record: u64,
+    pub(crate) line: u64,
 }
 
 impl<'a> Input<'a> {
     /// Standard input if there are no paths.
-    pub(crate) fn new(mut paths: Vec<PathBuf>, cut: Cut, progress: &'a Progress) -> Self {
+    pub(crate) fn new(mut paths: Vec<PathBuf>, cut: Cut, max: u64, progress: &'a Progress) -> Self {
         if paths.is_empty() {
             paths.push("-".into());
         }
         progress.expect(total(&paths));
         let paths = paths.into_iter();
-        Self { paths, cut, progress, source: None, buffer: Vec::new(), filled: 0, used: 0 }
+        Self { paths, cut, max, progress, source: None, buffer: Vec::new(), filled: 0, used: 0 }
     }
 
     /// The next records, all whole but for the last one of an input, which may have no end.
@@ -116,7 +151,7 @@ impl<'a> Input<'a> {
             // What is left of a record, or nothing, goes to the front.
             self.buffer.copy_within(self.used..self.filled, 0);
             (self.filled, self.used) = (self.filled - self.used, 0);
-            match source.fill(&mut self.buffer, &mut self.filled, self.cut)? {
+            match source.fill(&mut self.buffer, &mut self.filled, self.cut, self.max)? {
                 0 if self.filled > 0 => break self.filled,
                 0 => self.source = None,
                 whole => break whole,
@@ -125,17 +160,18 @@ impl<'a> Input<'a> {
         self.used = length;
         let bytes = &self.buffer[..length];
         let source = self.source.as_mut().expect("it gave the bytes");
-        let record = source.record;
+        let (record, line) = (source.record, source.line);
         let mut rest = bytes;
         if let Cut::At(end) = self.cut {
             let open = u64::from(bytes.last() != Some(&end));
             source.record += memchr::memchr_iter(end, bytes).count() as u64 + open;
         } else {
+            source.line += memchr::memchr_iter(b'\n', bytes).count() as u64;
             while !rest.is_empty() {
                 (source.record, rest) = (source.record + 1, self.cut.first(rest).1);
             }
         }
-        Ok(Some(Run { bytes, name: &source.name, record }))
+        Ok(Some(Run { bytes, name: &source.name, record, line }))
     }
 }
 
@@ -144,23 +180,31 @@ impl Source {
         if path == Path::new("-") {
             let name = "standard input".to_owned();
             let reader = unpacked(progress.counted(io::stdin().lock()), &name)?;
-            return Ok(Self { name, reader, record: 1 });
+            return Ok(Self { name, reader, record: 1, line: 1 });
         }
         let name = path.display().to_string();
         let file = File::open(path).with_context(|| name.clone())?;
         if file.metadata().with_context(|| name.clone())?.is_dir() {
             bail!("{name}: is a directory");
         }
-        Ok(Self { reader: unpacked(progress.counted(file), &name)?, name, record: 1 })
+        Ok(Self { reader: unpacked(progress.counted(file), &name)?, name, record: 1, line: 1 })
     }
 
     /// Reads until there is a whole record, and how long all of these are; 0 at the end.
-    fn fill(&mut self, buffer: &mut Vec<u8>, filled: &mut usize, cut: Cut) -> Result<usize> {
+    fn fill(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        filled: &mut usize,
+        cut: Cut,
+        max: u64,
+    ) -> Result<usize> {
         let mut look_at = 0;
+        let most = usize::try_from(max).unwrap_or(usize::MAX);
         loop {
             if buffer.len() < *filled + READ {
-                // A record that is longer than everything so far makes twice the room.
-                let room = (*filled + READ).max(buffer.len() * 2).max(2 * READ);
+                // A record that is longer than everything so far makes twice the room, but never much more than it may take.
+                let twice = buffer.len().saturating_mul(2).min(most.saturating_add(2 * READ));
+                let room = (*filled + READ).max(twice).max(2 * READ);
                 let more = room - buffer.len();
                 if buffer.try_reserve_exact(more).is_err() {
                     bail!(
@@ -173,7 +217,9 @@ impl Source {
             }
             let read = match self.reader.read(&mut buffer[*filled..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                read => read.with_context(|| format!("{}: record {}", self.name, self.record))?,
+                read => read
+                    .map_err(wide)
+                    .with_context(|| format!("{}: record {}", self.name, self.record))?,
             };
             if read == 0 {
                 return Ok(0);
@@ -183,12 +229,16 @@ impl Source {
             let quoted = matches!(cut, Cut::Csv(_));
             let before = if quoted { 0 } else { *filled };
             *filled += read;
-            if quoted && *filled < look_at {
+            if quoted && *filled < look_at && *filled <= most {
                 continue;
             }
             let whole = cut.whole(&buffer[before..*filled]);
             if whole > 0 {
                 return Ok(before + whole);
+            }
+            if *filled > most {
+                let (name, record, line) = (self.name.clone(), self.record, self.line);
+                return Err(TooLong { name, cut, record, line, max }.into());
             }
             if *filled > READ {
                 look_at = *filled + *filled / 2;
@@ -214,10 +264,28 @@ fn unpacked(mut reader: impl Read + 'static, name: &str) -> Result<Box<dyn Read>
     Ok(if first.starts_with(&GZIP) {
         Box::new(MultiGzDecoder::new(io::BufReader::new(whole)))
     } else if first == ZSTD {
-        Box::new(zstd::Decoder::new(whole).with_context(|| name.to_owned())?)
+        let mut decoder = zstd::Decoder::new(whole).with_context(|| name.to_owned())?;
+        decoder.window_log_max(WINDOW).with_context(|| name.to_owned())?;
+        Box::new(decoder)
     } else {
         Box::new(whole)
     })
+}
+
+/// The largest window of a zstd stream, as a power of two: 128 MiB, the most that `zstd -d` takes without being told. It is what
+/// unpacking may take of memory; for gzip that is 32 KiB.
+const WINDOW: u32 = 27;
+
+/// What zstd says of a larger window, in words that help.
+fn wide(error: io::Error) -> io::Error {
+    if error.to_string() == "Frame requires too much memory for decoding" {
+        let help = "unpack it first, with zstd -dc --long=31";
+        return io::Error::other(format!(
+            "needs a window of more than {} MiB to be unpacked: {help}",
+            1 << (WINDOW - 20)
+        ));
+    }
+    error
 }
 
 /// How packed streams begin: RFC 1952 with the only method there is, RFC 8878.
@@ -298,14 +366,22 @@ mod tests {
             let text: Vec<u8> = (0..length).map(letter).collect();
             for cut in [Cut::At(b'\n'), Cut::At(0), Cut::Csv(b',')] {
                 let reader = unpacked(Pieces(text.clone(), seed), "pieces").unwrap();
-                let source = Some(Source { name: "pieces".into(), reader, record: 1 });
+                let name = "pieces".to_owned();
+                let source = Some(Source { name, reader, record: 1, line: 1 });
                 let paths = Vec::new().into_iter();
                 let progress = &progress;
+                let (buffer, max) = (Vec::new(), 200);
                 let mut input =
-                    Input { paths, cut, progress, source, buffer: Vec::new(), filled: 0, used: 0 };
+                    Input { paths, cut, max, progress, source, buffer, filled: 0, used: 0 };
                 let mut got: Vec<Vec<u8>> = Vec::new();
                 while let Some(run) = input.next_run().unwrap() {
                     assert_eq!(run.record, got.len() as u64 + 1, "{text:?}");
+                    if cut != Cut::At(0) {
+                        let before = got.concat();
+                        let lines = before.iter().filter(|byte| **byte == b'\n').count() as u64;
+                        let line = if cut == Cut::At(b'\n') { run.record } else { run.line };
+                        assert_eq!(line, lines + 1, "{text:?}");
+                    }
                     got.extend(records(cut, run.bytes).into_iter().map(<[u8]>::to_vec));
                 }
                 assert_eq!(got, records(cut, &text), "{cut:?}");

@@ -1,5 +1,6 @@
 //! Which part of a record is its key.
 
+use crate::pointer::value_at;
 use anyhow::{Result, anyhow, bail};
 use std::borrow::Cow;
 
@@ -41,11 +42,12 @@ impl Keys {
         let key = match &self.part {
             Part::Whole => Cow::Borrowed(content),
             Part::Field(number, None) => {
-                let blanks = content.split(u8::is_ascii_whitespace);
-                field(blanks.filter(|field| !field.is_empty()).collect(), *number)?.into()
+                let fields =
+                    || content.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+                field(fields, *number)?.into()
             }
             Part::Field(number, Some(between)) => {
-                field(split(content, between).collect(), *number)?.into()
+                field(|| split(content, between), *number)?.into()
             }
             Part::Csv(column, between) => csv_field(content, *column, *between)?,
             Part::Json(pointer) => json_value(content, pointer)?.into(),
@@ -59,19 +61,22 @@ impl Keys {
     }
 }
 
-fn field(fields: Vec<&[u8]>, number: i64) -> Result<&[u8]> {
-    let count = fields.len() as i64;
-    let at = if number > 0 { number - 1 } else { count + number };
-    let field = usize::try_from(at).ok().and_then(|at| fields.get(at));
-    field.copied().ok_or_else(|| anyhow!("there is no field {number}: it has {count}"))
+/// One of the fields, which are counted and not kept: there may be as many as bytes.
+fn field<'a, I: Iterator<Item = &'a [u8]>>(
+    fields: impl Fn() -> I,
+    number: i64,
+) -> Result<&'a [u8]> {
+    let count = || fields().count() as i64;
+    let at = if number > 0 { number - 1 } else { count() + number };
+    let field = usize::try_from(at).ok().and_then(|at| fields().nth(at));
+    field.ok_or_else(|| anyhow!("there is no field {number}: it has {}", count()))
 }
 
 fn split<'a>(content: &'a [u8], between: &[u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = Some(content);
-    let between = between.to_vec();
     std::iter::from_fn(move || {
         let bytes = rest?;
-        match memchr::memmem::find(bytes, &between) {
+        match memchr::memmem::find(bytes, between) {
             Some(at) => {
                 rest = Some(&bytes[at + between.len()..]);
                 Some(&bytes[..at])
@@ -82,27 +87,24 @@ fn split<'a>(content: &'a [u8], between: &[u8]) -> impl Iterator<Item = &'a [u8]
 }
 
 /// The fields of a record of CSV, without quotes.
-pub(crate) fn csv_fields(content: &[u8], between: u8) -> Vec<Cow<'_, [u8]>> {
-    let mut fields = Vec::new();
-    let mut rest = content.strip_suffix(b"\r").unwrap_or(content);
-    loop {
-        let (field, after) = match rest.strip_prefix(b"\"") {
+pub(crate) fn csv_fields(content: &[u8], between: u8) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    let mut rest = Some(content.strip_suffix(b"\r").unwrap_or(content));
+    std::iter::from_fn(move || {
+        let start = rest?;
+        let (field, after) = match start.strip_prefix(b"\"") {
             Some(quoted) => unquoted(quoted),
-            None => (Cow::Borrowed(&b""[..]), rest),
+            None => (Cow::Borrowed(&b""[..]), start),
         };
         let end = memchr::memchr(between, after);
         let tail = &after[..end.unwrap_or(after.len())];
+        rest = end.map(|end| &after[end + 1..]);
         // What stands behind the closing quote belongs to the field, as everywhere.
-        fields.push(match (field.is_empty() && !rest.starts_with(b"\""), tail.is_empty()) {
+        Some(match (field.is_empty() && !start.starts_with(b"\""), tail.is_empty()) {
             (true, _) => Cow::Borrowed(tail),
             (false, true) => field,
             (false, false) => [&field, tail].concat().into(),
-        });
-        match end {
-            Some(end) => rest = &after[end + 1..],
-            None => return fields,
-        }
-    }
+        })
+    })
 }
 
 /// What is between quotes, and what is behind them; two quotes are one.
@@ -127,23 +129,19 @@ fn unquoted(mut rest: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
 }
 
 fn csv_field(content: &[u8], column: usize, between: u8) -> Result<Cow<'_, [u8]>> {
-    let mut fields = csv_fields(content, between);
-    if column < fields.len() {
-        Ok(fields.swap_remove(column))
-    } else {
-        bail!("there is no column {}: it has {}", column + 1, fields.len())
-    }
+    let none = || {
+        let count = csv_fields(content, between).count();
+        anyhow!("there is no column {}: it has {count}", column.saturating_add(1))
+    };
+    csv_fields(content, between).nth(column).ok_or_else(none)
 }
 
 /// A string as its characters, anything else as compact JSON.
 fn json_value(content: &[u8], pointer: &str) -> Result<Vec<u8>> {
-    let value: serde_json::Value = serde_json::from_slice(content).map_err(|error| {
-        // The record is one line, so only the column says something.
-        anyhow!("not JSON, at column {}", error.column())
-    })?;
-    match value.pointer(pointer) {
-        Some(serde_json::Value::String(text)) => Ok(text.as_bytes().to_vec()),
-        Some(value) => Ok(serde_json::to_vec(value)?),
+    let value = value_at(content, pointer);
+    match value.map_err(|column| anyhow!("not JSON, at column {column}"))? {
+        Some(serde_json::Value::String(text)) => Ok(text.into_bytes()),
+        Some(value) => Ok(serde_json::to_vec(&value)?),
         None => bail!("there is nothing at {pointer:?}"),
     }
 }
@@ -205,9 +203,13 @@ mod tests {
             );
         }
         assert_eq!(key(Part::Csv(6, b','), record), None);
-        assert_eq!(csv_fields(b"", b','), [&b""[..]]);
-        assert_eq!(csv_fields(b"1,5;\"a;b\"", b';'), [&b"1,5"[..], b"a;b"]);
-        assert_eq!(csv_fields(b"\"open, end", b','), [&b"open, end"[..]]);
+        for (record, between, expected) in [
+            (&b""[..], b',', &[&b""[..]][..]),
+            (b"1,5;\"a;b\"", b';', &[b"1,5", b"a;b"]),
+            (b"\"open, end", b',', &[b"open, end"]),
+        ] {
+            assert!(csv_fields(record, between).eq(expected.iter().copied()), "{expected:?}");
+        }
     }
 
     #[test]

@@ -18,23 +18,23 @@ mod making;
 mod merge;
 mod output;
 mod plan;
+mod pointer;
 mod progress;
 mod reading;
 #[cfg(feature = "redis")]
 mod remote;
+mod secret;
 
 use anyhow::{Context, Result};
 use change::What;
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Verb};
-use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(code) => code,
-        // Whoever reads has seen enough, as `head` does.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::note(&output::told(&error));
             ExitCode::from(2)
@@ -91,11 +91,4 @@ fn closes_by_itself(verb: &Verb) -> bool {
 /// As `grep` ends: 0 for yes, 1 for no.
 fn code(yes: bool) -> ExitCode {
     if yes { ExitCode::SUCCESS } else { ExitCode::from(1) }
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let is = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
-    };
-    error.chain().any(is)
 }

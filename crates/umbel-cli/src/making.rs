@@ -6,9 +6,7 @@ use umbel::frozen::{self, Arrangement, BuildError, Frozen};
 use umbel::hash::Digest;
 use umbel::plan::Outline;
 use umbel::{BinaryFuse4Filter, BinaryFuseFilter, RibbonFilter, XorFilter};
-use umbel::{
-    BlockedBloomFilter, BloomFilter, InvalidShape, Keyed, Portable, SplitBlockBloomFilter,
-};
+use umbel::{BlockedBloomFilter, BloomFilter, InvalidShape, Portable, SplitBlockBloomFilter};
 use umbel::{BlockedCountingBloomFilter, CountingBloomFilter, CuckooFilter, QuotientFilter};
 use umbel::{ScalableBloomFilter, blocked, bloom, counting, cuckoo, quotient, scalable, split};
 
@@ -139,7 +137,7 @@ impl HashChoice {
     pub(crate) fn hasher(self, seed: u64) -> AnyHasher {
         match self {
             Self::Portable => Portable::seeded(seed).into(),
-            Self::Keyed => Keyed::random().into(),
+            Self::Keyed => crate::secret::fresh().into(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Where results go: standard output, and files that are there whole or not at all.
 
 use anyhow::{Context, Result, bail};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
@@ -26,10 +27,70 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
     causes.join(": ")
 }
 
-/// Prints a text.
+/// The reader of standard output has closed it, as `head` does when it has enough.
+///
+/// Only [`Out`] makes this error. A pipe that breaks elsewhere (an input, a file, a server) is an error like others.
+#[derive(Debug)]
+struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("closed by its reader")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+/// Whether an error says that standard output was closed by its reader.
+pub(crate) fn is_closed(error: &anyhow::Error) -> bool {
+    let inner = |cause: &&(dyn std::error::Error + 'static)| {
+        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        inner.is_some_and(|inner| inner.is::<Closed>())
+    };
+    error.chain().any(|cause| inner(&cause))
+}
+
+/// Standard output, whose broken pipe is [`Closed`].
+#[derive(Debug)]
+pub(crate) struct Out(StdoutLock<'static>);
+
+impl Out {
+    fn lock() -> Self {
+        Self(io::stdout().lock())
+    }
+}
+
+fn told_apart<T>(done: io::Result<T>) -> io::Result<T> {
+    done.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => io::Error::new(io::ErrorKind::BrokenPipe, Closed),
+        _ => error,
+    })
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        told_apart(self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        told_apart(self.0.flush())
+    }
+}
+
+/// Prints a text. That the reader has closed standard output is no error.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<()> {
-    let mut output = io::stdout().lock();
-    output.write_all(text.as_ref()).and_then(|()| output.flush()).context(STDOUT)
+    let mut output = Out::lock();
+    let printed = output.write_all(text.as_ref()).and_then(|()| output.flush());
+    unless_closed(printed.context(STDOUT)).map(drop)
+}
+
+/// Whether standard output is still open. Other errors are errors.
+fn unless_closed(written: Result<()>) -> Result<bool> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if is_closed(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Records that follow each other. The last one of an input may have no end: it gets one if
@@ -61,11 +122,41 @@ impl<W: Write> Lines<W> {
 }
 
 /// Standard output, written in large pieces.
-pub(crate) type Stdout = Lines<BufWriter<StdoutLock<'static>>>;
+pub(crate) type Stdout = Lines<BufWriter<Out>>;
 
 impl Stdout {
     pub(crate) fn stdout(end: &'static [u8]) -> Self {
-        Self::new(BufWriter::with_capacity(WRITE, io::stdout().lock()), STDOUT.into(), end)
+        Self::new(BufWriter::with_capacity(WRITE, Out::lock()), STDOUT.into(), end)
+    }
+}
+
+/// The lines of a command whose exit status is an answer. If the reader closes standard output, no more lines are
+/// printed, and the command goes on until it has its answer.
+pub(crate) struct Found {
+    lines: Stdout,
+    open: bool,
+}
+
+impl Found {
+    pub(crate) fn new(end: &'static [u8]) -> Self {
+        Self { lines: Stdout::stdout(end), open: true }
+    }
+
+    /// Whether lines are still read.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Writes some whole records.
+    pub(crate) fn write(&mut self, records: &[u8]) -> Result<()> {
+        self.open = self.open && unless_closed(self.lines.write(records))?;
+        Ok(())
+    }
+
+    /// Returns when all records have left.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.open = self.open && unless_closed(self.lines.flush())?;
+        Ok(())
     }
 }
 
@@ -215,7 +306,7 @@ pub(crate) fn may_write_filter(path: &Path, force: bool) -> Result<()> {
 /// Writes a filter: a new file, or standard output for `-`. One with its secret is for its owner only.
 pub(crate) fn write_filter(path: &Path, filter: &AnyFilter, with_secret: bool) -> Result<()> {
     if path == Path::new("-") {
-        let mut output = BufWriter::with_capacity(WRITE, io::stdout().lock());
+        let mut output = BufWriter::with_capacity(WRITE, Out::lock());
         let written = filter.to_writer(&mut output, with_secret);
         return written.and_then(|()| output.flush()).context(STDOUT);
     }
@@ -245,6 +336,20 @@ mod tests {
             lines.write(records.as_bytes()).unwrap();
         }
         assert_eq!(lines.writer, b"a\nb\r\nc\nd\r\ne");
+    }
+
+    #[test]
+    fn only_standard_output_is_closed_by_its_reader() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let elsewhere = anyhow::Error::new(broken()).context("redis://127.0.0.1:6379/0?key=list");
+        assert!(!is_closed(&elsewhere));
+        assert!(!is_closed(&io::Error::other(broken()).into()));
+        let here = told_apart::<()>(Err(broken())).context(STDOUT).unwrap_err();
+        assert!(is_closed(&here) && is_closed(&here.context("more")));
+        assert_eq!(
+            told_apart::<()>(Err(io::ErrorKind::StorageFull.into())).unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
     }
 
     #[test]

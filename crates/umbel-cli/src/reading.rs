@@ -1,7 +1,7 @@
 //! Records in batches, with their keys: what all verbs that read records do alike.
 
 use crate::cli::Records;
-use crate::input::{Cut, Input};
+use crate::input::{Cut, Input, Run, TooLong};
 use crate::key::{Keys, Part, csv_fields};
 use crate::output::shown;
 use crate::progress::Progress;
@@ -15,6 +15,8 @@ use umbel::hash::{Digest, Digester};
 
 /// Records that are handed over together, at most.
 const BATCH: usize = 2048;
+/// The most names of columns that a message lists.
+const NAMES: usize = 50;
 
 /// Some records that follow each other in `bytes`, and their keys.
 pub(crate) struct Batch<'a> {
@@ -112,13 +114,17 @@ pub(crate) fn read(
 ) -> Result<u64> {
     let mut keys = how.keys()?;
     let cut = how.cut();
-    let mut input = Input::new(files, cut, progress);
+    let max = how.max_record;
+    let mut input = Input::new(files, cut, max, progress);
     let (mut header, mut ranges, mut total) = (None::<Vec<u8>>, Vec::new(), 0);
     while let Some(run) = input.next_run()? {
         let (mut rest, mut first) = (run.bytes, run.record);
         if how.has_header() && first == 1 {
             let record;
             (record, rest) = cut.first(rest);
+            if is_longer(record, cut, max) {
+                return Err(too_long(&run, cut, max, first, 0));
+            }
             first += 1;
             match &header {
                 None => {
@@ -126,7 +132,7 @@ pub(crate) fn read(
                     reader.header(record)?;
                     header = Some(record.to_vec());
                 }
-                Some(header) if columns(&keys, header) != columns(&keys, record) => {
+                Some(header) if !columns(&keys, header).eq(columns(&keys, record)) => {
                     bail!("{}: has another header than the first file", run.name)
                 }
                 Some(_) => {}
@@ -136,6 +142,18 @@ pub(crate) fn read(
         while at < rest.len() {
             ranges.clear();
             cut_batch(cut, rest, &mut at, &mut ranges);
+            // Records before one that is too long are as good as ever.
+            let long = ranges.iter().position(|range| is_longer(&rest[range.clone()], cut, max));
+            let long = long.map(|number| {
+                let start = run.bytes.len() - rest.len() + ranges[number].start;
+                ranges.truncate(number);
+                too_long(&run, cut, max, first + number as u64, start)
+            });
+            if ranges.is_empty()
+                && let Some(long) = long
+            {
+                return Err(long);
+            }
             let records = &ranges[..];
             let batch = Batch { bytes: rest, records, keys: &keys, name: run.name, first };
             let more = match reader.batch(&batch) {
@@ -151,6 +169,9 @@ pub(crate) fn read(
             (first, total) = (first + ranges.len() as u64, total + ranges.len() as u64);
             if !more {
                 return Ok(total);
+            }
+            if let Some(long) = long {
+                return Err(long);
             }
         }
         reader.pause()?;
@@ -179,10 +200,25 @@ fn cut_batch(cut: Cut, bytes: &[u8], at: &mut usize, ranges: &mut Vec<Range<usiz
     }
 }
 
+/// Whether a record has more bytes than it may, without its end.
+fn is_longer(record: &[u8], cut: Cut, max: u64) -> bool {
+    let end = match cut {
+        Cut::At(end) => end,
+        Cut::Csv(_) => b'\n',
+    };
+    record.strip_suffix(&[end]).unwrap_or(record).len() as u64 > max
+}
+
+/// The error about the record that starts here in a run.
+fn too_long(run: &Run<'_>, cut: Cut, max: u64, record: u64, start: usize) -> anyhow::Error {
+    let lines = memchr::memchr_iter(b'\n', &run.bytes[..start]).count() as u64;
+    TooLong { name: run.name.to_owned(), cut, record, line: run.line + lines, max }.into()
+}
+
 /// The names of columns. A mark of UTF-8, as spreadsheets write it, is no part of the first.
-fn columns<'a>(keys: &Keys, header: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
+fn columns<'a>(keys: &Keys, header: &'a [u8]) -> impl Iterator<Item = Cow<'a, [u8]>> + use<'a> {
     let content = keys.content(header);
-    let Part::Csv(_, between) = keys.part else { return Vec::new() };
+    let between = if let Part::Csv(_, between) = keys.part { between } else { b',' };
     csv_fields(content.strip_prefix("\u{feff}".as_bytes()).unwrap_or(content), between)
 }
 
@@ -191,12 +227,15 @@ fn find_column(how: &Records, keys: &mut Keys, header: &[u8]) -> Result<()> {
     let (Some(name), Part::Csv(usize::MAX, between)) = (&how.csv, &keys.part) else {
         return Ok(());
     };
-    let columns = columns(keys, header);
-    match columns.iter().position(|column| **column == *name.as_bytes()) {
+    let number = columns(keys, header).position(|column| *column == *name.as_bytes());
+    match number {
         Some(number) => keys.part = Part::Csv(number, *between),
         None => {
-            let names: Vec<String> = columns.iter().map(|column| shown(column)).collect();
-            bail!("there is no column {name:?}; there are {}", names.join(", "))
+            let names: Vec<String> =
+                columns(keys, header).take(NAMES).map(|column| shown(&column)).collect();
+            let more = columns(keys, header).count() - names.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            bail!("there is no column {name:?}; there are {}{more}", names.join(", "))
         }
     }
     Ok(())

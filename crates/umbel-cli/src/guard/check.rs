@@ -2,7 +2,7 @@
 
 use super::cli::Check;
 use crate::key::folded;
-use crate::output::Stdout;
+use crate::output::Found;
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::{Context, Result};
@@ -13,7 +13,7 @@ use umbel_guard::{Answer, DataSet, Guard, Local};
 /// Whether there was such a key.
 pub(super) async fn run<D: DataSet>(set: D, args: &Check) -> Result<bool> {
     let guard = args.filter.guard(set).await?;
-    let output = Stdout::stdout(args.records.end());
+    let output = Found::new(args.records.end());
     let mut checker = Checker { guard, ask: args.ask, output, found: false };
     if args.item.is_empty() {
         let progress = Progress::new(true);
@@ -35,7 +35,7 @@ pub(super) async fn run<D: DataSet>(set: D, args: &Check) -> Result<bool> {
 struct Checker<D: DataSet> {
     guard: Guard<D, Local>,
     ask: bool,
-    output: Stdout,
+    output: Found,
     found: bool,
 }
 
@@ -62,7 +62,7 @@ impl<D: DataSet> Reader for Checker<D> {
                 self.output.write(batch.record(number))?;
             }
         }
-        Ok(true)
+        Ok(self.output.is_open() || !self.found)
     }
 
     fn pause(&mut self) -> Result<()> {

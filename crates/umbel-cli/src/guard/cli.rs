@@ -6,6 +6,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 use umbel_guard::Family;
 
 #[derive(Debug, Subcommand)]
@@ -30,7 +31,7 @@ pub(crate) struct Target {
     /// A table of bytes in a redb file
     #[arg(long, value_name = "FILE")]
     pub(crate) redb: Option<PathBuf>,
-    /// A table in a SQLite file; it is put into WAL mode
+    /// A table in a SQLite file; attach and serve put it into WAL mode
     #[arg(long, value_name = "FILE")]
     pub(crate) sqlite: Option<PathBuf>,
     /// A table of PostgreSQL, such as postgres://user@localhost/shop; without any of these, the one in UMBEL_POSTGRES
@@ -107,6 +108,7 @@ impl Families {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The table is scanned once; the filter and its journal are then in the folder, and the other verbs begin with them at once. \
+check, stats and replay only read: they change neither the table nor the folder. \
 Whatever is written to the table past the guard is not known to the filter: attach again, or let `serve` find out.
 
 Examples:
@@ -167,21 +169,49 @@ pub(crate) struct Stats {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 GET, PUT and DELETE of /keys/KEY, whose bytes may be written as %41; 404 says that there is no such key. Answers say in \
-Umbel-Answer what the filter said. /metrics is for Prometheus, /state for people. There are no passwords: who can reach the \
-address can write. It may be killed at any time.
+Umbel-Answer what the filter said. /metrics is for Prometheus, /state for people.
+Without --token-file, every client that reaches the address can read and write. With it, every request needs the token, whatever \
+its path is. Requests are not encrypted: where others can listen, put a proxy with TLS in front. \
+The server may be killed at any time. SIGINT and SIGTERM close it and save the filter; a second signal ends it at once.
 
-Example:
-  umbel guard serve --redb users.redb --table users -o users.guard --listen 127.0.0.1:7380")]
+Examples:
+  umbel guard serve --redb users.redb --table users -o users.guard --listen 127.0.0.1:7380
+  umbel guard serve --redb users.redb --table users -o users.guard --socket /run/users.sock
+  (umask 077; openssl rand -hex 32 > token)
+  umbel guard serve --redb users.redb --table users -o users.guard --listen 10.0.0.5:7380 --public --token-file token")]
 pub(crate) struct Serve {
     /// Where to listen; a port of 0 is any that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7380")]
     pub(crate) listen: SocketAddr,
-    /// Listen where other machines can reach it
+    /// Listen on this Unix socket instead
+    #[cfg(unix)]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["listen", "public", "host"])]
+    pub(crate) socket: Option<PathBuf>,
+    /// The permissions of the socket
+    #[cfg(unix)]
+    #[arg(long, value_name = "MODE", value_parser = mode, default_value = "600", requires = "socket")]
+    pub(crate) socket_mode: u32,
+    /// Listen where other machines can reach it; takes --token-file, or --insecure
     #[arg(long)]
     pub(crate) public: bool,
+    /// Let every client in that reaches the address, without a token
+    #[arg(long, requires = "public", conflicts_with = "token_file")]
+    pub(crate) insecure: bool,
+    /// Answer only requests with the token in this file (Authorization: Bearer TOKEN), which only its owner may read
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Refuse PUT and DELETE
+    #[arg(long)]
+    pub(crate) read_only: bool,
     /// Another name by which clients know this server; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
+    /// How long a client may take to send a request, be idle, or not read an answer
+    #[arg(long, value_name = "TIME", value_parser = amount::time, default_value = "30s")]
+    pub(crate) timeout: Duration,
+    /// How many connections there may be at a time; others wait
+    #[arg(long, value_name = "N", value_parser = connections, default_value = "1024")]
+    pub(crate) max_connections: usize,
     /// The largest value that is taken
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes, default_value = "1MiB")]
     pub(crate) max_value: u64,
@@ -189,6 +219,31 @@ pub(crate) struct Serve {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) filter: Filter,
+}
+
+impl Serve {
+    /// Whether it listens on a Unix socket.
+    pub(crate) fn is_on_socket(&self) -> bool {
+        #[cfg(unix)]
+        return self.socket.is_some();
+        #[cfg(not(unix))]
+        false
+    }
+}
+
+/// Permissions in octal.
+#[cfg(unix)]
+fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| "not permissions such as 600 or 660".into())
+}
+
+fn connections(text: &str) -> Result<usize, String> {
+    let number = amount::count(text)?;
+    // As many as tokio counts.
+    let most = usize::MAX >> 3;
+    let number = usize::try_from(number).ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| "at least 1, and not that many".into())
 }
 
 #[derive(Args, Debug)]

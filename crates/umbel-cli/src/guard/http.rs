@@ -1,52 +1,52 @@
 //! The requests that `umbel guard serve` answers.
 //!
-//! A page of another site in somebody's browser can send requests to this machine too. So the name in `Host` must be one
-//! of ours, which a name that was only pointed here is not, and a request that says where it comes from must come
-//! from here.
+//! A web page of another site can send requests to this machine, from a browser that runs here. So the name in `Host` must be one
+//! of the server's, which a name that was only pointed here (DNS rebinding) is not, and a request with an `Origin` must come
+//! from the server's own pages. If there is a token, every request needs it, whatever its path is.
 
+use super::token::Token;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{OriginalUri, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use umbel_guard::{Answer, DataSet, Guard, GuardError, Local};
 
-/// How long a value may take to arrive.
-const BODY: Duration = Duration::from_secs(30);
 /// The longest key.
 const KEY: usize = 4 << 10;
+
+/// Which requests come in.
+pub(super) struct Door {
+    /// The names that a request may be for; any, if there are none.
+    pub(super) hosts: Option<Vec<String>>,
+    pub(super) token: Option<Token>,
+    /// Whether nothing may be written.
+    pub(super) read_only: bool,
+}
+
+impl Door {
+    fn is_ours(&self, host: &HeaderValue) -> bool {
+        let host = host.to_str().unwrap_or_default().to_lowercase();
+        self.hosts.as_ref().is_none_or(|hosts| hosts.contains(&host))
+    }
+}
 
 /// What all requests share.
 pub(super) struct App<D: DataSet> {
     guard: Guard<D, Local>,
-    hosts: Vec<String>,
+    door: Door,
+    /// The largest value, and how long it may take to arrive.
     limit: usize,
+    time: Duration,
 }
 
 impl<D: DataSet> App<D> {
-    pub(super) fn new(
-        guard: Guard<D, Local>,
-        address: SocketAddr,
-        names: &[String],
-        limit: usize,
-    ) -> Self {
-        let port = address.port();
-        let mut hosts = vec![address.to_string()];
-        hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(|name| format!("{name}:{port}")));
-        for name in names {
-            hosts.extend([name.to_lowercase(), format!("{}:{port}", name.to_lowercase())]);
-        }
-        Self { guard, hosts, limit }
-    }
-
-    fn is_ours(&self, host: &HeaderValue) -> bool {
-        let host = host.to_str().unwrap_or_default().to_lowercase();
-        self.hosts.contains(&host)
+    pub(super) fn new(guard: Guard<D, Local>, door: Door, limit: usize, time: Duration) -> Self {
+        Self { guard, door, limit, time }
     }
 }
 
@@ -58,28 +58,39 @@ pub(super) fn router<D: DataSet>(app: Arc<App<D>>) -> Router {
         .route("/keys/{*key}", keys)
         .route("/metrics", get(metrics::<D>))
         .route("/state", get(state::<D>))
-        .layer(from_fn_with_state(app.clone(), from_here::<D>))
+        .layer(from_fn_with_state(app.clone(), let_in::<D>))
         .with_state(app)
 }
 
-/// Refuses what does not come from here.
-async fn from_here<D: DataSet>(State(app): Shared<D>, request: Request, next: Next) -> Response {
-    let headers = request.headers();
-    if !headers.get(header::HOST).is_some_and(|host| app.is_ours(host)) {
+/// Refuses requests for other servers, from other sites, without the token, and writes where nothing may be written.
+async fn let_in<D: DataSet>(State(app): Shared<D>, request: Request, next: Next) -> Response {
+    let (headers, door) = (request.headers(), &app.door);
+    let host = headers.get(header::HOST);
+    if door.hosts.is_some() && !host.is_some_and(|host| door.is_ours(host)) {
         return refused(
             StatusCode::MISDIRECTED_REQUEST,
-            "another host is meant; --host NAME adds one",
+            "the Host header is not a name of this server; --host NAME adds one",
         );
     }
     let origin = |origin: &HeaderValue| {
         let origin = origin.to_str().unwrap_or_default();
         let host = origin.strip_prefix("http://").or(origin.strip_prefix("https://"));
-        host.and_then(|host| host.parse().ok()).is_some_and(|host| app.is_ours(&host))
+        host.and_then(|host| host.parse().ok()).is_some_and(|host| door.is_ours(&host))
     };
     let foreign = HeaderMap::get_all(headers, header::ORIGIN).iter().any(|from| !origin(from));
     let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
     if foreign || site.is_some_and(|site| site == "cross-site") {
-        return refused(StatusCode::FORBIDDEN, "another site asks");
+        return refused(StatusCode::FORBIDDEN, "cross-origin request refused");
+    }
+    if door.token.as_ref().is_some_and(|token| !token.is_in(headers)) {
+        let how = [(header::WWW_AUTHENTICATE, "Bearer")];
+        let why = "expected the token of this server: Authorization: Bearer TOKEN\n";
+        return (StatusCode::UNAUTHORIZED, how, why).into_response();
+    }
+    if door.read_only && !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let allowed = [(header::ALLOW, "GET, HEAD")];
+        let why = "this server is read-only (--read-only): nothing was changed\n";
+        return (StatusCode::METHOD_NOT_ALLOWED, allowed, why).into_response();
     }
     next.run(request).await
 }
@@ -117,9 +128,11 @@ fn decoded(path: &str) -> Option<Vec<u8>> {
 fn failed<E: std::fmt::Display>(error: &GuardError<E>) -> Response {
     let status = match error {
         GuardError::TimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
-        GuardError::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        GuardError::Busy { .. }
+        | GuardError::Closed
+        | GuardError::Superseded
+        | GuardError::Untended => StatusCode::SERVICE_UNAVAILABLE,
         GuardError::ReadOnly => StatusCode::METHOD_NOT_ALLOWED,
-        GuardError::Closed => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_GATEWAY,
     };
     (status, format!("{error}\n")).into_response()
@@ -163,7 +176,7 @@ async fn put<D: DataSet>(
         Ok(key) => key,
         Err(why) => return refused(StatusCode::BAD_REQUEST, why),
     };
-    let value = match tokio::time::timeout(BODY, to_bytes(body, app.limit)).await {
+    let value = match tokio::time::timeout(app.time, to_bytes(body, app.limit)).await {
         Ok(Ok(value)) => value,
         Ok(Err(_)) => {
             return refused(StatusCode::PAYLOAD_TOO_LARGE, "the value is too large, or broke off");

@@ -10,7 +10,7 @@ use umbel_guard::{DataSet, State};
 
 /// Whether the saved filter can be used.
 pub(super) async fn run<D: DataSet>(set: D, args: &Stats) -> Result<bool> {
-    let guard = args.filter.opened(set).await?;
+    let guard = args.filter.reading(set).await?;
     let set = guard.data_set();
     let mut scan = set.scan(None).await?;
     let keys = set.count(&mut scan).await?;

@@ -118,6 +118,6 @@ fn lines_come_out_as_they_come_in() {
     let place = place();
     // The second line is written only when the first one has come out.
     let script = "mkfifo in; umbel check f in > out & exec 3> in; echo a >&3;
-        for _ in $(seq 500); do [ -s out ] && break; sleep 0.02; done; cat out; echo b >&3; exec 3>&-; wait; cat out";
+        for _ in $(seq 3000); do [ -s out ] && break; sleep 0.02; done; cat out; echo b >&3; exec 3>&-; wait; cat out";
     place.shell(script).gives(0, "a\na\nb\n", "");
 }

@@ -6,11 +6,12 @@ mod check; // which lines may be in a filter
 mod cookbook; // every command of docs/cookbook.md, as written
 mod dedup; // each line once
 #[cfg(feature = "guard")]
-mod guard; // a filter before a table, and the endpoint
+mod guard; // a filter in front of a table
 mod help; // help, completions, manual pages
-mod hostile; // long lines, bad bytes, full disks, closed pipes, signals
+mod hostile; // bad bytes, full disks, closed pipes, signals
 mod info; // what a file holds, and whether it is whole
 mod keys; // which part of a record is its key
+mod long; // records that are long, or have no end
 mod merge; // one filter of several
 mod place; // a directory of its own, and what a run gave
 mod plan; // all families side by side
@@ -18,6 +19,10 @@ mod plan; // all families side by side
 #[path = "../../../umbel-guard/tests/it/server.rs"]
 #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "nothing is encrypted then"))]
 mod postgres; // a server, started here and gone with the test
+#[cfg(all(feature = "guard", unix))]
+mod serve; // the same over HTTP: who may ask, and for how long
 #[cfg(feature = "redis")]
 mod server; // filters on a server, instead of files
 mod state; // runs that go on where the last one stopped
+#[cfg(feature = "guard")]
+mod unchanged; // verbs of the guard that only read

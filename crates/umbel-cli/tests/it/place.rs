@@ -29,6 +29,9 @@ pub(crate) const FAMILIES: [&str; 12] = [
     "ribbon",
 ];
 
+/// The secret of all filters that tests make: what they expect does not depend on chance.
+pub(crate) const SECRET: (&str, &str) = ("UMBEL_TEST_SECRET", "6b1d0c4fe2a8937550d9f3e17a26bc84");
+
 /// An empty directory in which commands run.
 pub(crate) struct Place(TempDir);
 
@@ -68,8 +71,13 @@ impl Place {
     }
 
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_umbel"));
-        command.current_dir(self.0.path());
+        Command::from_std(self.process())
+    }
+
+    /// `umbel`, to be run beside the test.
+    pub(crate) fn process(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_umbel"));
+        command.current_dir(self.0.path()).env(SECRET.0, SECRET.1);
         command
     }
 
@@ -89,6 +97,29 @@ impl Place {
         Ran::of(&output.expect("umbel runs"))
     }
 
+    /// Runs `umbel` with a standard output that its reader has closed already.
+    pub(crate) fn unread(&self, args: &str, input: impl AsRef<[u8]>) -> Ran {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        self.write(".stdin", input);
+        let mut command = self.process();
+        command.args(args.split_whitespace()).stdout(writer);
+        command.stdin(fs::File::open(self.path(".stdin")).expect("standard input"));
+        let output = command.output().expect("umbel runs");
+        fs::remove_file(self.path(".stdin")).expect("a file of the test");
+        Ran::of(&output)
+    }
+
+    /// Whether there is a `strace` that works: some sandboxes have none.
+    #[cfg(unix)]
+    pub(crate) fn has_strace(&self) -> bool {
+        let works = self.shell("strace -qq -o /dev/null true").code == Some(0);
+        if !works {
+            eprintln!("SKIPPED: there is no strace that works");
+        }
+        works
+    }
+
     /// Runs a line of bash, with `umbel` on the path.
     pub(crate) fn shell(&self, script: &str) -> Ran {
         let umbel = PathBuf::from(env!("CARGO_BIN_EXE_umbel"));
@@ -97,6 +128,7 @@ impl Place {
         all.extend(std::env::split_paths(&path));
         let mut command = Command::new("bash");
         command.current_dir(self.0.path()).env("PATH", std::env::join_paths(all).unwrap());
+        command.env(SECRET.0, SECRET.1);
         Ran::of(&command.args(["-c", script]).output().expect("bash runs"))
     }
 }

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A server that ends with the test.
-struct Node {
+pub(crate) struct Node {
     child: Child,
     port: u16,
     _folder: TempDir,
 }
 
 impl Node {
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         for _ in 0..5 {
             let folder = TempDir::new().unwrap();
             let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -69,7 +69,7 @@ impl Node {
     }
 
     /// The address of a filter, and how it is shown.
-    fn filter(&self, name: &str) -> (String, String) {
+    pub(crate) fn filter(&self, name: &str) -> (String, String) {
         let port = self.port;
         let shown = format!("redis://127.0.0.1:{port}/0?key={name}");
         (format!("redis://:sesame@127.0.0.1:{port}/0?key={name}"), shown)

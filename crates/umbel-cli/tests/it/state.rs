@@ -2,7 +2,7 @@
 
 use crate::place::{Place, certain};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 #[test]
 fn the_next_run_goes_on() {
@@ -135,11 +135,52 @@ fn what_goes_wrong_leaves_the_state() {
         .fails("no/where: No such file or directory (os error 2)");
 }
 
+#[test]
+fn what_is_not_saved_because_the_output_was_closed_is_named() {
+    let place = Place::new();
+    place.umbel_with("dedup --state s", "a\n").prints("a\n");
+    let before = place.read("s");
+    for args in ["--state s", "--state s -c"] {
+        place.unread(&format!("dedup {args}"), "b\n").gives(
+            0,
+            "",
+            "umbel: standard output was closed before the end: s is not saved, and the next run prints these lines again\n",
+        );
+    }
+    place.unread("dedup -D again", "b\nb\n").gives(
+        0,
+        "",
+        "umbel: standard output was closed before the end: again is not written\n",
+    );
+    let ran = place.unread("dedup --state s -D again", "b\nb\n");
+    assert_eq!(ran.code, Some(0));
+    assert!(
+        ran.err.contains(": s is not saved") && ran.err.contains("\numbel: standard"),
+        "{ran:?}"
+    );
+    assert_eq!(place.read("s"), before);
+    assert_eq!(place.names(), ["s"]);
+    // No line was lost.
+    place.umbel_with("dedup --state s", "a\nb\n").prints("b\n");
+}
+
+/// There, a line is marked as seen before it is printed.
+#[test]
+#[cfg(feature = "redis")]
+fn lines_that_are_lost_to_a_state_on_a_server_are_an_error() {
+    let Some(node) = crate::server::Node::start() else { return };
+    let (place, (url, shown)) = (Place::new(), node.filter("seen"));
+    place.umbel_with(&format!("dedup --state {url} -n 1000"), "a\n").prints("a\n");
+    let lost = "standard output was closed before the end, and lines that were not printed are marked as seen there";
+    place.unread(&format!("dedup --state {url}"), "b\n").fails(&format!("{shown}: {lost}"));
+    place.unread(&format!("dedup -c --state {url}"), "c\n").fails(&format!("{shown}: {lost}"));
+}
+
 /// A run that has printed a line and waits for more.
 fn waiting(place: &Place) -> Child {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_umbel"))
+    let mut child = place
+        .process()
         .args(["dedup", "--state", "s"])
-        .current_dir(place.path(""))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
