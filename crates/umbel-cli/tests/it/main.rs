@@ -18,7 +18,6 @@ mod plan; // all families side by side
 #[cfg(feature = "guard")]
 #[path = "../../../umbel-guard/tests/it/server.rs"]
 #[allow(dead_code, reason = "the tests of umbel-guard need more of it")]
-#[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "nothing is encrypted then"))]
 mod postgres; // a server, started here and gone with the test
 #[cfg(all(feature = "guard", unix))]
 mod serve; // the same over HTTP: who may ask, and for how long
