@@ -333,6 +333,8 @@ impl Sqlite {
 
     /// The same, for reading only: the file is not changed, nor is its journal mode.
     ///
+    /// If the file is in WAL mode already, SQLite itself may create the files `-wal` and `-shm` beside it.
+    ///
     /// The identity and the stamp are those that [`open`](Self::open) sees. If no guard was ever started on the
     /// file, there is no stamp, and the identity is the path. Writes fail with [`SqliteError::ReadOnly`].
     ///
