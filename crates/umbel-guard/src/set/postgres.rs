@@ -1,31 +1,4 @@
 //! A table of PostgreSQL.
-//!
-//! Look-ups and writes go over a few pooled connections, which are shared by many tasks and opened again when they break. A
-//! scan has a connection of its own, with a cursor in a transaction that sees one moment.
-//!
-//! **What is created in the database:** in the schema of the guarded table, the table `umbel_guard` and five
-//! sequences `umbel_guard_…` per guarded table and key column, when a guard starts. They keep its [`Stamp`]: the table has
-//! the incarnation, in one row per connection, and the sequences have the marks. A write locks the row of its
-//! connection and sets its sequence, so concurrent writes do not wait for each other and leave no dead rows behind.
-//! If the user may not create them, there is no stamp, and a filter is built at every start. `DROP TABLE umbel_guard`
-//! removes all of them.
-//!
-//! **What is required:** an ordinary or partitioned table without rules, row security for this user or inheriting tables. The key
-//! column is `text` or `varchar` with a deterministic collation, `bytea`, an integer or `uuid`. It is `NOT NULL`, not generated,
-//! and has a primary key or unique index of its own that is valid, immediate, not partial and not on an expression. Anything
-//! else is refused by [`Postgres::connect`], with the statement to run where there is one.
-//!
-//! **Keys as stored:** every write compares the key that was stored with the key that was given, in the same
-//! statement. If `varchar(n)` or a trigger has changed it, the statement is rolled back and fails with
-//! [`PostgresError::KeyChanged`]. If the table has `AFTER` triggers, the row is read back before the commit;
-//! such writes take one connection and four round trips.
-//!
-//! **Primary servers only:** a standby is refused with [`PostgresError::Standby`], because it may lag behind. With several hosts in the
-//! URL the primary is chosen. The [identity](DataSet::identity) has the timeline of the server, so a promoted standby
-//! is another data set.
-//!
-//! With the feature `tls` and `sslmode=require` in the URL, connections are encrypted. The server proves its name by a
-//! certificate of an authority that this machine trusts (or `SSL_CERT_FILE` names).
 
 use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
 use arc_swap::ArcSwapOption;
@@ -40,6 +13,33 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
 /// A data set in a table of PostgreSQL.
+///
+/// Look-ups and writes go over a few pooled connections, which are shared by many tasks and opened again when they break. A
+/// scan has a connection of its own, with a cursor in a transaction that sees one moment.
+///
+/// **What is created in the database:** in the schema of the guarded table, the table `umbel_guard` and five
+/// sequences `umbel_guard_…` per guarded table and key column, when a guard starts. They keep its [`Stamp`]: the table has
+/// the incarnation, in one row per connection, and the sequences have the marks. A write locks the row of its
+/// connection and sets its sequence, so concurrent writes do not wait for each other and leave no dead rows behind.
+/// If the user may not create them, there is no stamp, and a filter is built at every start. `DROP TABLE umbel_guard`
+/// removes all of them.
+///
+/// **What is required:** an ordinary or partitioned table without rules, row security for this user or inheriting tables. The key
+/// column is `text` or `varchar` with a deterministic collation, `bytea`, an integer or `uuid`. It is `NOT NULL`, not generated,
+/// and has a primary key or unique index of its own that is valid, immediate, not partial and not on an expression. Anything
+/// else is refused by [`Postgres::connect`], with the statement to run where there is one.
+///
+/// **Keys as stored:** every write compares the key that was stored with the key that was given, in the same
+/// statement. If `varchar(n)` or a trigger has changed it, the statement is rolled back and fails with
+/// [`PostgresError::KeyChanged`]. If the table has `AFTER` triggers, the row is read back before the commit;
+/// such writes take one connection and four round trips.
+///
+/// **Primary servers only:** a standby is refused with [`PostgresError::Standby`], because it may lag behind. With several hosts in the
+/// URL the primary is chosen. The [identity](DataSet::identity) has the timeline of the server, so a promoted standby
+/// is another data set.
+///
+/// With the feature `tls` and `sslmode=require` in the URL, connections are encrypted. The server proves its name by a
+/// certificate of an authority that this machine trusts (or `SSL_CERT_FILE` names).
 #[derive(Debug)]
 pub struct Postgres {
     config: Config,
@@ -442,7 +442,7 @@ impl Postgres {
     /// # Errors
     ///
     /// [`PostgresError`] if the server cannot be reached or is a standby, if there is no such column, or if it is not
-    /// [fit for keys](self).
+    /// [fit for keys](Self).
     pub async fn connect(url: &str, table: &str, key: &str, value: &str) -> Result<Self> {
         let config: Config = url.parse()?;
         let client = connect(&config).await?;

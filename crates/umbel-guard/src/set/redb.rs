@@ -1,17 +1,4 @@
 //! A table of bytes in a redb file.
-//!
-//! Look-ups run on the calling task: in a file that is in memory they take microseconds. Writes wait for the disk, and
-//! run on threads that may block.
-//!
-//! **What is created in the file:** the table `umbel-guard`, with the number of the file and, for every guarded table,
-//! the [`Stamp`] of its guard. [`Redb::read_only`] creates nothing.
-//!
-//! **What is required:** keys and values of the guarded table are bytes (`&[u8]`). Keys are stored and compared as they
-//! are given.
-//!
-//! **Other writers:** redb locks the file, so no other process can write while it is open. Two values of this type on one
-//! [`Database`] can; then the guard that was started last keeps the others from writing. Writes through the
-//! [`Database`] itself are not noticed.
 
 use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
 use redb::{Database, Durability, Error, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction};
@@ -23,6 +10,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A data set in a redb file: a table from bytes to bytes.
+///
+/// Look-ups run on the calling task: in a file that is in memory they take microseconds. Writes wait for the disk, and
+/// run on threads that may block.
+///
+/// **What is created in the file:** the table `umbel-guard`, with the number of the file and, for every guarded table,
+/// the [`Stamp`] of its guard. [`Redb::read_only`] creates nothing.
+///
+/// **What is required:** keys and values of the guarded table are bytes (`&[u8]`). Keys are stored and compared as they
+/// are given.
+///
+/// **Other writers:** redb locks the file, so no other process can write while it is open. Two values of this type on one
+/// [`Database`] can; then the guard that was started last keeps the others from writing. Writes through the
+/// [`Database`] itself are not noticed.
 #[derive(Clone, Debug)]
 pub struct Redb {
     file: File,

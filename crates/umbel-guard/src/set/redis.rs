@@ -1,23 +1,4 @@
 //! A hash of Redis or Valkey, or all string keys with a prefix.
-//!
-//! Redis has no snapshots. A scan sees every key that is there from its beginning to its end, and perhaps others. That is
-//! enough, since a key that is written meanwhile goes to the filter too. Keys that expire or are evicted are false positives
-//! from then on.
-//!
-//! **What is created on the server:** one key, `umbel-guard:stamp:…`, when a guard starts. It is a hash with the [`Stamp`] of
-//! the guard. Keys that begin with `umbel-guard:stamp:` are never part of a data set: scans and counts skip
-//! them, look-ups do not find them, and puts are refused. If the user may not create the key or run scripts, there is
-//! no stamp, and a filter is built at every start.
-//!
-//! **What is required:** a primary server. A replica is refused ([`RedisError::Replica`]), and so is a prefix on a node of a
-//! cluster ([`RedisError::Cluster`]), since a node sees only its own part of the keys. A hash is on one node, and can be
-//! guarded there.
-//!
-//! **Scans** have a connection of their own, which is not opened again when it breaks. Every page also asks for the run id of the
-//! server: after a restart the cursor of a scan means nothing, so the scan fails with [`RedisError::Restarted`].
-//!
-//! **Durability:** a server that restarts has another [identity](DataSet::identity), so a saved filter is not used, whatever
-//! the server has lost. **Other writers** are not noticed, other than by the audit.
 
 use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
 use redis::aio::{ConnectionLike, ConnectionManager, MultiplexedConnection};
@@ -28,6 +9,25 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A data set in Redis or Valkey.
+///
+/// Redis has no snapshots. A scan sees every key that is there from its beginning to its end, and perhaps others. That is
+/// enough, since a key that is written meanwhile goes to the filter too. Keys that expire or are evicted are false positives
+/// from then on.
+///
+/// **What is created on the server:** one key, `umbel-guard:stamp:…`, when a guard starts. It is a hash with the [`Stamp`] of
+/// the guard. Keys that begin with `umbel-guard:stamp:` are never part of a data set: scans and counts skip
+/// them, look-ups do not find them, and puts are refused. If the user may not create the key or run scripts, there is
+/// no stamp, and a filter is built at every start.
+///
+/// **What is required:** a primary server. A replica is refused ([`RedisError::Replica`]), and so is a prefix on a node of a
+/// cluster ([`RedisError::Cluster`]), since a node sees only its own part of the keys. A hash is on one node, and can be
+/// guarded there.
+///
+/// **Scans** have a connection of their own, which is not opened again when it breaks. Every page also asks for the run id of the
+/// server: after a restart the cursor of a scan means nothing, so the scan fails with [`RedisError::Restarted`].
+///
+/// **Durability:** a server that restarts has another [identity](DataSet::identity), so a saved filter is not used, whatever
+/// the server has lost. **Other writers** are not noticed, other than by the audit.
 #[derive(Clone, Debug)]
 pub struct Redis {
     client: Client,

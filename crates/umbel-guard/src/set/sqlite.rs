@@ -1,25 +1,4 @@
 //! A table of SQLite.
-//!
-//! One connection writes, some read, all on threads that may block. The file is put into WAL mode, so that a scan and
-//! a writer do not wait for each other.
-//!
-//! **What is created in the file:** the table `umbel_guard`, with the number of the file and, for every guarded table and
-//! key column, the [`Stamp`] of its guard. [`Sqlite::read_only`] creates nothing and leaves the journal mode as it is.
-//!
-//! **What is required:** a table, not a view or a virtual table. Its key column is the `INTEGER PRIMARY KEY`, or has a
-//! primary key or a unique index of its own that compares with the collation `BINARY` and is neither partial nor on an expression.
-//! With only a `NOCASE` or `RTRIM` index, different keys would overwrite each other, so such a column is refused;
-//! [`SqliteError::NotUnique`] has the statement to run. A column that is declared `COLLATE NOCASE` and has a `BINARY` index
-//! beside its own is accepted: every statement of this module compares bytes.
-//!
-//! **Keys:** a text column has text where the key is UTF-8, and blobs otherwise. A column that is declared `BLOB` or has no type
-//! has blobs. An integer column has integers, written in decimal. Rows whose key is NULL, or of a type that the column
-//! should not have, cannot be asked for; scans and counts skip NULL. After every write the key is read back in the
-//! same transaction. If a trigger or a conflict clause has changed or dropped it, the write is rolled back and
-//! fails with [`SqliteError::KeyChanged`] or [`SqliteError::NotStored`].
-//!
-//! **Other writers:** commits of other connections show within a second, by `PRAGMA data_version`. *Not* noticed that way are
-//! rows that a trigger of the guarded table writes into the same table under other keys.
 
 use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -32,6 +11,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A data set in a table of SQLite.
+///
+/// One connection writes, some read, all on threads that may block. The file is put into WAL mode, so that a scan and
+/// a writer do not wait for each other.
+///
+/// **What is created in the file:** the table `umbel_guard`, with the number of the file and, for every guarded table and
+/// key column, the [`Stamp`] of its guard. [`Sqlite::read_only`] creates nothing and leaves the journal mode as it is.
+///
+/// **What is required:** a table, not a view or a virtual table. Its key column is the `INTEGER PRIMARY KEY`, or has a
+/// primary key or a unique index of its own that compares with the collation `BINARY` and is neither partial nor on an expression.
+/// With only a `NOCASE` or `RTRIM` index, different keys would overwrite each other, so such a column is refused;
+/// [`SqliteError::NotUnique`] has the statement to run. A column that is declared `COLLATE NOCASE` and has a `BINARY` index
+/// beside its own is accepted: every statement of this module compares bytes.
+///
+/// **Keys:** a text column has text where the key is UTF-8, and blobs otherwise. A column that is declared `BLOB` or has no type
+/// has blobs. An integer column has integers, written in decimal. Rows whose key is NULL, or of a type that the column
+/// should not have, cannot be asked for; scans and counts skip NULL. After every write the key is read back in the
+/// same transaction. If a trigger or a conflict clause has changed or dropped it, the write is rolled back and
+/// fails with [`SqliteError::KeyChanged`] or [`SqliteError::NotStored`].
+///
+/// **Other writers:** commits of other connections show within a second, by `PRAGMA data_version`. *Not* noticed that way are
+/// rows that a trigger of the guarded table writes into the same table under other keys.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     shared: Arc<Shared>,
@@ -292,7 +292,7 @@ impl Sqlite {
     ///
     /// # Errors
     ///
-    /// [`SqliteError`] if there is no such column, or it is not [fit for keys](self).
+    /// [`SqliteError`] if there is no such column, or it is not [fit for keys](Self).
     pub fn create(
         path: impl AsRef<Path>,
         table: &str,
@@ -332,6 +332,8 @@ impl Sqlite {
     }
 
     /// The same, for reading only: the file is not changed, nor is its journal mode.
+    ///
+    /// If the file is in WAL mode already, SQLite itself may create the files `-wal` and `-shm` beside it.
     ///
     /// The identity and the stamp are those that [`open`](Self::open) sees. If no guard was ever started on the
     /// file, there is no stamp, and the identity is the path. Writes fail with [`SqliteError::ReadOnly`].

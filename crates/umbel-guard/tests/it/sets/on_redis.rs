@@ -121,9 +121,11 @@ async fn a_scan_does_not_survive_a_restart_of_the_server() {
         let more = ["--appendonly", "yes", "--appendfsync", "always"];
         let Some(mut server) = Node::start(engine, &more) else { continue };
         let url = server.url();
-        for set in
-            [Redis::hash(&url, "users").await.unwrap(), Redis::prefix(&url, "u:").await.unwrap()]
-        {
+        for prefix in [false, true] {
+            let set = match prefix {
+                true => Redis::prefix(&url, "u:").await.unwrap(),
+                false => Redis::hash(&url, "users").await.unwrap(),
+            };
             for key in 0..1_000_u32 {
                 set.put(
                     &key.to_be_bytes(),
