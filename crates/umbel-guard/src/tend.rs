@@ -171,7 +171,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             tracing::error!("another guard was started in front of this data set");
             self.end(End::Superseded);
         }
-        let foreign = self.set.foreign_writes().await?;
+        // The other guards of a fleet write too, and add their keys to the filter that all share.
+        let foreign = if K::SHARED { None } else { self.set.foreign_writes().await? };
         let mut tending = self.tending();
         let changed = foreign.is_some() && tending.foreign.is_some() && foreign != tending.foreign;
         tending.foreign = foreign.or(tending.foreign);

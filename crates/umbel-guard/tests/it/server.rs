@@ -74,20 +74,25 @@ fn unprivileged(program: &Path) -> Command {
     command
 }
 
-/// A PostgreSQL server; `None` if there is none and that is allowed.
-pub(crate) fn postgres() -> Option<Server> {
-    let Some(programs) = postgres_programs() else {
-        let hint = "./check installs it, and UMBEL_WITHOUT_SERVERS=1 skips its tests";
-        assert!(std::env::var_os("UMBEL_WITHOUT_SERVERS").is_some(), "no PostgreSQL here: {hint}");
-        eprintln!("skipped: there is no PostgreSQL here");
+/// Where PostgreSQL is; `None` if tests with servers are to be skipped.
+fn allowed_programs() -> Option<PathBuf> {
+    if std::env::var_os("UMBEL_WITHOUT_SERVERS").is_some() {
+        eprintln!("skipped: UMBEL_WITHOUT_SERVERS is set");
         return None;
-    };
+    }
+    let hint = "./check installs it, and UMBEL_WITHOUT_SERVERS=1 skips its tests";
+    Some(postgres_programs().unwrap_or_else(|| panic!("no PostgreSQL here: {hint}")))
+}
+
+/// A PostgreSQL server; `None` if tests with servers are to be skipped.
+pub(crate) fn postgres() -> Option<Server> {
+    let programs = allowed_programs()?;
     start_postgres(&programs, TempDir::new().expect("a folder"), &[])
 }
 
 /// The same with encrypted connections; and the certificate of the authority that says who it is.
 pub(crate) fn postgres_with_tls() -> Option<(Server, PathBuf)> {
-    let programs = postgres_programs()?;
+    let programs = allowed_programs()?;
     let place = TempDir::new().expect("a folder");
     let [authority, certificate, key] =
         ["authority.pem", "server.pem", "server.key"].map(|name| place.path().join(name));
