@@ -213,8 +213,8 @@ pub trait DataSet: Send + Sync + 'static {
         self.delete(key)
     }
 
-    /// What an error of `put`, `put_marked`, `delete` or `delete_marked` says about the write. The default is
-    /// always safe: the guard prepares for a write that may still happen.
+    /// What an error says about the write that failed, or about the data set. The default is always safe for writes: the
+    /// guard prepares for a write that may still happen.
     fn outcome(&self, error: &Self::Error) -> Outcome {
         let _ = error;
         Outcome::Unknown
@@ -252,7 +252,9 @@ pub enum Outcome {
     Unknown,
     /// It did not happen and will not.
     NotDone,
-    /// It did not happen and will not: another guard was started in front of this data set.
+    /// It did not happen and will not: another guard was started in front of this data set, or this is no longer the
+    /// data set that was opened, for example because its file was replaced. An error with this outcome, of any
+    /// function, ends the trust in the filter.
     Superseded,
 }
 

@@ -62,8 +62,8 @@ impl<E: fmt::Display> fmt::Display for GuardError<E> {
 }
 
 /// What to do about it.
-const SUPERSEDED: &str = "another guard was started in front of this data set; stop one of the two, \
-     or share one filter between them (`Shared`)";
+const SUPERSEDED: &str = "another guard was started in front of this data set, or a copy of the data set was restored; \
+     stop the other guard, or start this one again; guards that share one filter use `Shared`";
 
 impl<E: std::error::Error + 'static> std::error::Error for GuardError<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

@@ -105,6 +105,10 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     /// What writes are stamped with, and what the data set must have; 0 if there is none, because the data set keeps no
     /// stamp or the filter is shared.
     pub(crate) incarnation: AtomicU64,
+    /// The largest mark of a write that the data set has confirmed.
+    pub(crate) confirmed: AtomicU64,
+    /// The incarnation that the data set had before this guard.
+    pub(crate) predecessor: u64,
     /// Held while the data set is looked at.
     pub(crate) watching: tokio::sync::Mutex<()>,
     /// Keeps other guards from changing the files of a guard that only reads them.
@@ -237,6 +241,8 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             }),
             marks: AtomicU64::new(mark(again)),
             incarnation: AtomicU64::new(incarnation),
+            confirmed: AtomicU64::new(mark(again)),
+            predecessor: stamp.map_or(0, |stamp| stamp.incarnation),
             watching: tokio::sync::Mutex::new(()),
             _lock: lock,
             started: Instant::now(),
@@ -300,6 +306,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         match within(inner.options.set_timeout, pin!(put)).await {
             Some(Ok(put)) => {
                 write.done();
+                inner.confirmed.fetch_max(mark, Relaxed);
                 inner.counters.puts.one();
                 match put {
                     // The row had no entry: it was written without the guard. Its entry is the one just added.
@@ -340,6 +347,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         inner.flights.forget(&key);
         match deleted {
             Some(Ok(true)) => {
+                inner.confirmed.fetch_max(mark, Relaxed);
                 inner.counters.deletes.one();
                 if inner.missed(&epoch, &key).await {
                     inner.miss();

@@ -15,7 +15,7 @@
 //! all this ends, because it panicked or because its runtime was shut down, the guard answers `Absent` no more.
 
 use crate::answer::{State, Suspicion};
-use crate::data_set::DataSet;
+use crate::data_set::{DataSet, Outcome};
 use crate::epoch::End;
 use crate::error::RebuildError;
 use crate::guard::{Guard, Inner};
@@ -147,6 +147,12 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         let after = self.options.set_timeout;
         match within(after, pin!(self.look_at_set())).await {
             Some(Ok(())) => {}
+            Some(Err(error)) if self.set.outcome(&error) == Outcome::Superseded => {
+                tracing::error!(%error, "this is no longer the data set that was opened");
+                if self.epoch.load().suspicion != Some(Suspicion::Moved) {
+                    self.suspect(Suspicion::Moved);
+                }
+            }
             Some(Err(error)) => tracing::debug!(%error, "the data set was not looked at"),
             None => tracing::debug!(?after, "the data set was not looked at in time"),
         }
@@ -168,8 +174,17 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             && let Some(stamp) = self.set.stamp().await?
             && stamp.incarnation != incarnation
         {
-            tracing::error!("another guard was started in front of this data set");
-            self.end(End::Superseded);
+            // Marks never fall from one guard to the next: a lower one is that of an older copy.
+            let restored = stamp.mark < self.confirmed.load(Relaxed)
+                || (stamp.incarnation == self.predecessor && !self.options.read_only);
+            if restored {
+                self.suspect(Suspicion::Moved);
+                let identity = self.tending().identity.clone();
+                self.begin_again(&identity).await?;
+            } else {
+                tracing::error!("another guard was started in front of this data set");
+                self.end(End::Superseded);
+            }
         }
         // The other guards of a fleet write too, and add their keys to the filter that all share.
         let foreign = if K::SHARED { None } else { self.set.foreign_writes().await? };
@@ -193,6 +208,9 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             self.incarnation.store(stamp.map_or(0, |stamp| stamp.incarnation), Relaxed);
         } else {
             let stamped = self.set.begin(incarnation).await? && !K::SHARED;
+            // An older copy has a lower mark, and marks continue behind both.
+            let mark = self.set.stamp().await?.map_or(0, |stamp| stamp.mark);
+            self.confirmed.store(mark, Relaxed);
             self.incarnation.store(if stamped { incarnation } else { 0 }, Relaxed);
         }
         Ok(())

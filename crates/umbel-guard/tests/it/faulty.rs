@@ -100,6 +100,8 @@ pub(crate) struct Inside {
     answer_gate: Mutex<Option<Arc<Semaphore>>>,
     /// The next look at the set panics.
     pub(crate) panics: AtomicBool,
+    /// This is another set than the one that was opened.
+    pub(crate) replaced: AtomicBool,
     /// How long a write may go on after the guard is gone, in seconds.
     pub(crate) lingering: AtomicU64,
     /// Writes wait for this, before they are committed.
@@ -238,6 +240,9 @@ impl Faulty {
     }
 
     fn insert(&self, key: &[u8], value: &[u8], stamp: Option<Stamp>) -> Result<Put, Fault> {
+        if self.0.replaced.load(SeqCst) {
+            return Err(SUPERSEDED);
+        }
         let mut table = self.table();
         table.stamped(stamp)?;
         let old = table.rows.insert(key.into(), value.into());
@@ -353,6 +358,9 @@ impl DataSet for Faulty {
     }
 
     async fn identity(&self) -> Result<Vec<u8>, Fault> {
+        if self.0.replaced.load(SeqCst) {
+            return Err(SUPERSEDED);
+        }
         Ok(self.0.timeline.load(SeqCst).to_le_bytes().to_vec())
     }
 

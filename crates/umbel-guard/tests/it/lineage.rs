@@ -212,6 +212,53 @@ async fn a_standby_that_takes_over_ends_the_trust_and_gets_a_filter_and_files() 
 }
 
 #[tokio::test]
+async fn a_backup_that_is_restored_under_a_running_guard_is_noticed_and_gets_a_filter() {
+    let (_place, [f, _]) = folders();
+    for kind in [Local::cuckoo(1e-4).secret(SECRET), Local::blocked(1e-4).secret(SECRET)] {
+        // A backup from before this guard was started, with and without writes since.
+        for writes in [true, false] {
+            let _ = fs::remove_dir_all(&f);
+            let set = Faulty::default();
+            set.bypass(b"only in the backup");
+            drop(begun(&set, &f, &[b"1"]).await);
+            let backup = set.backup();
+            set.bypass_delete(b"only in the backup");
+            let builder = Guard::builder(set.clone(), kind).folder(&f).without_background();
+            let guard = builder.start().await.unwrap();
+            guard.rebuild().await.unwrap();
+            if writes {
+                guard.put(b"2", b"").await.unwrap();
+            }
+            assert_eq!(guard.contains(b"only in the backup").await, Answer::Absent);
+            set.restore(backup);
+            guard.tend().await;
+            assert_ne!(guard.contains(b"only in the backup").await, Answer::Absent);
+            guard.put(b"3", b"").await.unwrap();
+            guard.tend().await;
+            assert_eq!(guard.state(), State::Active);
+            assert_eq!(guard.contains(b"only in the backup").await, Answer::Maybe);
+            drop(guard);
+            let guard = Guard::builder(set.clone(), kind).folder(&f).without_background();
+            let guard = guard.start().await.unwrap();
+            assert_eq!(guard.state(), State::Active, "the files belong to the restored set");
+            assert_eq!(guard.contains(b"3").await, Answer::Maybe);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_data_set_that_says_it_was_replaced_ends_the_trust() {
+    let (_place, [f, _]) = folders();
+    let set = Faulty::default();
+    let guard = begun(&set, &f, &[b"1"]).await;
+    assert_eq!(guard.contains(b"2").await, Answer::Absent);
+    set.0.replaced.store(true, std::sync::atomic::Ordering::SeqCst);
+    guard.tend().await;
+    assert_ne!(guard.contains(b"2").await, Answer::Absent);
+    assert!(guard.put(b"2", b"").await.is_err());
+}
+
+#[tokio::test]
 async fn a_guard_that_only_reads_changes_nothing() {
     let (place, [f, g]) = folders();
     let set = Faulty::default();
