@@ -9,6 +9,8 @@
 //!
 //! What stamps are for is told in [`Stamp`](crate::Stamp).
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod identifier;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redb")]

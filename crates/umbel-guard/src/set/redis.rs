@@ -1,11 +1,23 @@
 //! A hash of Redis or Valkey, or all string keys with a prefix.
 
+mod error;
+mod place;
+mod scan;
+mod stamp;
+
+pub use error::RedisError;
+pub use scan::RedisScan;
+
 use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
-use redis::aio::{ConnectionLike, ConnectionManager, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, Value, cmd, pipe};
+use error::{Result, is_denied};
+use place::{Place, RESERVED, tag};
+use redis::aio::{ConnectionLike, ConnectionManager};
+use redis::{AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, Value, cmd};
+use scan::{PATIENCE, Scanning, is_same};
+use stamp::Stamps;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// A data set in Redis or Valkey.
@@ -38,17 +50,6 @@ pub struct Redis {
     stamps: Arc<Stamps>,
 }
 
-/// What is known of the key of the stamp.
-#[derive(Debug, Default)]
-struct Stamps {
-    /// A guard has begun, so the key is there.
-    begun: AtomicBool,
-    /// How often it was lost since: by eviction, or by FLUSHALL.
-    losses: AtomicU64,
-    /// By which the server knows the scripts for puts and deletes.
-    hashes: OnceLock<[String; 2]>,
-}
-
 /// A connection that is opened again when it breaks.
 #[derive(Clone)]
 struct Manager(ConnectionManager);
@@ -57,188 +58,6 @@ impl fmt::Debug for Manager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ConnectionManager")
     }
-}
-
-#[derive(Clone, Debug)]
-enum Place {
-    Hash(Vec<u8>),
-    Prefix(Vec<u8>),
-}
-
-/// Why Redis did not answer.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RedisError {
-    /// What the server or the connection says.
-    Redis(redis::RedisError),
-    /// The server is a replica, which may lag behind its primary.
-    Replica,
-    /// The server is a node of a cluster, and has only some of the keys with a prefix.
-    Cluster,
-    /// Another server answers than before: it was restarted, or replaced.
-    Restarted {
-        /// The run id that was there before.
-        expected: String,
-        /// The run id that is there now.
-        found: String,
-    },
-    /// Keys with this name belong to the guard.
-    Reserved {
-        /// The name of the key.
-        name: String,
-    },
-    /// The key of the server has another type. Nothing was written.
-    WrongType {
-        /// The type that it must have.
-        expected: &'static str,
-        /// The type that it has.
-        found: String,
-    },
-    /// Another guard was started in front of this data set, or its stamp was lost. Nothing was written.
-    Superseded,
-}
-
-impl fmt::Display for RedisError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Redis(error) => error.fmt(f),
-            Self::Replica => {
-                f.write_str("expected a primary server, found a replica; connect to its primary")
-            }
-            Self::Cluster => f.write_str(
-                "expected a server that has all keys, found a node of a cluster; guard a hash, which is on one node",
-            ),
-            Self::Restarted { expected, found } => write!(
-                f,
-                "the server was restarted or replaced during the scan: expected run id {expected}, found {found}; scan again"
-            ),
-            Self::Reserved { name } => write!(
-                f,
-                "expected a key of the data set, got {name:?}, which begins with {RESERVED:?} and is kept for the guard; \
-                 choose another name"
-            ),
-            Self::WrongType { expected, found } => {
-                write!(f, "expected a {expected} or no key, found a {found}; nothing was written")
-            }
-            Self::Superseded => f.write_str(
-                "another guard was started in front of this data set, or its stamp was lost; stop one of the two",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for RedisError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Redis(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<redis::RedisError> for RedisError {
-    fn from(error: redis::RedisError) -> Self {
-        Self::Redis(error)
-    }
-}
-
-type Result<T> = std::result::Result<T, RedisError>;
-
-/// A scan of a [`Redis`].
-#[derive(Debug)]
-pub struct RedisScan(Scanning);
-
-enum Scanning {
-    All {
-        /// Not opened again when it breaks.
-        connection: MultiplexedConnection,
-        /// The server that the scan began on.
-        run: String,
-        cursor: u64,
-    },
-    /// Some keys anywhere, for the audit.
-    Anywhere,
-}
-
-impl fmt::Debug for Scanning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::All { run, cursor, .. } => f
-                .debug_struct("All")
-                .field("run", run)
-                .field("cursor", cursor)
-                .finish_non_exhaustive(),
-            Self::Anywhere => f.write_str("Anywhere"),
-        }
-    }
-}
-
-/// How long a scan waits for a reply. The guard has a time-out of its own.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// What keys of the guard begin with.
-const RESERVED: &str = "umbel-guard:stamp:";
-
-/// Checks the incarnation, looks at the key, raises the mark, then changes the key. The change is the last command: if the
-/// script fails, the key was not changed. Numbers have twenty digits, since Lua has no integers of 64 bits. Errors are
-/// returned and not raised, so that all servers reply with their codes.
-const STAMPED: &str = "\
-local now = redis.call('HMGET', KEYS[1], 'incarnation', 'mark') \
-if now[1] ~= ARGV[1] then return 'superseded' end \
-local kind = redis.call('TYPE', KEYS[2]).ok \
-if kind ~= 'none' and kind ~= ARGV[3] then return kind end \
-if not now[2] or now[2] < ARGV[2] then \
-  local raised = redis.pcall('HSET', KEYS[1], 'mark', ARGV[2]) \
-  if type(raised) == 'table' and raised.err then return raised end \
-end ";
-
-impl Place {
-    /// What a put does at the end of a script. It returns 1 if the key is new.
-    const fn put(&self) -> &'static str {
-        match self {
-            Self::Hash(_) => "return redis.pcall('HSET', KEYS[2], ARGV[4], ARGV[5])",
-            Self::Prefix(_) => {
-                "local done = redis.pcall('SET', KEYS[2], ARGV[5]) \
-                 if done.err then return done end \
-                 return kind == 'none' and 1 or 0"
-            }
-        }
-    }
-
-    /// What a delete does at the end of a script. It returns 1 if the key was there.
-    const fn delete(&self) -> &'static str {
-        match self {
-            Self::Hash(_) => "return redis.pcall('HDEL', KEYS[2], ARGV[4])",
-            Self::Prefix(_) => "return redis.pcall('DEL', KEYS[2])",
-        }
-    }
-
-    /// What a key of the server must be.
-    const fn kind(&self) -> &'static str {
-        match self {
-            Self::Hash(_) => "hash",
-            Self::Prefix(_) => "string",
-        }
-    }
-
-    /// The key of the stamp. The one of a hash is in the same slot of a cluster.
-    fn stamp(&self) -> Vec<u8> {
-        let (tag, kind, name) = match self {
-            Self::Hash(name) => (tag(name).unwrap_or_default(), "hash", name),
-            Self::Prefix(prefix) => (&[][..], "prefix", prefix),
-        };
-        [RESERVED.as_bytes(), b"{", tag, b"}:", kind.as_bytes(), b":", name].concat()
-    }
-}
-
-/// What decides on the slot of a key, if another key can have the same.
-fn tag(name: &[u8]) -> Option<&[u8]> {
-    if let Some(open) = name.iter().position(|byte| *byte == b'{') {
-        let inner = &name[open + 1..];
-        if let Some(length @ 1..) = inner.iter().position(|byte| *byte == b'}') {
-            return Some(&inner[..length]);
-        }
-    }
-    (!name.contains(&b'}')).then_some(name)
 }
 
 /// A line of INFO.
@@ -255,11 +74,6 @@ async fn info(connection: &mut impl ConnectionLike, section: &str) -> Result<Str
 
 fn is_primary(replication: &str) -> Result<()> {
     if line(replication, "role") == "master" { Ok(()) } else { Err(RedisError::Replica) }
-}
-
-/// Whether the user may not do it.
-fn is_denied(error: &RedisError) -> bool {
-    matches!(error, RedisError::Redis(error) if error.code() == Some("NOPERM"))
 }
 
 impl Redis {
@@ -319,76 +133,6 @@ impl Redis {
         }
     }
 
-    /// The key of the set for a key of the server, if it is one.
-    fn key_of<'k>(prefix: &[u8], name: &'k [u8]) -> Option<&'k [u8]> {
-        name.strip_prefix(prefix).filter(|_| !name.starts_with(RESERVED.as_bytes()))
-    }
-
-    /// Some keys, and where to go on; 0 at the end. Fails if it is not the server with this run id.
-    async fn step(
-        &self,
-        connection: &mut MultiplexedConnection,
-        run: &str,
-        cursor: u64,
-        limit: usize,
-        page: &mut Page,
-    ) -> Result<u64> {
-        let mut ask = match &self.place {
-            Place::Hash(name) => {
-                let mut ask = cmd("HSCAN");
-                ask.arg(name).arg(cursor);
-                ask
-            }
-            Place::Prefix(prefix) => {
-                let mut ask = cmd("SCAN");
-                ask.arg(cursor).arg("MATCH").arg(pattern(prefix));
-                ask
-            }
-        };
-        ask.arg("COUNT").arg(limit.max(1));
-        let mut identify = cmd("INFO");
-        identify.arg("server");
-        // As one transaction, so that one server answers both.
-        let mut both = pipe();
-        both.atomic().add_command(ask).add_command(identify);
-        let ((next, keys), info): ((u64, Vec<Vec<u8>>), String) =
-            both.query_async(connection).await?;
-        is_same(run, line(&info, "run_id"))?;
-        match &self.place {
-            Place::Hash(_) => keys.iter().step_by(2).for_each(|key| page.push(key)),
-            Place::Prefix(prefix) => {
-                let keys = keys.iter().filter_map(|name| Self::key_of(prefix, name));
-                keys.for_each(|key| page.push(key));
-            }
-        }
-        Ok(next)
-    }
-
-    /// Some keys, chosen by the server.
-    async fn some(&self, limit: usize) -> Result<Page> {
-        let mut page = Page::new();
-        let mut connection = self.connection();
-        match &self.place {
-            Place::Hash(name) => {
-                let mut ask = cmd("HRANDFIELD");
-                ask.arg(name).arg(limit);
-                let keys: Vec<Vec<u8>> = ask.query_async(&mut connection).await?;
-                keys.iter().for_each(|key| page.push(key));
-            }
-            Place::Prefix(prefix) => {
-                for _ in 0..limit {
-                    let name: Option<Vec<u8>> =
-                        cmd("RANDOMKEY").query_async(&mut connection).await?;
-                    let Some(name) = name else { break };
-                    if let Some(key) = Self::key_of(prefix, &name) {
-                        page.push(key);
-                    }
-                }
-            }
-        }
-        Ok(page.last())
-    }
-
     /// Sends a write without a stamp. A key of another type is not touched.
     async fn plain<T: FromRedisValue>(
         &self,
@@ -411,83 +155,10 @@ impl Redis {
         Ok(ask.query_async(&mut self.connection()).await?)
     }
 
-    /// Runs a script that writes with a stamp, and returns what its last command did.
-    async fn stamped(
-        &self,
-        change: &str,
-        incarnation: &str,
-        mark: u64,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<bool> {
-        let (name, text) = (self.name_of(key)?, format!("{STAMPED}{change}"));
-        let mut connection = self.connection();
-        let mut ask = async |command: &str, script: &str| -> redis::RedisResult<Value> {
-            let mut ask = cmd(command);
-            ask.arg(script).arg(2).arg(&*self.stamp).arg(&name);
-            ask.arg(incarnation).arg(format!("{mark:020}")).arg(self.place.kind());
-            ask.arg(key).arg(value);
-            ask.query_async(&mut connection).await
-        };
-        let number = usize::from(change == self.place.delete());
-        let known = match self.stamps.hashes.get() {
-            Some(hashes) => Some(ask("EVALSHA", &hashes[number]).await),
-            None => None,
-        };
-        let unknown = |error: &redis::RedisError| error.code() == Some("NOSCRIPT");
-        let reply = match known {
-            Some(reply) if !reply.as_ref().is_err_and(unknown) => reply,
-            // Sent whole, the server knows it from then on.
-            _ => ask("EVAL", &text).await,
-        };
-        match reply? {
-            Value::Int(done) => Ok(done > 0),
-            other => match &*String::from_redis_value(other).map_err(redis::RedisError::from)? {
-                "superseded" => Err(RedisError::Superseded),
-                found => Err(RedisError::WrongType {
-                    expected: self.place.kind(),
-                    found: found.to_owned(),
-                }),
-            },
-        }
-    }
-
-    /// Asks the server for the hashes of the scripts. Without them they are sent whole.
-    async fn load_scripts(&self, connection: &mut impl ConnectionLike) {
-        let mut both = pipe();
-        for change in [self.place.put(), self.place.delete()] {
-            both.cmd("SCRIPT").arg("LOAD").arg(format!("{STAMPED}{change}"));
-        }
-        if let Ok(hashes) = both.query_async(connection).await {
-            self.stamps.hashes.get_or_init(|| hashes);
-        }
-    }
-
     /// The server that a connection reaches.
     async fn run_id(connection: &mut impl ConnectionLike) -> Result<String> {
         Ok(line(&info(connection, "server").await?, "run_id").to_owned())
     }
-}
-
-/// Fails if another server answers.
-fn is_same(expected: &str, found: &str) -> Result<()> {
-    if expected == found && !found.is_empty() {
-        return Ok(());
-    }
-    Err(RedisError::Restarted { expected: expected.to_owned(), found: found.to_owned() })
-}
-
-/// A pattern for keys with this prefix.
-fn pattern(prefix: &[u8]) -> Vec<u8> {
-    let mut pattern = Vec::with_capacity(prefix.len() + 1);
-    for byte in prefix {
-        if b"*?[]^-\\".contains(byte) {
-            pattern.push(b'\\');
-        }
-        pattern.push(*byte);
-    }
-    pattern.push(b'*');
-    pattern
 }
 
 impl DataSet for Redis {
@@ -700,30 +371,5 @@ impl DataSet for Redis {
             },
             _ => Outcome::NotDone,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_prefix_is_no_pattern() {
-        assert_eq!(pattern(b"user:"), b"user:*");
-        assert_eq!(pattern(b"a*[x]?"), b"a\\*\\[x\\]\\?*");
-    }
-
-    #[test]
-    fn the_stamp_of_a_hash_is_in_its_slot() {
-        let stamp = |name: &[u8]| Place::Hash(name.to_vec()).stamp();
-        for name in [&b"users"[..], b"a{b}c", b"{}x", b"a{b", b"{{x}}"] {
-            let tag = tag(name);
-            if let Some(tag) = tag {
-                assert_eq!(super::tag(&stamp(name)), Some(tag), "{name:?}");
-            }
-        }
-        assert_eq!(tag(b"a{b}c"), Some(&b"b"[..]));
-        assert_eq!(tag(b"{}x"), None);
-        assert_eq!(tag(b"a{b"), Some(&b"a{b"[..]));
     }
 }

@@ -1,14 +1,25 @@
 //! A table of SQLite.
 
+mod error;
+mod key;
+mod scan;
+mod table;
+
+pub use error::SqliteError;
+pub use scan::SqliteScan;
+
+use super::identifier::quoted;
 use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ToSql, Transaction};
-use rusqlite::{TransactionBehavior, ffi, params};
+use key::{Key, Keys, integer};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction};
+use rusqlite::{TransactionBehavior, params};
+use scan::page_of;
 use std::borrow::Cow;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use table::{Column, key_column, value_column};
 
 /// A data set in a table of SQLite.
 ///
@@ -54,23 +65,7 @@ struct Shared {
     sql: Sql,
 }
 
-/// What the column of keys has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keys {
-    Text,
-    Blobs,
-    Integers,
-}
-
-/// The column of keys, with the names that the schema has.
-#[derive(Debug)]
-struct Column {
-    table: String,
-    name: String,
-    declared: String,
-    keys: Keys,
-}
-
+/// The statements for one table.
 #[derive(Debug)]
 struct Sql {
     get: String,
@@ -82,188 +77,6 @@ struct Sql {
     first: String,
     page: String,
     count: String,
-}
-
-/// Why SQLite did not answer.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum SqliteError {
-    /// SQLite failed before it was asked to commit: nothing was written.
-    Sqlite(rusqlite::Error),
-    /// SQLite failed to commit: the write may be in the file, unless a constraint was violated.
-    Commit(rusqlite::Error),
-    /// There is no such table or column.
-    Missing {
-        /// Which one.
-        what: String,
-    },
-    /// It is not an ordinary table.
-    NotATable {
-        /// Its name.
-        name: String,
-        /// What it is.
-        found: String,
-    },
-    /// The column is computed from others, so nothing can be put there.
-    Generated {
-        /// Its name.
-        column: String,
-    },
-    /// The column has keys that cannot be compared as bytes.
-    KeyType {
-        /// Its type.
-        declared: String,
-    },
-    /// Nothing makes the keys of the column unique, byte by byte.
-    NotUnique {
-        /// The table.
-        table: String,
-        /// The column.
-        column: String,
-        /// The statement that changes it.
-        fix: String,
-    },
-    /// Text is stored in UTF-16.
-    Encoding {
-        /// What `PRAGMA encoding` says.
-        found: String,
-    },
-    /// These bytes cannot be a key of the column.
-    Unfit {
-        /// The type of the column.
-        declared: String,
-    },
-    /// Another unique column has this value already. Nothing was written.
-    Conflict {
-        /// What SQLite says about it.
-        constraint: String,
-    },
-    /// A trigger has changed the key, so the write was rolled back.
-    KeyChanged {
-        /// The key that was given.
-        expected: Vec<u8>,
-        /// The key that was stored, if it was found.
-        found: Option<Vec<u8>>,
-    },
-    /// A trigger or a conflict clause has dropped the write.
-    NotStored,
-    /// A trigger has put the row back that was deleted, so the delete was rolled back.
-    NotDeleted,
-    /// The set was opened for reading only.
-    ReadOnly,
-    /// Another file was put in the place of the one that is open.
-    Moved {
-        /// Where.
-        path: PathBuf,
-    },
-    /// Another guard was started in front of this table. Nothing was written.
-    Superseded {
-        /// The incarnation of the guard that wanted to write.
-        expected: u64,
-        /// The incarnation of the guard that was started last.
-        found: u64,
-    },
-    /// The thread that ran the statement panicked, or its runtime was shut down: a write may be in the file.
-    Abandoned,
-}
-
-impl fmt::Display for SqliteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(error) => error.fmt(f),
-            Self::Commit(error) => write!(f, "the commit failed: {error}"),
-            Self::Missing { what } => write!(f, "there is no {what}"),
-            Self::NotATable { name, found } => {
-                write!(f, "expected {name} to be an ordinary table, found a {found}; guard the table behind it")
-            }
-            Self::Generated { column } => write!(
-                f,
-                "expected a column that can be written, found that {column} is generated; name another column"
-            ),
-            Self::KeyType { declared } => write!(
-                f,
-                "expected a key column of text, blobs or integers, found one of type {declared}; name another column"
-            ),
-            Self::NotUnique { table, column, fix } => write!(
-                f,
-                "expected a primary key or unique index on {column} of {table} alone, with the collation BINARY and for \
-                 all rows, found none; run: {fix}"
-            ),
-            Self::Encoding { found } => write!(
-                f,
-                "expected a database with the encoding UTF-8, found {found}; copy it with `.dump` into a new file"
-            ),
-            Self::Unfit { declared } => {
-                write!(f, "the key does not fit: expected a key of a column of type {declared}")
-            }
-            Self::Conflict { constraint } => write!(
-                f,
-                "another row has the same value in a unique column ({constraint}); nothing was written"
-            ),
-            Self::KeyChanged { expected, found } => {
-                let expected = String::from_utf8_lossy(expected);
-                write!(f, "a trigger changed the key, so the write was rolled back: expected {expected:?}, ")?;
-                match found {
-                    Some(found) => write!(f, "found {:?}", String::from_utf8_lossy(found))?,
-                    None => f.write_str("found no such row")?,
-                }
-                f.write_str("; write the key as the trigger stores it, or remove the trigger")
-            }
-            Self::NotStored => f.write_str(
-                "a trigger or an ON CONFLICT clause of the table dropped the write; nothing was written",
-            ),
-            Self::NotDeleted => f.write_str(
-                "a trigger put the row back or kept it, so the delete was rolled back; remove the trigger",
-            ),
-            Self::ReadOnly => f.write_str(
-                "expected a file that is open for writing, got one from `Sqlite::read_only`; use `Sqlite::open`",
-            ),
-            Self::Moved { path } => write!(
-                f,
-                "another file was put in the place of {}; restart the guard",
-                path.display()
-            ),
-            Self::Superseded { expected, found } => write!(
-                f,
-                "another guard was started in front of this table: expected incarnation {expected:016x}, \
-                 found {found:016x}; stop one of the two"
-            ),
-            Self::Abandoned => f.write_str(
-                "the thread that ran the statement has ended; a write may be in the file or not",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for SqliteError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Sqlite(error) | Self::Commit(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<rusqlite::Error> for SqliteError {
-    fn from(error: rusqlite::Error) -> Self {
-        // Whether the key exists is known before anything is written, so these are conflicts of another column.
-        match &error {
-            rusqlite::Error::SqliteFailure(ffi::Error { extended_code, .. }, Some(constraint))
-                if matches!(
-                    *extended_code,
-                    ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
-                ) =>
-            {
-                Self::Conflict { constraint: constraint.clone() }
-            }
-            _ => Self::Sqlite(error),
-        }
-    }
-}
-
-/// A name as SQL takes it, whatever it is made of.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// What tells a file from others on this machine.
@@ -285,6 +98,10 @@ fn file_id(path: &Path) -> FileId {
 
 /// How long a writer waits for another one.
 const BUSY: Duration = Duration::from_secs(5);
+/// The table of the guard, and the number of the file.
+const OWN_TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS umbel_guard (name TEXT PRIMARY KEY, number INTEGER NOT NULL);
+     INSERT INTO umbel_guard VALUES ('file', random()) ON CONFLICT (name) DO NOTHING;";
 
 impl Sqlite {
     /// The table `table` of the file at `path`, by the columns of keys and values. The file and the table are
@@ -450,168 +267,6 @@ impl Sqlite {
     }
 }
 
-/// The table of the guard, and the number of the file.
-const OWN_TABLE: &str =
-    "CREATE TABLE IF NOT EXISTS umbel_guard (name TEXT PRIMARY KEY, number INTEGER NOT NULL);
-     INSERT INTO umbel_guard VALUES ('file', random()) ON CONFLICT (name) DO NOTHING;";
-
-/// The column of values, by the name that the schema has.
-fn value_column(connection: &Connection, table: &str, column: &str) -> Result<String, SqliteError> {
-    Ok(written_column(connection, table, column)?.0)
-}
-
-/// The name and the declared type of a column that can be written.
-fn written_column(
-    connection: &Connection,
-    table: &str,
-    column: &str,
-) -> Result<(String, String), SqliteError> {
-    let sql =
-        "SELECT name, type, hidden FROM pragma_table_xinfo(?1) WHERE name = ?2 COLLATE NOCASE";
-    let found = connection.query_row(sql, params![table, column], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?))
-    });
-    match found.optional()? {
-        Some((name, declared, 0)) => Ok((name, declared)),
-        Some((column, ..)) => Err(SqliteError::Generated { column }),
-        None => Err(SqliteError::Missing { what: format!("column {column} of {table}") }),
-    }
-}
-
-/// The column of keys, if it is fit for keys.
-fn key_column(connection: &Connection, table: &str, column: &str) -> Result<Column, SqliteError> {
-    let sql = "SELECT name, type, wr FROM pragma_table_list
-         WHERE schema = 'main' AND name = ?1 COLLATE NOCASE";
-    let found = connection.query_row(sql, params![table], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?))
-    });
-    let (table, kind, without_rowid) =
-        found.optional()?.ok_or_else(|| SqliteError::Missing { what: format!("table {table}") })?;
-    if kind != "table" {
-        return Err(SqliteError::NotATable { name: table, found: kind });
-    }
-    let own = table.to_ascii_lowercase();
-    if own == "umbel_guard" || own.starts_with("sqlite_") {
-        return Err(SqliteError::NotATable { name: table, found: "table for internal use".into() });
-    }
-    let (name, declared) = written_column(connection, &table, column)?;
-    let keys = keys_of(&declared)?;
-    if keys == Keys::Text {
-        let found: String = connection.pragma_query_value(None, "encoding", |row| row.get(0))?;
-        // Text that is no valid UTF-16 changes on its way out and in, so that pages could skip keys.
-        if found != "UTF-8" {
-            return Err(SqliteError::Encoding { found });
-        }
-    }
-    if !is_unique(connection, &table, &name, without_rowid)? {
-        let index = quoted(&format!("{table}_{name}_key"));
-        let [on, by] = [&table, &name].map(|name| quoted(name));
-        let fix = format!("CREATE UNIQUE INDEX {index} ON {on} ({by} COLLATE BINARY);");
-        return Err(SqliteError::NotUnique { table, column: name, fix });
-    }
-    Ok(Column { table, name, declared, keys })
-}
-
-/// Whether different rows always have different keys, byte by byte.
-fn is_unique(
-    connection: &Connection,
-    table: &str,
-    column: &str,
-    without_rowid: bool,
-) -> Result<bool, SqliteError> {
-    let sql = "SELECT EXISTS (
-           SELECT 1 FROM pragma_index_list(?1) list WHERE list.\"unique\" AND NOT list.partial
-           AND 1 = (SELECT count(*) FROM pragma_index_xinfo(list.name) WHERE key)
-           AND EXISTS (SELECT 1 FROM pragma_index_xinfo(list.name)
-                       WHERE key AND cid >= 0 AND name = ?2 AND coll = 'BINARY' COLLATE NOCASE))";
-    if connection.query_row(sql, params![table, column], |row| row.get(0))? {
-        return Ok(true);
-    }
-    // The primary key of a table with row numbers has no index only if it is the row number.
-    let sql =
-        "SELECT (SELECT group_concat(name, char(0)) FROM pragma_table_info(?1) WHERE pk > 0) = ?2
-           AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')";
-    let alone: Option<bool> =
-        connection.query_row(sql, params![table, column], |row| row.get(0))?;
-    Ok(!without_rowid && alone == Some(true))
-}
-
-/// How SQLite compares keys of a column, by the rules of its affinities.
-fn keys_of(declared: &str) -> Result<Keys, SqliteError> {
-    let upper = declared.to_uppercase();
-    let has = |part: &str| upper.contains(part);
-    if has("INT") {
-        Ok(Keys::Integers)
-    } else if has("CHAR") || has("CLOB") || has("TEXT") {
-        Ok(Keys::Text)
-    } else if has("BLOB") || upper.is_empty() {
-        Ok(Keys::Blobs)
-    } else {
-        Err(SqliteError::KeyType { declared: declared.to_owned() })
-    }
-}
-
-impl Keys {
-    /// The key as SQLite knows it; `None` if it can be no key of the column.
-    fn bound(self, key: &[u8]) -> Option<Key<'_>> {
-        match self {
-            Self::Text => Some(match std::str::from_utf8(key) {
-                // SQLite ends text at a zero.
-                Ok(text) if !text.contains('\0') => Key::Text(Cow::Borrowed(key)),
-                _ => Key::Blob(Cow::Borrowed(key)),
-            }),
-            Self::Blobs => Some(Key::Blob(Cow::Borrowed(key))),
-            Self::Integers => integer(key).map(Key::Integer),
-        }
-    }
-}
-
-fn integer(key: &[u8]) -> Option<i64> {
-    std::str::from_utf8(key).ok()?.parse().ok()
-}
-
-/// A key as SQLite has it. Text of others need not be UTF-8.
-#[derive(Clone, Debug)]
-enum Key<'a> {
-    Text(Cow<'a, [u8]>),
-    Blob(Cow<'a, [u8]>),
-    Integer(i64),
-    Real(f64),
-}
-
-impl Key<'_> {
-    fn into_owned(self) -> Key<'static> {
-        match self {
-            Self::Text(bytes) => Key::Text(Cow::Owned(bytes.into_owned())),
-            Self::Blob(bytes) => Key::Blob(Cow::Owned(bytes.into_owned())),
-            Self::Integer(number) => Key::Integer(number),
-            Self::Real(number) => Key::Real(number),
-        }
-    }
-
-    /// The key in a row, unless it is none.
-    fn of(value: ValueRef<'_>) -> Option<Key<'_>> {
-        match value {
-            ValueRef::Text(bytes) => Some(Key::Text(Cow::Borrowed(bytes))),
-            ValueRef::Blob(bytes) => Some(Key::Blob(Cow::Borrowed(bytes))),
-            ValueRef::Integer(number) => Some(Key::Integer(number)),
-            ValueRef::Real(number) => Some(Key::Real(number)),
-            ValueRef::Null => None,
-        }
-    }
-}
-
-impl ToSql for Key<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Text(bytes) => ValueRef::Text(bytes),
-            Self::Blob(bytes) => ValueRef::Blob(bytes),
-            Self::Integer(number) => ValueRef::Integer(*number),
-            Self::Real(number) => ValueRef::Real(*number),
-        }))
-    }
-}
-
 impl Shared {
     /// Runs something with a connection for reading.
     fn read<T>(
@@ -706,46 +361,6 @@ fn number(connection: &Connection, name: &str) -> Result<Option<i64>, SqliteErro
     let sql = "SELECT number FROM umbel_guard WHERE name = ?1";
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.query_row(params![name], |row| row.get(0)).optional()?)
-}
-
-/// A scan of a [`Sqlite`], which sees one moment.
-#[derive(Debug)]
-pub struct SqliteScan {
-    /// In a transaction.
-    connection: Arc<Mutex<Connection>>,
-    after: Option<Key<'static>>,
-}
-
-fn page_of(
-    connection: &Connection,
-    sql: &Sql,
-    after: &mut Option<Key<'static>>,
-    limit: usize,
-) -> Result<Page, SqliteError> {
-    let mut statement =
-        connection.prepare_cached(if after.is_some() { &sql.page } else { &sql.first })?;
-    let limit = i64::try_from(limit.max(1)).unwrap_or(i64::MAX);
-    let mut rows = match &*after {
-        Some(after) => statement.query(params![limit, after])?,
-        None => statement.query(params![limit])?,
-    };
-    let (mut page, mut seen, mut last) = (Page::new(), 0, None);
-    while let Some(row) = rows.next()? {
-        let key = Key::of(row.get_ref(0)?);
-        match &key {
-            Some(Key::Text(bytes) | Key::Blob(bytes)) => page.push(bytes),
-            Some(Key::Integer(number)) => page.push(number.to_string().as_bytes()),
-            // Not a key that can be asked for, but counted.
-            Some(Key::Real(_)) | None => page.push(b""),
-        }
-        seen += 1;
-        if seen == limit {
-            last = key.map(Key::into_owned);
-        }
-    }
-    drop(rows);
-    *after = last;
-    Ok(if seen < limit { page.last() } else { page })
 }
 
 impl DataSet for Sqlite {

@@ -1,0 +1,149 @@
+//! Puts and deletes: one statement each, or a transaction that is verified if the table has `AFTER` triggers.
+
+use super::connection::Open;
+use super::error::{PostgresError, Result, refused};
+use super::key::{Param, Values, text};
+use super::{CONNECTIONS, Postgres};
+use crate::data_set::{Put, Stamp};
+use std::sync::atomic::Ordering::Relaxed;
+use tokio_postgres::types::ToSql;
+
+/// A write to the table.
+#[derive(Clone, Copy, Debug)]
+enum Change<'a> {
+    Put(&'a Param<'a>, &'a Param<'a>),
+    Delete(&'a Param<'a>),
+}
+
+/// What a write did.
+#[derive(Clone, Copy, Debug)]
+struct Changed {
+    stamped: bool,
+    inserted: bool,
+    /// Updated or deleted.
+    found: bool,
+}
+
+/// How often a put is tried while others insert and delete the same key.
+const TRIES: usize = 16;
+
+impl Postgres {
+    fn value_param<'a>(&self, value: &'a [u8]) -> Result<Param<'a>> {
+        match &self.values {
+            Values::Bytes => Ok(Param::Bytes(value)),
+            Values::Written(_) => text(value).map(Param::Text).ok_or(PostgresError::Unfit),
+        }
+    }
+
+    /// Sends one statement that writes.
+    async fn change(
+        &self,
+        open: &Open,
+        change: Change<'_>,
+        stamp: Option<Stamp>,
+    ) -> Result<Changed> {
+        let stamped = match stamp {
+            Some(_) => Some(self.stamped(open).await?),
+            None => None,
+        };
+        let stamp = stamp.unwrap_or_default();
+        let (incarnation, mark) = (stamp.incarnation.cast_signed(), stamp.mark.cast_signed());
+        let row = match (change, stamped) {
+            (Change::Put(key, value), stamped) => {
+                // Before it is sent, so that no row of this value is ever taken for one of others.
+                self.own.fetch_add(1, Relaxed);
+                match stamped {
+                    Some(stamped) => {
+                        let params: [&(dyn ToSql + Sync); 4] =
+                            [key.get(), value.get(), &incarnation, &mark];
+                        open.client.query_one(&stamped.put, &params).await
+                    }
+                    None => open.client.query_one(&open.put, &[key.get(), value.get()]).await,
+                }
+                .map_err(|error| refused(error, key))?
+            }
+            (Change::Delete(key), Some(stamped)) => {
+                // The places of the stamp are the same as in a put.
+                let params: [&(dyn ToSql + Sync); 4] = [key.get(), &0_i64, &incarnation, &mark];
+                open.client.query_one(&stamped.delete, &params).await?
+            }
+            (Change::Delete(key), None) => {
+                open.client.query_one(&open.delete, &[key.get()]).await?
+            }
+        };
+        let some = |place| row.try_get::<_, i64>(place).map(|rows| rows > 0);
+        Ok(Changed { stamped: some(0)?, inserted: some(1)?, found: some(2)? })
+    }
+
+    /// Writes in a transaction that is committed if the row is there afterwards, or is gone after a delete.
+    async fn change_carefully(&self, change: Change<'_>, stamp: Option<Stamp>) -> Result<Changed> {
+        let mut careful = self.careful.lock().await;
+        let open = match careful.take() {
+            Some(open) if !open.client.is_closed() => open,
+            _ => self.open(CONNECTIONS).await?,
+        };
+        // Put back before it is used: if this task is dropped, the next one rolls back what it finds.
+        let open = careful.insert(open);
+        let begin = open.client.batch_execute("ROLLBACK; BEGIN").await;
+        begin.map_err(PostgresError::Connect)?;
+        let changing = async {
+            let changed = self.change(open, change, stamp).await?;
+            // Triggers that wait for the commit run now.
+            open.client.batch_execute("SET CONSTRAINTS ALL IMMEDIATE").await?;
+            let (key, wanted) = match change {
+                Change::Put(key, _) => (key, true),
+                Change::Delete(key) => (key, false),
+            };
+            let there = open.client.query_opt(&open.get, &[key.get()]).await?.is_some();
+            match wanted {
+                true if !there && (changed.inserted || changed.found) => {
+                    Err(PostgresError::KeyChanged { expected: key.bytes().to_vec(), found: None })
+                }
+                false if there && changed.stamped => Err(PostgresError::NotDeleted),
+                _ => Ok(changed),
+            }
+        };
+        let changed = changing.await;
+        if changed.is_err() {
+            // If this fails, the connection is gone, and the transaction with it.
+            let _ = open.client.batch_execute("ROLLBACK").await;
+            return changed;
+        }
+        open.client.batch_execute("COMMIT").await?;
+        changed
+    }
+
+    async fn write(&self, change: Change<'_>, stamp: Option<Stamp>) -> Result<Changed> {
+        let changed = if self.has_after_triggers.load(Relaxed) {
+            Box::pin(self.change_carefully(change, stamp)).await?
+        } else {
+            let open = self.any().await?;
+            self.change(&open, change, stamp).await?
+        };
+        if changed.stamped { Ok(changed) } else { Err(PostgresError::Superseded) }
+    }
+
+    pub(super) async fn insert(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        stamp: Option<Stamp>,
+    ) -> Result<Put> {
+        let key = self.keys.param(key).ok_or(PostgresError::Unfit)?;
+        let value = self.value_param(value)?;
+        for _ in 0..TRIES {
+            match self.write(Change::Put(&key, &value), stamp).await? {
+                Changed { inserted: true, .. } => return Ok(Put::New),
+                Changed { found: true, .. } => return Ok(Put::Replaced),
+                // Another transaction has inserted the key after this statement began, or deleted it.
+                Changed { .. } => {}
+            }
+        }
+        Err(PostgresError::Contended)
+    }
+
+    pub(super) async fn remove(&self, key: &[u8], stamp: Option<Stamp>) -> Result<bool> {
+        let Some(key) = self.keys.param(key) else { return Ok(false) };
+        Ok(self.write(Change::Delete(&key), stamp).await?.found)
+    }
+}
