@@ -220,7 +220,7 @@ Examples:
   umbel dedup access.log.gz > once.log          each line once, in its order
   umbel dedup --csv email a.csv b.csv           each address once; one header
   umbel dedup --state seen.umbel today.log      what no run before has seen
-  umbel dedup --state 'redis://host:6379/0?key=seen' -n 1e7 log   what no machine has seen
+  umbel dedup --state 'redis://host:6379/0?key=seen&create' -n 1e7 log   what no machine has seen
   tail -f log | umbel dedup --window 10m -n 1e6 what was not there in the last ten minutes")]
 pub(crate) struct Dedup {
     /// Where lines come from; standard input for none and for -. Gzip and zstd are unpacked

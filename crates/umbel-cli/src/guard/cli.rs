@@ -109,10 +109,10 @@ impl Families {
 #[command(after_help = "\
 The table is scanned once; the filter and its journal are then in the folder, and the other verbs begin with them at once. \
 check, stats and replay only read: they change neither the table nor the folder. \
-Whatever is written to the table past the guard is not known to the filter: attach again, or let `serve` find out.
+The filter does not know rows that are written around the guard: attach again. A running `serve` notices them, on SQLite and PostgreSQL within about a second.
 
 Examples:
-  umbel guard attach --sqlite app.db --table users --key-column name -o users.guard
+  umbel guard attach --sqlite app.db --table users --key-column name --value-column mail -o users.guard
   umbel guard attach --postgres postgres://localhost/shop --table public.items -p 0.1% -o items.guard")]
 pub(crate) struct Attach {
     #[command(flatten)]
@@ -152,7 +152,7 @@ pub(crate) struct Check {
 Exit status: 0 if the saved filter can be used and lacks no key that was looked at, 1 if not, 2 if something went wrong.
 
 Example:
-  umbel guard stats --sqlite app.db --table users --key-column name -o users.guard --json")]
+  umbel guard stats --sqlite app.db --table users --key-column name --value-column mail -o users.guard --json")]
 pub(crate) struct Stats {
     /// How many keys of the table are asked of the filter
     #[arg(long, value_name = "N", value_parser = amount::count, default_value = "10000")]
@@ -252,7 +252,7 @@ Every key of the log is asked of a filter, and of the table if it may be there: 
 what filters of other rates would have saved.
 
 Example:
-  umbel guard replay --sqlite app.db --table users --key-column name -o users.guard -k 2 access.log")]
+  umbel guard replay --sqlite app.db --table users --key-column name --value-column mail -o users.guard -k 2 access.log")]
 pub(crate) struct Replay {
     /// Where the log comes from; standard input for none and for -
     #[arg(value_name = "FILE")]

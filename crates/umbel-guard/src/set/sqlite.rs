@@ -41,6 +41,13 @@ use table::{Column, key_column, value_column};
 /// same transaction. If a trigger or a conflict clause has changed or dropped it, the write is rolled back and
 /// fails with [`SqliteError::KeyChanged`] or [`SqliteError::NotStored`].
 ///
+/// **Values:** a column that is declared `BLOB` or has no type has blobs. Any other column has text where the value is UTF-8, which
+/// SQLite converts to a number where the column is numeric, and blobs otherwise.
+///
+/// **Restoring a backup:** stop the guard, delete the files `-wal` and `-shm`, copy the backup over the file, and start the guard. SQLite would
+/// apply the old `-wal` to the restored file. A file that is replaced under a running guard ends the trust, and look-ups and
+/// writes fail with [`SqliteError::Moved`] until the guard is started again.
+///
 /// **Other writers:** commits of other connections show within a second, by `PRAGMA data_version`. *Not* noticed that way are
 /// rows that a trigger of the guarded table writes into the same table under other keys.
 #[derive(Clone, Debug)]
@@ -59,6 +66,8 @@ struct Shared {
     main: Mutex<Connection>,
     writes: bool,
     column: Column,
+    /// What values are stored as: text or blobs.
+    values: Keys,
     /// Names in `umbel_guard`.
     mark: String,
     incarnation: String,
@@ -145,7 +154,7 @@ impl Sqlite {
         // A commit is on the disk when it returns, also in WAL mode.
         writer.pragma_update(None, "synchronous", "full")?;
         writer.execute_batch(&format!("BEGIN IMMEDIATE; {OWN_TABLE} COMMIT;"))?;
-        Self::with(path.as_ref(), writer, true, column, &value)
+        Self::with(path.as_ref(), writer, true, column, value)
     }
 
     /// The same, for reading only: the file is not changed, nor is its journal mode.
@@ -168,7 +177,7 @@ impl Sqlite {
         reader.busy_timeout(BUSY)?;
         let column = key_column(&reader, table, key)?;
         let value = value_column(&reader, &column.table, value)?;
-        Self::with(path.as_ref(), reader, false, column, &value)
+        Self::with(path.as_ref(), reader, false, column, value)
     }
 
     fn with(
@@ -176,9 +185,9 @@ impl Sqlite {
         main: Connection,
         writes: bool,
         column: Column,
-        value: &str,
+        (value, values): (String, Keys),
     ) -> Result<Self, SqliteError> {
-        let [name, key, value] = [&column.table, &column.name, value].map(quoted);
+        let [name, key, value] = [&column.table, &column.name, &value].map(|name| quoted(name));
         // Whatever collation the column has, keys are compared as bytes.
         let binary = format!("{key} COLLATE BINARY");
         let sql = Sql {
@@ -206,6 +215,7 @@ impl Sqlite {
             mark: format!("mark {name} {key}"),
             incarnation: format!("incarnation {name} {key}"),
             column,
+            values,
             sql,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -232,6 +242,7 @@ impl Sqlite {
             let Some(bound) = shared.column.keys.bound(&key) else {
                 return Err(SqliteError::Unfit { declared: shared.column.declared.clone() });
             };
+            let value = shared.values.bound(&value);
             shared.write(stamp, |transaction| {
                 let mut get = transaction.prepare_cached(&shared.sql.get)?;
                 let there = get.exists(params![bound])?;
@@ -273,6 +284,8 @@ impl Shared {
         &self,
         read: impl FnOnce(&Connection) -> Result<T, SqliteError>,
     ) -> Result<T, SqliteError> {
+        // The connections still see the file that was opened, and its rows are no longer those at the path.
+        self.still_there()?;
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,
@@ -498,7 +511,7 @@ impl DataSet for Sqlite {
     /// fails may have reached the disk.
     fn outcome(&self, error: &SqliteError) -> Outcome {
         match error {
-            SqliteError::Superseded { .. } => Outcome::Superseded,
+            SqliteError::Superseded { .. } | SqliteError::Moved { .. } => Outcome::Superseded,
             SqliteError::Commit(rusqlite::Error::SqliteFailure(error, _))
                 if error.code == ErrorCode::ConstraintViolation =>
             {

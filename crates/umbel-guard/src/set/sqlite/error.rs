@@ -140,8 +140,9 @@ impl fmt::Display for SqliteError {
             ),
             Self::Moved { path } => write!(
                 f,
-                "another file was put in the place of {}; restart the guard",
-                path.display()
+                "another file was put in the place of {path}; stop the guard, delete {path}-wal and {path}-shm, \
+                 put the file there again, and start the guard",
+                path = path.display()
             ),
             Self::Superseded { expected, found } => write!(
                 f,

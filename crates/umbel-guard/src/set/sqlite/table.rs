@@ -14,13 +14,16 @@ pub(super) struct Column {
     pub(super) keys: Keys,
 }
 
-/// The column of values, by the name that the schema has.
+/// The column of values, by the name that the schema has, and what values are stored as.
 pub(super) fn value_column(
     connection: &Connection,
     table: &str,
     column: &str,
-) -> Result<String, SqliteError> {
-    Ok(written_column(connection, table, column)?.0)
+) -> Result<(String, Keys), SqliteError> {
+    let (name, declared) = written_column(connection, table, column)?;
+    // A numeric column makes numbers of text, and not of blobs.
+    let blobs = declared.is_empty() || declared.to_uppercase().contains("BLOB");
+    Ok((name, if blobs { Keys::Blobs } else { Keys::Text }))
 }
 
 /// The name and the declared type of a column that can be written.

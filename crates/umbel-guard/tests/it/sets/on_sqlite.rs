@@ -361,4 +361,47 @@ async fn a_file_that_is_replaced_while_it_is_open_takes_no_writes() {
     fs::rename(&other, file.path()).unwrap();
     assert!(matches!(not_done(&set, set.put(b"b", b"").await), SqliteError::Moved { .. }));
     assert!(matches!(set.scan(None).await, Err(SqliteError::Moved { .. })));
+    assert!(matches!(set.get(b"a").await, Err(SqliteError::Moved { .. })));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_guard_whose_file_is_replaced_answers_absent_no_more() {
+    let file = File::with("CREATE TABLE t (k TEXT PRIMARY KEY, v)");
+    let guard = guard(file.open("k").unwrap()).await;
+    guard.rebuild().await.unwrap();
+    assert_eq!(guard.contains(b"only in the other file").await, Answer::Absent);
+    let other = file.place.path().join("other.db");
+    let set = Sqlite::create(&other, "t", "k", "v").unwrap();
+    set.put(b"only in the other file", b"").await.unwrap();
+    drop(set);
+    fs::rename(&other, file.path()).unwrap();
+    guard.tend().await;
+    assert_ne!(guard.contains(b"only in the other file").await, Answer::Absent);
+    guard.tend().await;
+    assert_ne!(guard.contains(b"only in the other file").await, Answer::Absent);
+    assert!(guard.get(b"only in the other file").await.is_err(), "the open file is another one");
+}
+
+#[tokio::test]
+async fn values_have_the_type_of_their_column() {
+    for (declared, value, stored) in [
+        ("TEXT", &b"x"[..], "text"),
+        ("VARCHAR(9)", b"x", "text"),
+        ("TEXT", b"\xff", "blob"),
+        ("INTEGER", b"12", "integer"),
+        ("REAL", b"1.5", "real"),
+        ("BLOB", b"x", "blob"),
+        ("", b"x", "blob"),
+    ] {
+        let file = File::with(&format!("CREATE TABLE t (k TEXT PRIMARY KEY, v {declared})"));
+        let set = file.open("k").unwrap();
+        set.put(b"a", value).await.unwrap();
+        set.put(b"a", value).await.unwrap();
+        assert_eq!(set.get(b"a").await.unwrap().as_deref(), Some(value), "{declared}");
+        let connection = Connection::open(file.path()).unwrap();
+        let kind: String =
+            connection.query_row("SELECT typeof(v) FROM t", [], |row| row.get(0)).unwrap();
+        assert_eq!(kind, stored, "{declared}");
+    }
 }
