@@ -368,7 +368,7 @@ async fn a_file_that_is_replaced_while_it_is_open_takes_no_writes() {
 #[tokio::test]
 async fn a_guard_whose_file_is_replaced_answers_absent_no_more() {
     let file = File::with("CREATE TABLE t (k TEXT PRIMARY KEY, v)");
-    let guard = guard(file.open("k").unwrap()).await;
+    let guard = guard(file.open("k").unwrap(), &file.place.path().join("guard")).await;
     guard.rebuild().await.unwrap();
     assert_eq!(guard.contains(b"only in the other file").await, Answer::Absent);
     let other = file.place.path().join("other.db");
