@@ -170,7 +170,7 @@ fn what_is_not_saved_because_the_output_was_closed_is_named() {
 fn lines_that_are_lost_to_a_state_on_a_server_are_an_error() {
     let Some(node) = crate::server::Node::start() else { return };
     let (place, (url, shown)) = (Place::new(), node.filter("seen"));
-    place.umbel_with(&format!("dedup --state {url} -n 1000"), "a\n").prints("a\n");
+    place.umbel_with(&format!("dedup --state {url}&create -n 1000"), "a\n").prints("a\n");
     let lost = "standard output was closed before the end, and lines that were not printed are marked as seen there";
     place.unread(&format!("dedup --state {url}"), "b\n").fails(&format!("{shown}: {lost}"));
     place.unread(&format!("dedup -c --state {url}"), "c\n").fails(&format!("{shown}: {lost}"));
