@@ -15,9 +15,24 @@ const WRITE: usize = 256 << 10;
 /// The name of standard output in messages.
 const STDOUT: &str = "standard output";
 
-/// Says something on standard error. Control characters are shown; that nobody listens is no error.
+/// Writes a message to standard error. Control characters are escaped, and passwords in addresses are left out. A closed
+/// standard error is no error.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "umbel: {}", shown(text.as_bytes()));
+    let _ = writeln!(io::stderr(), "umbel: {}", without_passwords(&shown(text.as_bytes())));
+}
+
+/// The text without the user and the password of every address in it, such as `redis://user:password@host/`.
+fn without_passwords(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        let end =
+            after.find(|letter: char| matches!(letter, '/' | '?' | '#') || letter.is_whitespace());
+        let host = &after[..end.unwrap_or(after.len())];
+        rest = &after[host.rfind('@').map_or(0, |at| at + 1)..];
+    }
+    out + rest
 }
 
 /// An error and its causes. Some errors say what their cause says, which is said once.
@@ -336,6 +351,18 @@ mod tests {
             lines.write(records.as_bytes()).unwrap();
         }
         assert_eq!(lines.writer, b"a\nb\r\nc\nd\r\ne");
+    }
+
+    #[test]
+    fn messages_have_no_passwords() {
+        for (said, told) in [
+            ("redis://:secret@host:1/0?key=b: refused", "redis://host:1/0?key=b: refused"),
+            ("a redis://u:p@h and rediss://u:p%40@[::1]/0", "a redis://h and rediss://[::1]/0"),
+            ("redis://host/0?key=a@b", "redis://host/0?key=a@b"),
+            ("mail@example.org: no file", "mail@example.org: no file"),
+        ] {
+            assert_eq!(without_passwords(said), told);
+        }
     }
 
     #[test]

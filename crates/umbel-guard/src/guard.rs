@@ -24,6 +24,7 @@ use crate::stats::{Counters, Share, Stats};
 use crate::within::within;
 use crate::write::Write;
 use arc_swap::ArcSwap;
+use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -107,8 +108,9 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     pub(crate) incarnation: AtomicU64,
     /// The largest mark of a write that the data set has confirmed.
     pub(crate) confirmed: AtomicU64,
-    /// The incarnation that the data set had before this guard.
-    pub(crate) predecessor: u64,
+    /// The incarnations that the data set had before: the one of the guard before this one, and earlier ones of this
+    /// guard. A data set that has one of them again was restored.
+    pub(crate) past: Mutex<HashSet<u64>>,
     /// Held while the data set is looked at.
     pub(crate) watching: tokio::sync::Mutex<()>,
     /// Keeps other guards from changing the files of a guard that only reads them.
@@ -125,6 +127,8 @@ pub(crate) struct Tending {
     pub(crate) foreign: Option<u64>,
     /// Whether all keys were compared with the filter since something else wrote to the data set.
     pub(crate) swept: bool,
+    /// Something else has written to the data set since the filter was built, and keys can be removed from it.
+    pub(crate) shares_entries: bool,
     /// When all keys may be compared with the filter again.
     pub(crate) sweep_after: Option<Instant>,
     /// When some keys were compared with it last.
@@ -242,7 +246,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             marks: AtomicU64::new(mark(again)),
             incarnation: AtomicU64::new(incarnation),
             confirmed: AtomicU64::new(mark(again)),
-            predecessor: stamp.map_or(0, |stamp| stamp.incarnation),
+            past: Mutex::new(stamp.map(|stamp| stamp.incarnation).into_iter().collect()),
             watching: tokio::sync::Mutex::new(()),
             _lock: lock,
             started: Instant::now(),
@@ -445,6 +449,10 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
 impl<D: DataSet, K: Kind> Inner<D, K> {
     pub(crate) fn tending(&self) -> std::sync::MutexGuard<'_, Tending> {
         self.tending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn past(&self) -> std::sync::MutexGuard<'_, HashSet<u64>> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The share of absent keys that this filter took for present.

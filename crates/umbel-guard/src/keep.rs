@@ -153,6 +153,22 @@ impl Keep {
         Ok(filter)
     }
 
+    /// The guard has another incarnation from now on, and the journals continue for it.
+    pub(crate) fn renew(&self, incarnation: u64) -> io::Result<()> {
+        let mut logs = self.logs();
+        logs.incarnation = incarnation;
+        let Logs { current, next, .. } = &mut *logs;
+        let mut written = Ok(());
+        for (_, log) in [&mut *current, &mut *next].into_iter().flatten() {
+            written = written.and(log.begin(incarnation));
+        }
+        if written.is_err() {
+            (*current, *next) = (None, None);
+            logs.stale = self.remove_all_but(None).is_err();
+        }
+        written
+    }
+
     /// The data set is another one from now on, or another incarnation of the same: nothing that was saved is used.
     pub(crate) fn move_to(&self, identity: &[u8], incarnation: u64) -> io::Result<()> {
         {

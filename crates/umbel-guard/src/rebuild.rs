@@ -18,7 +18,7 @@ use crate::data_set::DataSet;
 use crate::epoch::{End, Epoch, Next};
 use crate::error::{GuardError, RebuildError, Trouble};
 use crate::guard::{Guard, Inner};
-use crate::keep::Keep;
+use crate::keep::{self, Keep};
 use crate::kind::{Generation, Kind};
 use crate::within::within;
 use std::pin::pin;
@@ -122,6 +122,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         };
         // The scan sees what else was written until now.
         let swept = std::mem::replace(&mut self.tending().swept, true);
+        let shares = std::mem::take(&mut self.tending().shares_entries);
         let built = tokio::select! {
             biased;
             ended = ended => Err(match ended {
@@ -130,7 +131,11 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             }),
             built = self.build() => built,
         };
-        self.tending().swept &= swept || built.is_ok();
+        if built.is_err() {
+            let mut tending = self.tending();
+            tending.swept &= swept;
+            tending.shares_entries |= shares;
+        }
         built
     }
 
@@ -148,6 +153,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         let mut registered = self.register(filter).await;
         let next = registered.next.clone();
         let keys = self.fill(&next).await?;
+        // A copy of the data set from before this moment may have keys that the scan did not see.
+        self.renew().await?;
         // Whatever was deleted before the scan, and is not in it, has a mark up to this one.
         let floor = self.timed(self.set.stamp()).await?.map(|stamp| stamp.mark);
         self.prove(&next, &keys).await?;
@@ -165,6 +172,34 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         (tending.wanted, tending.retry) = (false, None);
         tracing::info!(keys = keys.len(), took = ?started.elapsed(), "the filter is in use");
         Ok(keys.len() as u64)
+    }
+
+    /// Gives the data set another incarnation of this guard, if it is still the same one: copies from before are told from
+    /// it by that.
+    async fn renew(&self) -> Result<(), D> {
+        let _one = self.watching.lock().await;
+        if self.timed(self.set.identity()).await? != self.tending().identity {
+            return Err(RebuildError::Overtaken);
+        }
+        let old = self.incarnation.load(Relaxed);
+        if old == 0 || self.options.read_only {
+            return Ok(());
+        }
+        let stamp = self.timed(self.set.stamp()).await?;
+        if stamp.is_none_or(|stamp| stamp.incarnation != old) {
+            // Another guard, or an older copy: the next look at the data set finds out which.
+            return Err(RebuildError::Overtaken);
+        }
+        let incarnation = keep::incarnation();
+        if let Some(keep) = &self.keep
+            && let Err(error) = keep.renew(incarnation)
+        {
+            tracing::warn!(%error, "the journal cannot be written; the saved filter is removed");
+        }
+        self.past().insert(old);
+        let stamped = self.timed(self.set.begin(incarnation)).await?;
+        self.incarnation.store(if stamped { incarnation } else { 0 }, Relaxed);
+        Ok(())
     }
 
     /// Takes away what others share, if it is sound and yet another one is wanted, or if it lacks a key. Whatever else

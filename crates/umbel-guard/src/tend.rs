@@ -6,7 +6,7 @@
 //! | a key of the data set is not in the filter | the trust ends, and a filter is built |
 //! | the data set has [another identity](DataSet::identity) | the same |
 //! | another guard has [begun](DataSet::begin) in front of the data set | the trust ends for good, and writes are refused |
-//! | something else has [written](DataSet::foreign_writes) to the data set | all keys are compared with the filter; where keys can be removed from it, one is built |
+//! | something else has [written](DataSet::foreign_writes) to the data set | all keys are compared with the filter; where keys can be removed from it, another one is built after the [rest](crate::Builder::rest) |
 //! | the rate is 1.25 times the target, expected or measured | a filter is built, while this one answers |
 //! | a quarter of the keys in the filter have left the data set | the same |
 //! | the journal is long | the filter is saved |
@@ -140,12 +140,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
 
     /// Looks whether the data set is still the one that it was, and whether this guard alone writes to it.
     pub(crate) async fn watch(&self) {
-        let _one = self.watching.lock().await;
-        if self.epoch.load().end.is_some() {
-            return;
-        }
         let after = self.options.set_timeout;
-        match within(after, pin!(self.look_at_set())).await {
+        let looked = {
+            let _one = self.watching.lock().await;
+            if self.epoch.load().end.is_some() {
+                return;
+            }
+            within(after, pin!(self.look_at_set())).await
+        };
+        match looked {
             Some(Ok(())) => {}
             Some(Err(error)) if self.set.outcome(&error) == Outcome::Superseded => {
                 tracing::error!(%error, "this is no longer the data set that was opened");
@@ -157,7 +160,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             None => tracing::debug!(?after, "the data set was not looked at in time"),
         }
         let active = self.epoch.load().state == State::Active;
-        if active && !self.tending().swept && !self.kind.removes() {
+        if active && !self.tending().swept {
             self.sweep().await;
         }
     }
@@ -169,15 +172,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             self.begin_again(&identity).await?;
             self.tending().identity = identity;
         }
-        let incarnation = self.incarnation.load(Relaxed);
+        let (incarnation, confirmed) =
+            (self.incarnation.load(Relaxed), self.confirmed.load(Relaxed));
         if incarnation != 0
             && let Some(stamp) = self.set.stamp().await?
-            && stamp.incarnation != incarnation
+            && (stamp.incarnation != incarnation || stamp.mark < confirmed)
         {
             // Marks never fall from one guard to the next: a lower one is that of an older copy.
-            let restored = stamp.mark < self.confirmed.load(Relaxed)
-                || (stamp.incarnation == self.predecessor && !self.options.read_only);
-            if restored {
+            let restored = stamp.mark < confirmed || self.past().contains(&stamp.incarnation);
+            if restored && !self.options.read_only {
                 self.suspect(Suspicion::Moved);
                 let identity = self.tending().identity.clone();
                 self.begin_again(&identity).await?;
@@ -192,6 +195,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         let changed = foreign.is_some() && tending.foreign.is_some() && foreign != tending.foreign;
         tending.foreign = foreign.or(tending.foreign);
         tending.swept &= !changed;
+        tending.shares_entries |= changed && self.kind.removes();
         Ok(())
     }
 
@@ -207,6 +211,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             let stamp = self.set.stamp().await?;
             self.incarnation.store(stamp.map_or(0, |stamp| stamp.incarnation), Relaxed);
         } else {
+            self.past().insert(self.incarnation.load(Relaxed));
             let stamped = self.set.begin(incarnation).await? && !K::SHARED;
             // An older copy has a lower mark, and marks continue behind both.
             let mark = self.set.stamp().await?.map_or(0, |stamp| stamp.mark);
@@ -345,7 +350,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         let drifted = tending.measure.is_some_and(|measure| measure.rate > limit);
         let measured = self.measured(&tending).low > limit;
         // A key that was written without the guard may share the entry of another one, and leave with it.
-        let foreign = self.kind.removes() && !tending.swept;
+        let foreign = tending.shares_entries;
         let due = drifted || measured || foreign || tending.measure.is_some_and(haunted);
         if due && rested {
             tracing::info!(drifted, measured, foreign, ghosts, "it is time for another filter");

@@ -110,9 +110,39 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         value: &[u8],
         mark: u64,
     ) -> Result<Put, D::Error> {
-        match self.incarnation.load(Relaxed) {
-            0 => self.set.put(key, value).await,
-            incarnation => self.set.put_marked(key, value, Stamp { incarnation, mark }).await,
+        loop {
+            let incarnation = self.incarnation.load(Relaxed);
+            if incarnation == 0 {
+                return self.set.put(key, value).await;
+            }
+            let stamp = Stamp { incarnation, mark };
+            match self.set.put_marked(key, value, stamp).await {
+                Err(error) if self.was_renewed(&error, incarnation).await => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Whether a write was refused only because a rebuild has given this guard another incarnation meanwhile.
+    async fn was_renewed(&self, error: &D::Error, used: u64) -> bool {
+        if self.set.outcome(error) != Outcome::Superseded {
+            return false;
+        }
+        let _settled = self.watching.lock().await;
+        self.incarnation.load(Relaxed) != used
+    }
+
+    async fn delete_in_set(&self, key: &[u8], mark: u64) -> Result<bool, D::Error> {
+        loop {
+            let incarnation = self.incarnation.load(Relaxed);
+            if incarnation == 0 {
+                return self.set.delete(key).await;
+            }
+            let stamp = Stamp { incarnation, mark };
+            match self.set.delete_marked(key, stamp).await {
+                Err(error) if self.was_renewed(&error, incarnation).await => {}
+                done => return done,
+            }
         }
     }
 
@@ -153,14 +183,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
 
     /// `None` if it took too long.
     pub(crate) async fn delete(&self, key: &[u8], mark: u64) -> Option<Result<bool, D::Error>> {
-        let time = self.options.set_timeout;
-        match self.incarnation.load(Relaxed) {
-            0 => within(time, pin!(self.set.delete(key))).await,
-            incarnation => {
-                let stamp = Stamp { incarnation, mark };
-                within(time, pin!(self.set.delete_marked(key, stamp))).await
-            }
-        }
+        within(self.options.set_timeout, pin!(self.delete_in_set(key, mark))).await
     }
 
     /// Takes back one of the two entries of a row that was replaced.

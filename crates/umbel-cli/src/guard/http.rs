@@ -66,7 +66,11 @@ pub(super) fn router<D: DataSet>(app: Arc<App<D>>) -> Router {
 async fn let_in<D: DataSet>(State(app): Shared<D>, request: Request, next: Next) -> Response {
     let (headers, door) = (request.headers(), &app.door);
     let host = headers.get(header::HOST);
-    if door.hosts.is_some() && !host.is_some_and(|host| door.is_ours(host)) {
+    // A request can name its server in the target as well, and a client may send two names.
+    let target = request.uri().authority().map(|name| name.as_str().parse());
+    let others = target.is_some_and(|name| !name.is_ok_and(|name| door.is_ours(&name)))
+        || headers.get_all(header::HOST).iter().any(|host| !door.is_ours(host));
+    if door.hosts.is_some() && (host.is_none() || others) {
         return refused(
             StatusCode::MISDIRECTED_REQUEST,
             "the Host header is not a name of this server; --host NAME adds one",
@@ -79,7 +83,7 @@ async fn let_in<D: DataSet>(State(app): Shared<D>, request: Request, next: Next)
     };
     let foreign = HeaderMap::get_all(headers, header::ORIGIN).iter().any(|from| !origin(from));
     let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
-    if foreign || site.is_some_and(|site| site == "cross-site") {
+    if foreign || site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return refused(StatusCode::FORBIDDEN, "cross-origin request refused");
     }
     if door.token.as_ref().is_some_and(|token| !token.is_in(headers)) {

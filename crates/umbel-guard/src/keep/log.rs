@@ -89,11 +89,17 @@ impl Log {
         file.set_len(end)?;
         file.seek(SeekFrom::Start(end))?;
         let adds = replay.digests.len() as u64;
-        let owner = Owner { incarnation, ..replay.owner };
-        let mut log = Self { file, salt: replay.salt, records: replay.records, owner, adds };
-        log.write(Entry::Begin, incarnation)?;
-        log.file.sync_data()?;
+        let (salt, records, owner) = (replay.salt, replay.records, replay.owner);
+        let mut log = Self { file, salt, records, owner, adds };
+        log.begin(incarnation)?;
         Ok(log)
+    }
+
+    /// Continues for the guard with this incarnation. Returns when that is on the disk.
+    pub(super) fn begin(&mut self, incarnation: u64) -> io::Result<()> {
+        self.write(Entry::Begin, incarnation)?;
+        self.owner.incarnation = incarnation;
+        self.file.sync_data()
     }
 
     pub(super) fn check(&self) -> u64 {

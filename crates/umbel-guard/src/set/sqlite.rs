@@ -17,7 +17,7 @@ use rusqlite::{TransactionBehavior, params};
 use scan::page_of;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use table::{Column, key_column, value_column};
 
@@ -60,6 +60,8 @@ struct Shared {
     path: PathBuf,
     /// The file that was opened, whatever is at its path by now.
     file: FileId,
+    /// The log of the file, since the first write.
+    log: OnceLock<FileId>,
     /// Closed before the one that writes, which then moves the log into the file.
     readers: Mutex<Vec<Connection>>,
     /// The one that writes, if there may be writes. It also watches for the commits of others, so it is never replaced.
@@ -208,6 +210,7 @@ impl Sqlite {
         let path = path.canonicalize().unwrap_or(path);
         let shared = Shared {
             file: file_id(&path),
+            log: OnceLock::new(),
             path,
             main: Mutex::new(main),
             writes,
@@ -305,9 +308,11 @@ impl Shared {
         Ok(reader)
     }
 
-    /// Fails if another file is at the path: what is written to the open one would be lost with it.
+    /// Fails if another file is at the path, or its log was deleted: what is written to the open ones would be lost with
+    /// them.
     fn still_there(&self) -> Result<(), SqliteError> {
-        if file_id(&self.path) == self.file {
+        let log = self.log.get().is_none_or(|log| file_id(&self.log_path()) == *log);
+        if log && file_id(&self.path) == self.file {
             Ok(())
         } else {
             Err(SqliteError::Moved { path: self.path.clone() })
@@ -335,7 +340,15 @@ impl Shared {
         }
         let result = write(&transaction)?;
         transaction.commit().map_err(SqliteError::Commit)?;
+        // SQLite keeps one log for as long as a connection is open.
+        self.log.get_or_init(|| file_id(&self.log_path()));
         Ok(result)
+    }
+
+    fn log_path(&self) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push("-wal");
+        path.into()
     }
 
     /// Fails unless the guard with this stamp is the one that was started last, and raises the mark.
@@ -461,7 +474,17 @@ impl DataSet for Sqlite {
                 None => format!("at {:?}", shared.path),
             };
             let Column { table, name, declared, .. } = &shared.column;
-            Ok(format!("sqlite 2 {file} {table:?} {name:?} {declared:?}").into_bytes())
+            // A table that was renamed into the place of this one has another root page, and a column another number.
+            let place = shared.read(|connection| {
+                let sql = "SELECT s.rootpage, c.cid, c.type FROM sqlite_schema s, pragma_table_xinfo(?1) c
+                     WHERE s.type = 'table' AND s.name = ?1 AND c.name = ?2";
+                let row = connection.query_row(sql, params![table, name], |row| {
+                    Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
+                });
+                Ok(row.optional()?)
+            })?;
+            let place = format!("{place:?}");
+            Ok(format!("sqlite 3 {file} {table:?} {name:?} {declared:?} {place}").into_bytes())
         })
         .await
     }

@@ -76,7 +76,11 @@ async fn a_sign_of_foreign_writes_leads_to_a_look_at_all_keys() {
     for family in Family::CHANGING {
         let set = Faulty::default();
         (0..1_000_u32).for_each(|number| set.bypass(&number.to_le_bytes()));
-        let guard = built(&set, family).await;
+        // However long a correct filter is to be used.
+        let builder = Guard::builder(set.clone(), Local::new(family, 1e-6).secret(SECRET));
+        let builder = builder.scan(10, 1.0).rest(Duration::from_secs(3600));
+        let guard = builder.without_background().start().await.unwrap();
+        guard.rebuild().await.unwrap();
         guard.tend().await;
         assert_eq!(guard.stats().rebuilds, 1, "nothing has happened");
         set.bypass(b"\xff, behind a thousand others");

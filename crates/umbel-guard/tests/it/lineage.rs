@@ -247,6 +247,62 @@ async fn a_backup_that_is_restored_under_a_running_guard_is_noticed_and_gets_a_f
 }
 
 #[tokio::test]
+async fn a_backup_from_before_a_rebuild_is_noticed_without_any_write() {
+    let (_place, [f, _]) = folders();
+    for family in Family::CHANGING {
+        for running in [true, false] {
+            let _ = fs::remove_dir_all(&f);
+            let set = Faulty::default();
+            set.bypass(b"only in the backup");
+            let start = async || {
+                let kind = Local::new(family, 1e-6).secret(SECRET);
+                let builder = Guard::builder(set.clone(), kind).folder(&f);
+                builder.without_background().start().await.unwrap()
+            };
+            let guard = start().await;
+            guard.rebuild().await.unwrap();
+            let backup = set.backup();
+            // Deleted without the guard, and then forgotten by the filter.
+            set.bypass_delete(b"only in the backup");
+            guard.rebuild().await.unwrap();
+            assert_eq!(guard.contains(b"only in the backup").await, Answer::Absent);
+            let guard = if running {
+                set.restore(backup);
+                guard.tend().await;
+                guard
+            } else {
+                guard.close().await.unwrap();
+                drop(guard);
+                set.restore(backup);
+                start().await
+            };
+            let answer = guard.contains(b"only in the backup").await;
+            assert_ne!(answer, Answer::Absent, "{family:?}, running: {running}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_older_copy_of_the_same_guard_is_noticed_while_it_runs() {
+    let (_place, [f, _]) = folders();
+    for family in Family::CHANGING {
+        let _ = fs::remove_dir_all(&f);
+        let set = Faulty::default();
+        let builder = Guard::builder(set.clone(), Local::new(family, 1e-6).secret(SECRET));
+        let guard = builder.folder(&f).without_background().start().await.unwrap();
+        guard.rebuild().await.unwrap();
+        guard.put(b"old", b"").await.unwrap();
+        let backup = set.backup();
+        guard.delete(b"old").await.unwrap();
+        set.restore(backup);
+        guard.tend().await;
+        assert_ne!(guard.contains(b"old").await, Answer::Absent, "{family:?}");
+        guard.put(b"new", b"").await.unwrap();
+        assert_eq!(guard.contains(b"new").await, Answer::Maybe, "{family:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_data_set_that_says_it_was_replaced_ends_the_trust() {
     let (_place, [f, _]) = folders();
     let set = Faulty::default();

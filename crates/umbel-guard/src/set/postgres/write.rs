@@ -60,7 +60,13 @@ impl Postgres {
                     }
                     None => open.client.query_one(&open.put, &[key.get(), value.get()]).await,
                 }
-                .map_err(|error| refused(error, key))?
+                .map_err(|error| {
+                    if stores_nothing(&error) {
+                        // The statistics do not count it, and it must not hide a row of others.
+                        self.own.fetch_sub(1, Relaxed);
+                    }
+                    refused(error, key)
+                })?
             }
             (Change::Delete(key), Some(stamped)) => {
                 // The places of the stamp are the same as in a put.
@@ -146,4 +152,12 @@ impl Postgres {
         let Some(key) = self.keys.param(key) else { return Ok(false) };
         Ok(self.write(Change::Delete(&key), stamp).await?.found)
     }
+}
+
+/// Whether the server refused the row before it stored it: invalid data (class 22), a NULL or a check constraint.
+fn stores_nothing(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| {
+        let code = code.code();
+        code.starts_with("22") && code != "22P02" || code == "23502" || code == "23514"
+    })
 }

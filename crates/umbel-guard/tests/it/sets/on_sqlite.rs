@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
 use umbel_guard::set::{Sqlite, SqliteError};
-use umbel_guard::{Answer, DataSet, Guard, Local, Put, Stamp, State};
+use umbel_guard::{Answer, DataSet, Guard, Local, Outcome, Put, Stamp, State};
 
 /// A file with a schema.
 struct File {
@@ -359,7 +359,9 @@ async fn a_file_that_is_replaced_while_it_is_open_takes_no_writes() {
     let other = file.place.path().join("other.db");
     drop(Sqlite::create(&other, "t", "k", "v").unwrap());
     fs::rename(&other, file.path()).unwrap();
-    assert!(matches!(not_done(&set, set.put(b"b", b"").await), SqliteError::Moved { .. }));
+    let error = set.put(b"b", b"").await.unwrap_err();
+    assert!(matches!(error, SqliteError::Moved { .. }), "{error}");
+    assert_eq!(set.outcome(&error), Outcome::Superseded);
     assert!(matches!(set.scan(None).await, Err(SqliteError::Moved { .. })));
     assert!(matches!(set.get(b"a").await, Err(SqliteError::Moved { .. })));
 }
@@ -381,6 +383,36 @@ async fn a_guard_whose_file_is_replaced_answers_absent_no_more() {
     guard.tend().await;
     assert_ne!(guard.contains(b"only in the other file").await, Answer::Absent);
     assert!(guard.get(b"only in the other file").await.is_err(), "the open file is another one");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_log_that_is_deleted_while_it_is_open_takes_no_writes() {
+    let file = File::with("CREATE TABLE t (k TEXT PRIMARY KEY, v)");
+    let set = file.open("k").unwrap();
+    assert!(set.begin(1).await.unwrap());
+    set.put(b"a", b"").await.unwrap();
+    fs::remove_file(file.place.path().join("a.db-wal")).unwrap();
+    // Other programs would never see this row, and it would be lost with the process.
+    let error = set.put(b"b", b"").await.unwrap_err();
+    assert!(matches!(error, SqliteError::Moved { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn tables_and_columns_that_change_names_are_other_sets() {
+    let schema = "CREATE TABLE t (k TEXT PRIMARY KEY, v TEXT UNIQUE); CREATE TABLE o (k TEXT PRIMARY KEY, v TEXT UNIQUE)";
+    let identity = async |file: &File| file.open("k").unwrap().identity().await.unwrap();
+    let file = File::with(schema);
+    let before = identity(&file).await;
+    assert_eq!(identity(&file).await, before);
+    file.sql("ALTER TABLE t RENAME TO x; ALTER TABLE o RENAME TO t");
+    assert_ne!(identity(&file).await, before);
+    let file = File::with(schema);
+    let before = identity(&file).await;
+    file.sql(
+        "ALTER TABLE t RENAME COLUMN k TO x; ALTER TABLE t RENAME COLUMN v TO k; ALTER TABLE t RENAME COLUMN x TO v",
+    );
+    assert_ne!(identity(&file).await, before);
 }
 
 #[tokio::test]
