@@ -138,7 +138,18 @@ fn what_does_not_come_from_here_is_refused() {
     assert_eq!(status(&format!("Host: {address}\r\nOrigin: http://evil.example\r\n")), "403");
     assert_eq!(status(&format!("Host: {address}\r\nOrigin: null\r\n")), "403");
     assert_eq!(status(&format!("Host: {address}\r\nOrigin: http://{address}\r\n")), "200");
-    assert_eq!(status(&format!("Host: {address}\r\nSec-Fetch-Site: cross-site\r\n")), "403");
+    for site in ["cross-site", "same-site"] {
+        assert_eq!(status(&format!("Host: {address}\r\nSec-Fetch-Site: {site}\r\n")), "403");
+    }
+    assert_eq!(status(&format!("Host: {address}\r\nSec-Fetch-Site: none\r\n")), "200");
+    // A second name, in a second header or in the target.
+    for headers in [format!("Host: {address}\r\nHost: evil.example\r\n")] {
+        assert!(["400", "421"].contains(&&*status(&headers)));
+    }
+    let target = format!(
+        "GET http://evil.example/state HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    );
+    assert!(server.send(&target).contains(" 421 "));
     // Large values are refused, whatever is said of their length.
     assert_eq!(server.ask("PUT", "/keys/big", &"x".repeat(2_000)).0, 413);
     let chunked = format!(
