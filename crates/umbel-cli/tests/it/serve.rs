@@ -143,9 +143,8 @@ fn what_does_not_come_from_here_is_refused() {
     }
     assert_eq!(status(&format!("Host: {address}\r\nSec-Fetch-Site: none\r\n")), "200");
     // A second name, in a second header or in the target.
-    for headers in [format!("Host: {address}\r\nHost: evil.example\r\n")] {
-        assert!(["400", "421"].contains(&&*status(&headers)));
-    }
+    let two = status(&format!("Host: {address}\r\nHost: evil.example\r\n"));
+    assert!(["400", "421"].contains(&&*two), "{two}");
     let target = format!(
         "GET http://evil.example/state HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
     );

@@ -293,6 +293,8 @@ async fn round(
 ) {
     let mut random = Random(seed);
     let folder = place.join(format!("{family:?}"));
+    // With a stamp, a write that is late is refused after the next rebuild; without one it is carried out.
+    set.0.stampless.store(random.one_in(4), SeqCst);
     let start = Guard::builder(set.clone(), Local::new(family, 0.01)).folder(&folder);
     let start = start.without_background().scan(100, 1.0).capacity(1.2, 200);
     let start = start.set_timeout(Duration::from_secs(1)).doubts(1 << 20, Duration::from_secs(200));

@@ -100,6 +100,8 @@ pub(crate) struct Inside {
     answer_gate: Mutex<Option<Arc<Semaphore>>>,
     /// The next look at the set panics.
     pub(crate) panics: AtomicBool,
+    /// It keeps no stamp, so writes of a guard that has ended are carried out all the same.
+    pub(crate) stampless: AtomicBool,
     /// This is another set than the one that was opened.
     pub(crate) replaced: AtomicBool,
     /// How long a write may go on after the guard is gone, in seconds.
@@ -341,12 +343,16 @@ impl DataSet for Faulty {
     }
 
     async fn begin(&self, incarnation: u64) -> Result<bool, Fault> {
-        self.table().stamp.incarnation = incarnation;
-        Ok(true)
+        let stamps = !self.0.stampless.load(SeqCst);
+        if stamps {
+            self.table().stamp.incarnation = incarnation;
+        }
+        Ok(stamps)
     }
 
     async fn stamp(&self) -> Result<Option<Stamp>, Fault> {
-        Ok(Some(self.table().stamp))
+        let stamps = !self.0.stampless.load(SeqCst);
+        Ok(stamps.then(|| self.table().stamp))
     }
 
     fn outcome(&self, error: &Fault) -> Outcome {

@@ -1,6 +1,7 @@
 //! What happens before what: the filter first, the data set then; and nothing leaves the filter without proof.
 
 use crate::faulty::{Fate, Faulty, SECRET};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use umbel_guard::{Answer, Family, Guard, GuardError, Local, Reason, State};
 
@@ -97,6 +98,8 @@ async fn a_rolled_back_write_is_a_false_positive_and_nothing_else() {
 async fn a_write_that_takes_too_long_is_known_to_every_filter_that_comes() {
     for family in [Family::Blocked, Family::Cuckoo, Family::Ribbon] {
         let set = Faulty::default();
+        // With a stamp, the set would refuse a write from before the rebuild.
+        set.0.stampless.store(true, SeqCst);
         set.bypass(b"a");
         if family == Family::Ribbon {
             let guard = active(&set, Local::new(family, 0.01).secret(SECRET)).await;
@@ -121,6 +124,8 @@ async fn a_write_that_takes_too_long_is_known_to_every_filter_that_comes() {
 #[tokio::test(start_paused = true)]
 async fn a_write_whose_caller_went_away_is_known_too() {
     let set = Faulty::default();
+    // With a stamp, the set would refuse a write from before the rebuild.
+    set.0.stampless.store(true, SeqCst);
     let guard = active(&set, Local::blocked(1e-6).secret(SECRET)).await;
     set.doom(Fate::Hangs(Duration::from_secs(60)));
     let put = tokio::time::timeout(Duration::from_millis(10), guard.put(b"late", b"v"));
@@ -194,4 +199,17 @@ async fn a_set_that_does_not_change_is_guarded_by_the_smallest_filters() {
         // At most 1 % of 10,000 are taken for present, and five sigma of 10 more.
         assert!(absent >= 9_850, "{absent}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_write_is_refused_after_a_rebuild_where_the_set_keeps_a_stamp() {
+    let set = Faulty::default();
+    let guard = active(&set, Local::blocked(1e-6).secret(SECRET)).await;
+    set.doom(Fate::Late(Duration::from_secs(60)));
+    assert!(guard.put(b"late", b"").await.is_err());
+    guard.rebuild().await.unwrap();
+    guard.put(b"after it", b"").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(!set.has(b"late") && set.has(b"after it"));
+    assert_eq!(guard.contains(b"late").await, Answer::Maybe, "nothing was certain then");
 }
