@@ -4,6 +4,8 @@
 
 #[path = "../../crates/umbel/tests/it/aging.rs"]
 mod aging;
+#[path = "../../crates/umbel/tests/it/positions.rs"]
+mod positions;
 
 use aging::Model;
 use arbitrary::Arbitrary;

@@ -1,6 +1,6 @@
 //! A stable filter the slow way: plain numbers that age, cell by cell.
 
-use crate::model::positions;
+use crate::positions::positions;
 use umbel::Portable;
 use umbel::hash::Digester;
 use umbel::stable::Shape;

@@ -1,7 +1,7 @@
 //! The counting filter against a multiset, cell by cell, and what is meant to break it.
 
 use crate::forge::{KERNELS, field, with};
-use crate::model::positions;
+use crate::positions::positions;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;

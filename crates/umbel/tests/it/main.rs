@@ -42,6 +42,7 @@ mod paths;
 /// Xor and binary fuse filters: every size, every kind of repetition, every way to fail.
 mod peeled;
 /// The quotient filter against a multiset, and what is meant to break it.
+mod positions; // of a digest, from the definition
 mod quotient;
 /// The promised rate for every size, rate and pattern of keys.
 mod rates;

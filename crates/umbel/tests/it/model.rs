@@ -1,5 +1,6 @@
 //! Filters against bits computed the slow way, and against each other.
 
+use crate::positions::positions;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use umbel::Saved;
@@ -218,19 +219,6 @@ pub(crate) fn own_and_borrow<L: Layout<Digest = Digest> + Default>(
     filter.extend([text.as_str()]);
     prop_assert!(filter.contains(text.as_str()));
     Ok(())
-}
-
-/// The positions of a digest among so many, straight from the definition in `docs/hashing.md`, kernels 1.
-/// It knows nothing of the library's kernels.
-pub(crate) fn positions(bits: u64, probes: u32, digest: Digest) -> Vec<u64> {
-    let mut fraction = u128::from(digest.bits() | 1);
-    (0..probes)
-        .map(|_| {
-            let scaled = fraction * u128::from(bits);
-            fraction = scaled & u128::from(u64::MAX);
-            (scaled >> 64) as u64
-        })
-        .collect()
 }
 
 proptest! {
