@@ -54,8 +54,11 @@ pub const MAX_RATE: f64 = 0.25;
 /// The most links: a chain that doubles has outgrown every memory long before.
 pub const MAX_LINKS: usize = 4_096;
 
-/// The fastest growth that can be asked for.
+/// The fastest growth that can be asked for. RedisBloom 2.6 had no limit, so stored chains may grow faster.
 pub const MAX_GROWTH: u32 = 32_768;
+
+/// The growth that RedisBloom writes down for a filter that does not grow, unless it was told another one.
+const IDLE_GROWTH: u32 = 2;
 
 /// Bits of the option word, by their numbers in files.
 mod option {
@@ -158,11 +161,32 @@ impl Chain {
     ) -> Result<Self, Invalid> {
         // NaN stays, and is refused below.
         let rate = if err_rate > MAX_RATE && err_rate < 1.0 { MAX_RATE } else { err_rate };
-        let (rate, growth, scaling) = match growth {
-            Growth::By(growth) => (rate * TIGHTENING, growth, 0),
-            Growth::None => (rate, 0, option::NO_SCALING),
+        let (growth, scales) = match (growth, hashing) {
+            (Growth::By(growth), _) => (growth, true),
+            // As keyed chains have always been stored.
+            (Growth::None, Hashing::Keyed(_)) => (0, false),
+            (Growth::None, _) => (IDLE_GROWTH, false),
         };
-        let link = LinkPlan::for_rate(capacity, rate)?.empty()?;
+        LinkPlan::for_rate(capacity, rate)?;
+        Self::recorded(capacity, rate, growth, scales, hashing)
+    }
+
+    /// A chain as RedisBloom makes it of these numbers: the rate may be looser than [`MAX_RATE`], as old versions
+    /// allowed, and the growth is written down even if the chain does not scale.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn recorded(
+        capacity: u64,
+        err_rate: f64,
+        growth: u32,
+        scales: bool,
+        hashing: Hashing,
+    ) -> Result<Self, Invalid> {
+        let (rate, scaling) =
+            if scales { (err_rate * TIGHTENING, 0) } else { (err_rate, option::NO_SCALING) };
+        let link = LinkPlan::wrapping(capacity, rate)?.empty()?;
         let options = option::FORCE_64 | option::NO_ROUND | scaling;
         Self::of(ChainFields { size: 0, options, growth }, vec![link], hashing)
     }
@@ -191,16 +215,13 @@ impl Chain {
     ///
     /// # Errors
     ///
-    /// [`Invalid::Field`] if there are no links or too many, unknown options, or too much growth.
+    /// [`Invalid::Field`] if there are no links or too many, or unknown options.
     pub fn check(fields: ChainFields, links: usize) -> Result<(), Invalid> {
         if links == 0 || links > MAX_LINKS {
             return Err(Invalid::Field("number of links"));
         }
         if fields.options & !option::ALL != 0 {
             return Err(Invalid::Field("options"));
-        }
-        if fields.growth > MAX_GROWTH {
-            return Err(Invalid::Field("growth"));
         }
         Ok(())
     }
@@ -392,6 +413,25 @@ mod tests {
         assert!(Chain::new(100, f64::NAN, Growth::None).is_err());
         assert!(Chain::new(100, 1.0, Growth::None).is_err());
         assert!(Chain::new(0, 0.1, Growth::None).is_err());
+        assert!(Chain::new(1 << 62, 0.1, Growth::None).is_err());
+    }
+
+    #[test]
+    fn chains_of_old_versions_are_made_as_they_made_them() {
+        let made = |capacity, rate, scales| {
+            Chain::recorded(capacity, rate, 7, scales, Hashing::Murmur64).unwrap()
+        };
+        let loose = made(3, 0.5, true);
+        assert_eq!((loose.links()[0].error(), loose.fields().growth), (0.25, 7));
+        assert_eq!(made(3, 0.999_999, false).links()[0].error(), 0.999_999);
+        assert_eq!(made(3, 1e-300, true).links()[0].error(), 5e-301);
+        // RedisBloom 2.6.28 replies with this error when the number of bits does not fit into 64 bits.
+        let wrapped = made(1 << 62, 0.01, false);
+        let link = &wrapped.links()[0];
+        assert_eq!((link.entries(), link.bits(), link.hashes()), (1 << 62, 64, 7));
+        let fixed = made(100, 0.01, false);
+        assert_eq!((fixed.growth(), fixed.fields().growth), (Growth::None, 7));
+        assert_eq!(Chain::new(100, 0.01, Growth::None).unwrap().fields().growth, 2);
     }
 
     #[test]
@@ -435,8 +475,8 @@ mod tests {
         assert_eq!(of(fields, vec![]), Err(Invalid::Field("number of links")));
         let wrong = ChainFields { options: 16, ..fields };
         assert_eq!(of(wrong, vec![link()]), Err(Invalid::Field("options")));
-        let wrong = ChainFields { growth: MAX_GROWTH + 1, ..fields };
-        assert_eq!(of(wrong, vec![link()]), Err(Invalid::Field("growth")));
+        let fastest = ChainFields { growth: u32::MAX, ..fields };
+        assert_eq!(of(fastest, vec![link()]), Ok(()), "RedisBloom 2.6 has no limit");
         let wrong = ChainFields { size: 1, ..fields };
         assert_eq!(of(wrong, vec![link()]), Err(Invalid::Field("size")));
     }

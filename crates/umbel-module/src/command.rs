@@ -11,7 +11,7 @@ mod cuckoo_move;
 mod number;
 mod words;
 
-use crate::engine::{Access, Command};
+use crate::engine::{Access, Command, Described, Kind};
 
 const fn bloom(command: Command) -> Command {
     Command { category: c"bloom", ..command }
@@ -29,9 +29,72 @@ const ROW: Command = Command {
     access: Access::Read,
     all_keys: false,
     category: c"",
+    arguments: &[Described::KEY],
     summary: c"",
     complexity: c"O(k), where k is the number of hash functions",
 };
+
+/// Arguments, as `COMMAND DOCS` tells them.
+mod takes {
+    use super::{Described, Kind};
+    use core::ffi::CStr;
+
+    const KEY: Described = Described::KEY;
+    const ITEM: Described = Described::new(c"item", Kind::Text);
+    const CAPACITY: Described = Described::new(c"capacity", Kind::Integer);
+
+    const fn word(name: &'static CStr, token: &'static CStr) -> Described {
+        Described::new(name, Kind::Token).after(token).optional()
+    }
+
+    const fn number(name: &'static CStr, token: &'static CStr) -> Described {
+        Described::new(name, Kind::Integer).after(token).optional()
+    }
+
+    const EXPANSION: Described = number(c"expansion", c"EXPANSION");
+    const NONSCALING: Described = word(c"nonscaling", c"NONSCALING");
+    const NOCREATE: Described = word(c"nocreate", c"NOCREATE");
+    const ITEMS: Described = ITEM.after(c"ITEMS").many();
+
+    pub(super) const ONE: &[Described] = &[KEY, ITEM];
+    pub(super) const MANY: &[Described] = &[KEY, ITEM.many()];
+    pub(super) const BLOOM_RESERVE: &[Described] = &[
+        KEY,
+        Described::new(c"error_rate", Kind::Double),
+        CAPACITY,
+        EXPANSION,
+        NONSCALING,
+        word(c"keyed", c"KEYED"),
+        Described::new(c"secret", Kind::Text).after(c"SECRET").optional(),
+        word(c"blocked", c"BLOCKED"),
+        number(c"window", c"WINDOW"),
+    ];
+    pub(super) const BLOOM_INSERT: &[Described] = &[
+        KEY,
+        CAPACITY.after(c"CAPACITY").optional(),
+        Described::new(c"error", Kind::Double).after(c"ERROR").optional(),
+        EXPANSION,
+        NOCREATE,
+        NONSCALING,
+        ITEMS,
+    ];
+    pub(super) const FIELD: &[Described] = &[KEY, Described::new(c"field", Kind::Text).optional()];
+    pub(super) const DUMP: &[Described] = &[KEY, Described::new(c"iterator", Kind::Integer)];
+    pub(super) const LOAD: &[Described] =
+        &[KEY, Described::new(c"iterator", Kind::Integer), Described::new(c"data", Kind::Text)];
+    /// All keys of a merge have one specification.
+    pub(super) const MERGE: &[Described] = &[KEY, Described::new(c"source", Kind::Text).many()];
+    pub(super) const CUCKOO_RESERVE: &[Described] = &[
+        KEY,
+        CAPACITY,
+        number(c"bucketsize", c"BUCKETSIZE"),
+        number(c"maxiterations", c"MAXITERATIONS"),
+        EXPANSION,
+        Described::new(c"error", Kind::Double).after(c"ERROR").optional(),
+    ];
+    pub(super) const CUCKOO_INSERT: &[Described] =
+        &[KEY, CAPACITY.after(c"CAPACITY").optional(), NOCREATE, ITEMS];
+}
 
 const EACH: &core::ffi::CStr =
     c"O(k * n), where k is the number of hash functions and n the number of items";
@@ -46,59 +109,65 @@ pub(crate) static TABLE: [Command; 26] = {
     use Access::{Free, Read, Write};
     [
         bloom(Command {
-            name: c"BF.RESERVE",
+            name: c"bf.reserve",
             run: bloom_make::reserve,
             arity: -4,
             access: Write,
+            arguments: takes::BLOOM_RESERVE,
             summary: c"Creates a new Bloom filter",
             complexity: ONE,
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.ADD",
+            name: c"bf.add",
             run: bloom_keys::add,
             arity: 3,
             access: Write,
+            arguments: takes::ONE,
             summary: c"Adds an item to a Bloom filter",
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.MADD",
+            name: c"bf.madd",
             run: bloom_keys::add_many,
             arity: -3,
             access: Write,
+            arguments: takes::MANY,
             summary: c"Adds items to a Bloom filter, which is created if there is none",
             complexity: EACH,
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.INSERT",
+            name: c"bf.insert",
             run: bloom_make::insert,
             arity: -4,
             access: Write,
+            arguments: takes::BLOOM_INSERT,
             summary: c"Adds items to a Bloom filter, which is created as the options say if there is none",
             complexity: EACH,
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.EXISTS",
+            name: c"bf.exists",
             run: bloom_keys::exists,
             arity: 3,
             access: Read,
+            arguments: takes::ONE,
             summary: c"Says whether an item may be in a Bloom filter",
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.MEXISTS",
+            name: c"bf.mexists",
             run: bloom_keys::exist_many,
             arity: -3,
             access: Read,
+            arguments: takes::MANY,
             summary: c"Says which items may be in a Bloom filter",
             complexity: EACH,
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.CARD",
+            name: c"bf.card",
             run: bloom_info::card,
             arity: 2,
             access: Read,
@@ -107,34 +176,37 @@ pub(crate) static TABLE: [Command; 26] = {
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.INFO",
+            name: c"bf.info",
             run: bloom_info::info,
             arity: -2,
             access: Read,
+            arguments: takes::FIELD,
             summary: c"Returns information about a Bloom filter",
             complexity: ONE,
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.SCANDUMP",
+            name: c"bf.scandump",
             run: bloom_move::dump,
             arity: 3,
             access: Read,
+            arguments: takes::DUMP,
             summary: c"Returns the next chunk of a Bloom filter",
             complexity: ALL,
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.LOADCHUNK",
+            name: c"bf.loadchunk",
             run: bloom_move::load,
             arity: 4,
             access: Write,
+            arguments: takes::LOAD,
             summary: c"Loads a chunk of a Bloom filter",
             complexity: ALL,
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.DEBUG",
+            name: c"bf.debug",
             run: bloom_info::debug,
             arity: 2,
             access: Read,
@@ -143,125 +215,138 @@ pub(crate) static TABLE: [Command; 26] = {
             ..ROW
         }),
         bloom(Command {
-            name: c"BF.MERGE",
+            name: c"bf.merge",
             run: bloom_move::merge,
             arity: -3,
             access: Write,
             all_keys: true,
+            arguments: takes::MERGE,
             summary: c"Puts all items of Bloom filters into the first one",
             complexity: ALL,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.RESERVE",
+            name: c"cf.reserve",
             run: cuckoo_make::reserve,
             arity: -3,
             access: Write,
+            arguments: takes::CUCKOO_RESERVE,
             summary: c"Creates a new cuckoo filter",
             complexity: ONE,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.ADD",
+            name: c"cf.add",
             run: cuckoo_keys::add,
             arity: 3,
             access: Write,
+            arguments: takes::ONE,
             summary: c"Adds an item to a cuckoo filter",
             complexity: TWO,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.ADDNX",
+            name: c"cf.addnx",
             run: cuckoo_keys::add_new,
             arity: 3,
             access: Write,
+            arguments: takes::ONE,
             summary: c"Adds an item to a cuckoo filter unless it may be there",
             complexity: TWO,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.INSERT",
+            name: c"cf.insert",
             run: cuckoo_make::insert,
             arity: -4,
             access: Write,
+            arguments: takes::CUCKOO_INSERT,
             summary: c"Adds items to a cuckoo filter, which is created if there is none",
             complexity: TWO_EACH,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.INSERTNX",
+            name: c"cf.insertnx",
             run: cuckoo_make::insert_new,
             arity: -4,
             access: Write,
+            arguments: takes::CUCKOO_INSERT,
             summary: c"Adds items to a cuckoo filter unless they may be there",
             complexity: TWO_EACH,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.EXISTS",
+            name: c"cf.exists",
             run: cuckoo_keys::exists,
             arity: 3,
             access: Read,
+            arguments: takes::ONE,
             summary: c"Says whether an item may be in a cuckoo filter",
             complexity: TWO,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.MEXISTS",
+            name: c"cf.mexists",
             run: cuckoo_keys::exist_many,
             arity: -3,
             access: Read,
+            arguments: takes::MANY,
             summary: c"Says which items may be in a cuckoo filter",
             complexity: TWO_EACH,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.DEL",
+            name: c"cf.del",
             run: cuckoo_keys::remove,
             arity: 3,
             access: Free,
+            arguments: takes::ONE,
             summary: c"Removes an item from a cuckoo filter, once",
             complexity: TWO,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.COUNT",
+            name: c"cf.count",
             run: cuckoo_keys::count,
             arity: 3,
             access: Read,
+            arguments: takes::ONE,
             summary: c"Returns how often an item may be in a cuckoo filter",
             complexity: TWO,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.INFO",
+            name: c"cf.info",
             run: cuckoo_info::info,
             arity: -2,
             access: Read,
+            arguments: takes::FIELD,
             summary: c"Returns information about a cuckoo filter",
             complexity: ONE,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.SCANDUMP",
+            name: c"cf.scandump",
             run: cuckoo_move::dump,
             arity: 3,
             access: Read,
+            arguments: takes::DUMP,
             summary: c"Returns the next chunk of a cuckoo filter",
             complexity: ALL,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.LOADCHUNK",
+            name: c"cf.loadchunk",
             run: cuckoo_move::load,
             arity: 4,
             access: Write,
+            arguments: takes::LOAD,
             summary: c"Loads a chunk of a cuckoo filter",
             complexity: ALL,
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.COMPACT",
+            name: c"cf.compact",
             run: cuckoo_move::compact,
             arity: 2,
             access: Write,
@@ -270,7 +355,7 @@ pub(crate) static TABLE: [Command; 26] = {
             ..ROW
         }),
         cuckoo(Command {
-            name: c"CF.DEBUG",
+            name: c"cf.debug",
             run: cuckoo_info::debug,
             arity: 2,
             access: Read,

@@ -45,10 +45,9 @@ pub use table::{Place, Slots, Table};
 
 use crate::error::{Invalid, Refused};
 use crate::murmur::murmur64a;
-use compact::Sweep;
 
-/// The most tables that a stored filter may have.
-pub const MAX_TABLES: usize = 65_536;
+/// The most tables that a filter may have: RedisBloom counts them with 16 bits.
+pub const MAX_TABLES: usize = 65_535;
 
 /// The largest number of buckets in a table, and of bytes in all: see [`crate::bloom::MAX_BITS`].
 const MAX_BYTES: u64 = 1 << 40;
@@ -93,9 +92,12 @@ pub struct Cuckoo {
     items: u64,
     deletes: u64,
     settings: Settings,
-    /// Where moving fingerprints into older tables has come to, if it is under way.
-    sweep: Option<Sweep>,
+    /// See [`work`](Self::work). Not saved.
+    work: u64,
 }
+
+/// The number of tables that are asked without being counted as work.
+const FEW_TABLES: u64 = 32;
 
 impl Cuckoo {
     /// An empty filter for about so many keys.
@@ -130,7 +132,7 @@ impl Cuckoo {
             tables.push(Table::new(slots, fields.settings.bucket_size));
         }
         let CuckooFields { items, buckets, deletes, settings, .. } = fields;
-        Ok(Self { tables, buckets, items, deletes, settings, sweep: None })
+        Ok(Self { tables, buckets, items, deletes, settings, work: 0 })
     }
 
     /// The fields again, as they are stored.
@@ -196,6 +198,9 @@ impl Cuckoo {
     /// [`Refused`] if there is no room and the filter does not grow, or cannot, or has `max_tables` already. Nothing
     /// has changed then.
     pub fn add(&mut self, place: Place, max_tables: usize) -> Result<(), Refused> {
+        // To ask four of many tables takes as long as to move a fingerprint.
+        let many = (self.tables.len() as u64).saturating_sub(FEW_TABLES) / 4;
+        self.work = self.work.saturating_add(many);
         let found = self.tables.iter_mut().rev().any(|table| table.put(place));
         if !found && !self.make_way(place) {
             self.grow(max_tables)?;
@@ -204,14 +209,23 @@ impl Cuckoo {
             }
         }
         self.items = self.items.saturating_add(1);
-        self.step();
         Ok(())
     }
 
     /// Moves fingerprints of the newest table until this one fits in; if it does not, all are back where they were.
     fn make_way(&mut self, place: Place) -> bool {
-        let steps = self.settings.max_iterations;
-        self.tables.last_mut().is_some_and(|table| table.kick(place, steps))
+        let Settings { bucket_size, max_iterations, .. } = self.settings;
+        let Some(table) = self.tables.last_mut() else { return false };
+        let (done, moved) = table.kick(place, max_iterations);
+        // Every move looks for a free slot, and large buckets take longer.
+        self.work = self.work.saturating_add(moved * u64::from(bucket_size).div_ceil(64));
+        done
+    }
+
+    /// How much work keys have been that were added since the filter was made or read, in fingerprints that were moved.
+    #[must_use]
+    pub const fn work(&self) -> u64 {
+        self.work
     }
 
     fn grow(&mut self, max_tables: usize) -> Result<(), Refused> {
@@ -238,8 +252,7 @@ impl Cuckoo {
         if removed {
             self.items = self.items.saturating_sub(1);
             self.deletes = self.deletes.saturating_add(1);
-            self.sweep_if_worth_it();
-            self.step();
+            self.compact_if_worth_it();
         }
         removed
     }
@@ -247,13 +260,10 @@ impl Cuckoo {
     /// The same once more, or `None` if there is no memory.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
-        let mut copy = Self::of(self.fields(), |number, _| {
+        let copy = Self::of(self.fields(), |number, _| {
             let slots = crate::memory::copied(self.tables[number].slots());
             slots.map(Slots::Taken).ok_or(Invalid::NoMemory)
         });
-        if let Ok(copy) = &mut copy {
-            copy.sweep = self.sweep;
-        }
         copy.ok()
     }
 }
@@ -348,6 +358,26 @@ mod tests {
         let rest = 2_097_256 - filter.reported_bytes();
         assert!((24..=40).contains(&rest), "{rest}");
         assert!((0..1_000_000).all(|number| filter.contains(filter.place(&key(number)))));
+    }
+
+    #[test]
+    fn a_key_whose_two_buckets_are_one_counts_twice() {
+        let mut filter =
+            Cuckoo::new(8, Settings { bucket_size: 4, ..Settings::default() }).unwrap();
+        assert_eq!(filter.fields().buckets, 2);
+        let mut counts = Vec::new();
+        for number in 0..2 {
+            let place = filter.place(&key(number));
+            filter.add(place, 1).unwrap();
+            counts.push(filter.count(place));
+            assert!(filter.remove(place));
+        }
+        counts.sort_unstable();
+        assert_eq!(
+            counts,
+            [1, 2],
+            "one of these keys has an even fingerprint, the other an odd one"
+        );
     }
 
     #[test]

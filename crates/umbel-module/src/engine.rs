@@ -13,8 +13,14 @@
 #![allow(unsafe_code, reason = "the engine is written in C")]
 #![allow(clippy::module_name_repetitions, reason = "names of the engine")]
 
+#[cfg(panic = "abort")]
+compile_error!(
+    "umbel-module needs panic = \"unwind\": a panic in a command is an error reply, and with \"abort\" it would end the server"
+);
+
 mod alloc;
 mod api;
+mod arguments;
 mod command;
 mod config;
 mod context;
@@ -23,6 +29,7 @@ mod key;
 mod load;
 mod rdb;
 
+pub(crate) use arguments::{Described, Kind};
 pub(crate) use command::{Access, Command};
 pub(crate) use context::{Argument, Arguments, Context, Fault, Outcome};
 pub(crate) use datatype::{Slot, Stored};

@@ -45,6 +45,8 @@ pub enum Refused {
     MaxExpansions,
     /// There is no memory to grow into.
     NoMemory,
+    /// The batch has been as much work as a batch may be.
+    Work,
 }
 
 impl fmt::Display for Refused {
@@ -53,6 +55,7 @@ impl fmt::Display for Refused {
             Self::Full => "the filter is full and does not grow",
             Self::MaxExpansions => "the filter has grown as often as it may",
             Self::NoMemory => "there is no memory to grow into",
+            Self::Work => "the batch has been as much work as a batch may be",
         })
     }
 }

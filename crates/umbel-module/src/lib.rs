@@ -5,7 +5,7 @@
 //! redis-server --loadmodule target/release/libumbel_module.so
 //! ```
 //!
-//! One library for Redis from 6.2 on and for Valkey, tested in Redis 6.2, 7.0 and Valkey 9.1. Its Bloom and cuckoo filters are
+//! One library for Redis from 6.2 on and for Valkey, tested in Redis 6.2, 7.0 and 8.0, Valkey 8.1 and 9.1. Its Bloom and cuckoo filters are
 //! RedisBloom's to the bit: clients, RDB and AOF files, replicas and dumps move over and back. What goes beyond that has
 //! types of its own. `docs/module.md` has the commands, the settings and the bytes.
 //!
@@ -14,7 +14,7 @@
 //! 1. [`murmur`], [`bloom`], [`cuckoo`]: RedisBloom's filters, without an engine.
 //! 2. [`membership`] and [`own`]: what a filter is asked, and filters beyond RedisBloom's, made of `umbel`'s families.
 //! 3. `command`: the table of commands, and what they do. `settings`: what can be configured.
-//! 4. `stored`: the types of values and their encodings. [`memory`]: what a value takes.
+//! 4. `stored`: the types of values and their encodings. `sketches`: values of RedisBloom that are kept for it. [`memory`]: what a value takes.
 //! 5. `engine`: everything that crosses to the engine, the island of `unsafe`.
 //!
 //! ```
@@ -45,4 +45,5 @@ pub mod murmur;
 pub mod own;
 mod prefetch;
 mod settings;
+mod sketches;
 mod stored;

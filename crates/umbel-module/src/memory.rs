@@ -1,6 +1,8 @@
 //! Zeroed bytes that may be refused, and what a value takes of memory. An island of `unsafe`: a zeroed
 //! allocation that may fail has no safe name.
 
+mod groups;
+
 use core::alloc::Layout;
 use core::cell::Cell;
 
@@ -24,23 +26,52 @@ pub(crate) fn zeroed(len: usize) -> Option<Box<[u8]>> {
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(memory, len)) })
 }
 
-/// Below so many bytes nobody looks how much memory there is.
-pub(crate) const MODEST: u64 = 64 << 20;
+/// Requests of up to so many bytes are granted without a look at how much memory there is.
+pub(crate) const MODEST: u64 = 4 << 20;
 
-/// Whether the machine has so many bytes to give: memory that is available by the kernel's own account, and
-/// address space. A kernel that promises more than it has would end the server when it is used.
+/// Whether the machine has so many bytes to give.
 pub(crate) fn fits(bytes: u64) -> bool {
-    available().is_none_or(|available| bytes <= available) && has_address_space(bytes)
+    fits_beside(bytes, 0)
 }
 
-/// What `/proc/meminfo` calls available, read without allocating, since allocators ask.
+/// Whether the machine has so many bytes to give beside others that are promised already: memory that is available by the
+/// kernel's own account, what is left to the control groups of this process, and address space. A kernel that promises
+/// more than it has would end the server when it is used.
+pub(crate) fn fits_beside(bytes: u64, promised: u64) -> bool {
+    let needed = bytes.saturating_add(promised);
+    let left = [available(), groups::left()].into_iter().flatten();
+    left.into_iter().all(|left| needed <= left) && has_address_space(bytes)
+}
+
+/// What a file of `/proc` or of a control group begins with, read without allocating, since allocators ask.
+fn read<'a>(path: &str, text: &'a mut [u8]) -> Option<&'a str> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let len = std::io::Read::read(&mut file, text).ok()?;
+    core::str::from_utf8(&text[..len]).ok()
+}
+
+/// What `/proc/meminfo` calls available.
 fn available() -> Option<u64> {
     let mut text = [0; 512];
-    let mut file = std::fs::File::open("/proc/meminfo").ok()?;
-    let len = std::io::Read::read(&mut file, &mut text).ok()?;
-    let text = core::str::from_utf8(&text[..len]).ok()?;
+    let text = read("/proc/meminfo", &mut text)?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The bytes of this process that have a page.
+#[cfg(unix)]
+#[allow(unsafe_code, reason = "the size of a page has no safe name")]
+pub(crate) fn resident() -> Option<u64> {
+    let mut text = [0; 128];
+    let pages: u64 = read("/proc/self/statm", &mut text)?.split(' ').nth(1)?.parse().ok()?;
+    // SAFETY: takes a number and gives one.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages.checked_mul(u64::try_from(page).ok()?)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn resident() -> Option<u64> {
+    None
 }
 
 /// Maps so many bytes and gives them back at once: limits of the process, which `/proc/meminfo` does not know.

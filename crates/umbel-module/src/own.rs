@@ -44,6 +44,11 @@ pub(crate) fn hasher(secret: Option<Keyed>) -> AnyHasher {
     secret.map_or_else(|| AnyHasher::from(Portable::default()), AnyHasher::from)
 }
 
+/// Whether keys are hashed under a secret.
+pub(crate) fn has_a_secret(hasher: &AnyHasher) -> bool {
+    hasher.name() == "keyed"
+}
+
 /// Keys that are handed to a filter of `umbel` at once: its batches have their own way of asking for memory ahead, and
 /// the fewer beginnings and ends there are the better.
 pub(crate) const BATCH: usize = 128;
@@ -93,6 +98,16 @@ impl OwnBloom {
             Self::Blocked(blocked) => blocked.bytes(),
             Self::Window(window) => window.bytes(),
             Self::Loading(loading) => loading.bytes().len() as u64,
+        }
+    }
+
+    /// Whether its stream may have a secret in it. Of one that is being loaded only the bytes are known.
+    #[must_use]
+    pub fn may_have_a_secret(&self) -> bool {
+        match self {
+            Self::Keyed(_) | Self::Loading(_) => true,
+            Self::Blocked(blocked) => has_a_secret(&blocked.hasher()),
+            Self::Window(window) => has_a_secret(window.hasher()),
         }
     }
 

@@ -55,8 +55,12 @@ pub(crate) static CF_EXPANSION_FACTOR: Setting =
     Setting::new(c"cf-expansion-factor", (0, MAX_EXPANSION), 1);
 pub(crate) static CF_MAX_EXPANSIONS: Setting = Setting::new(c"cf-max-expansions", (1, 65_536), 32);
 
+/// Our own: how much work a batch of a cuckoo filter may be, in fingerprints that are moved; 0 for any amount. A million
+/// moves take about a tenth of a second, in which the server answers no other client.
+pub(crate) static CF_MAX_MOVES: Setting = Setting::new(c"cf-max-moves", (0, 1 << 40), 1 << 20);
+
 /// All whole numbers.
-pub(crate) static NUMBERS: [&Setting; 7] = [
+pub(crate) static NUMBERS: [&Setting; 8] = [
     &BF_INITIAL_SIZE,
     &BF_EXPANSION_FACTOR,
     &CF_BUCKET_SIZE,
@@ -64,6 +68,7 @@ pub(crate) static NUMBERS: [&Setting; 7] = [
     &CF_MAX_ITERATIONS,
     &CF_EXPANSION_FACTOR,
     &CF_MAX_EXPANSIONS,
+    &CF_MAX_MOVES,
 ];
 
 /// The name of the error rate in `CONFIG`.

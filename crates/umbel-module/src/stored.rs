@@ -8,6 +8,7 @@
 //! | [`OwnCuckoo`] | `umbel-cf-`, version 1 | the same |
 
 use crate::bloom::{Chain, ChainFields, Hashing, LinkFields, LinkPlan};
+use crate::chunks::MAX_CHUNK;
 use crate::cuckoo::{Cuckoo, CuckooFields, Settings, Slots};
 use crate::engine::{Digester, Loader, Mover, Rewriter, Saver, Slot, Stored};
 use crate::error::Invalid;
@@ -102,6 +103,7 @@ impl Stored for Chain {
     }
 
     fn defrag(&mut self, mover: &mut Mover) {
+        mover.vector(self.links_mut());
         self.links_mut().iter_mut().for_each(|link| mover.bytes(link.memory_mut()));
     }
 }
@@ -177,6 +179,7 @@ impl Stored for Cuckoo {
     }
 
     fn defrag(&mut self, mover: &mut Mover) {
+        mover.vector(self.tables_mut());
         self.tables_mut().iter_mut().for_each(|table| mover.bytes(table.memory_mut()));
     }
 }
@@ -261,17 +264,17 @@ impl<F: Own> Stored for F {
     fn save(&self, to: &mut Saver) {
         to.unsigned(self.stream_len());
         let mut writer = BufWriter::with_capacity(PIECE, Strings(to));
-        // Strings take everything; errors of the file are the engine's.
-        let _ = self.write(&mut writer).and_then(|()| writer.flush());
+        // Errors of the file are the engine's.
+        let written = self.write(&mut writer).and_then(|()| writer.flush());
+        written.expect("strings take everything");
     }
 
     fn rewrite(&self, to: &mut Rewriter) {
         to.chunk(F::LOAD, 1, &self.dump_header());
-        let mut number = 1;
-        while let Some((next, chunk)) = self.chunk(number) {
-            to.chunk(F::LOAD, next, &chunk);
-            number = next;
-        }
+        // In one pass: to find the place of a chunk, a filter is written from its start.
+        let mut chunks = Chunks { to, command: F::LOAD, chunk: Vec::new(), number: 1 };
+        let written = self.write(&mut chunks).and_then(|()| chunks.flush());
+        written.expect("chunks take everything");
     }
 
     fn digest(&self, to: &mut Digester) {
@@ -290,8 +293,16 @@ impl<F: Own> Stored for F {
         self.again()
     }
 
-    /// Its memory is in pieces that are too large to be worth moving.
-    fn defrag(&mut self, _: &mut Mover) {}
+    /// The library hands out no memory that could be moved, so that a small filter is copied. Large ones are in pages that
+    /// nothing else shares.
+    fn defrag(&mut self, mover: &mut Mover) {
+        const SHARES_PAGES: u64 = 64 << 10;
+        if self.own_bytes() <= SHARES_PAGES
+            && let Some(copy) = mover.copied(|| self.again())
+        {
+            *self = copy;
+        }
+    }
 }
 
 /// The longest string of a stream in an RDB file.
@@ -318,6 +329,35 @@ impl Read for Pieces<'_> {
         let read = (&self.piece[self.at..]).read(buffer)?;
         self.at += read;
         Ok(read)
+    }
+}
+
+/// A stream that becomes commands.
+struct Chunks<'a> {
+    to: &'a mut Rewriter,
+    command: &'static CStr,
+    chunk: Vec<u8>,
+    number: u64,
+}
+
+impl Write for Chunks<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = &bytes[..bytes.len().min(MAX_CHUNK - self.chunk.len())];
+        self.chunk.extend_from_slice(taken);
+        if self.chunk.len() == MAX_CHUNK {
+            self.flush()?;
+        }
+        Ok(taken.len())
+    }
+
+    /// Sends what has come as a chunk, which is numbered by its end.
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.chunk.is_empty() {
+            self.number += self.chunk.len() as u64;
+            self.to.chunk(self.command, self.number, &self.chunk);
+            self.chunk.clear();
+        }
+        Ok(())
     }
 }
 

@@ -95,6 +95,21 @@ impl LinkPlan {
         Self::of(fields)
     }
 
+    /// The same, except for a capacity whose bits do not fit into 64 bits: RedisBloom 2.6 took those too, and made a
+    /// filter of 64 bits.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_rate`](Self::for_rate).
+    pub(super) fn wrapping(entries: u64, error: f64) -> Result<Self, Invalid> {
+        const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+        let smallest = Self::for_rate(1, error)?;
+        if entries as f64 * smallest.bits_per_entry < TWO_TO_64 {
+            return Self::for_rate(entries, error);
+        }
+        Self::of(LinkFields { entries, bits: 64, ..smallest.fields() })
+    }
+
     /// The one validator: whatever is stored comes through here.
     ///
     /// # Errors
@@ -332,6 +347,22 @@ impl Link {
         self.count_ones_with(self)
     }
 
+    /// About how many bits are set, by one of `stride` cache lines. Positions are hashes, so that lines are alike.
+    pub(super) fn sampled_ones(&self, stride: usize) -> u64 {
+        const LINE: usize = 64;
+        if stride <= 1 || self.bytes.len() < LINE * stride {
+            return self.count_ones();
+        }
+        let (mut ones, mut seen) = (0, 0);
+        for line in self.bytes.as_chunks::<LINE>().0.iter().step_by(stride) {
+            let words = line.as_chunks::<8>().0;
+            ones +=
+                words.iter().map(|word| u64::from_le_bytes(*word).count_ones()).sum::<u32>() as u64;
+            seen += LINE as u64 * 8;
+        }
+        (ones as f64 / seen as f64 * self.bits() as f64).round() as u64
+    }
+
     /// How many bits would be set with those of a link of as many.
     pub(super) fn count_ones_with(&self, other: &Self) -> u64 {
         let (words, tail) = self.bytes.as_chunks::<8>();
@@ -380,6 +411,24 @@ mod tests {
 
     fn fields() -> LinkFields {
         LinkPlan::for_rate(100, 0.005).unwrap().fields()
+    }
+
+    #[test]
+    fn a_sample_tells_about_how_many_bits_are_set() {
+        let mut link = LinkPlan::for_rate(10_000_000, 0.01).unwrap().empty().unwrap();
+        let mut state = 7_u64;
+        for byte in link.bytes_mut() {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            *byte = (state >> 33) as u8 & (state >> 45) as u8;
+        }
+        let (exact, bits) = (link.count_ones() as f64, link.bits() as f64);
+        assert_eq!(link.sampled_ones(1), link.count_ones());
+        for stride in [2, 7, 16] {
+            let sampled = link.sampled_ones(stride) as f64;
+            // A quarter of the bits is set; seven standard deviations of the sample.
+            let sigma = (0.25 * 0.75 * bits * stride as f64).sqrt();
+            assert!((sampled - exact).abs() < 7.0 * sigma, "{stride}: {sampled} of {exact}");
+        }
     }
 
     #[test]

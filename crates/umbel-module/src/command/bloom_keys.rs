@@ -48,15 +48,17 @@ pub(super) fn put_all(
     context: &Context,
     name: Argument<'_>,
     key: &mut Key<'_>,
-    items: Arguments<'_>,
+    arguments: Arguments<'_>,
     made: Option<Made>,
     event: &CStr,
 ) -> Outcome {
-    let items: Vec<&[u8]> = items.iter().map(Argument::bytes).collect();
+    let items: Vec<&[u8]> = arguments.iter().map(Argument::bytes).collect();
     let mut fresh = vec![false; items.len()];
     let result = put(key, &items, &mut fresh)?;
     let done = result.map_or_else(|(done, _)| done, |()| items.len());
-    if done > 0 || made.is_some() {
+    if made.is_some_and(|made| made.replicate_with(context, name, arguments)) {
+        context.notify(event, name);
+    } else if done > 0 || made.is_some() {
         tell(context, event, name, made);
     }
     context.reply_array(done + usize::from(result.is_err()));

@@ -5,8 +5,9 @@ use super::number::{double, integer};
 use super::words::{
     EXISTS, NO_MEMORY_TO_CREATE, NOT_FOUND, UNKNOWN_ARGUMENT, WRONG_TYPE, not_created,
 };
-use crate::bloom::{Chain, Growth};
+use crate::bloom::{Chain, Growth, Hashing, MAX_RATE};
 use crate::engine::{Argument, Arguments, Context, Fault, Key, Outcome};
+use crate::error::Invalid;
 use crate::memory::Kept;
 use crate::own::{Blocked, OwnBloom};
 use crate::settings::{self, MAX_CAPACITY, MAX_EXPANSION};
@@ -17,12 +18,24 @@ use umbel::Keyed;
 pub(super) struct Made {
     capacity: i64,
     rate: f64,
-    growth: Growth,
+    /// The growth that is written down, even for a filter that does not scale.
+    growth: u32,
+    scales: bool,
 }
 
 impl Made {
-    fn make(self, context: &Context, key: &mut Key<'_>) -> Result<Self, Fault> {
-        let make = || Chain::new(self.capacity as u64, self.rate, self.growth);
+    /// No setting decides how much a filter grows that does not grow: this is what RedisBloom writes down then.
+    const IDLE: u32 = 2;
+
+    fn make(mut self, context: &Context, key: &mut Key<'_>) -> Result<Self, Fault> {
+        if self.rate > MAX_RATE && self.rate < 1.0 && !context.keeps_loose_rates() {
+            self.rate = MAX_RATE;
+        }
+        let make = || {
+            let Self { capacity, rate, growth, scales } = self;
+            let capacity = u64::try_from(capacity).map_err(|_| Invalid::Field("capacity"))?;
+            Chain::recorded(capacity, rate, growth, scales, Hashing::Murmur64)
+        };
         let chain = Kept::try_make(make).map_err(not_created)?;
         if context.too_large(chain.value().reported_bytes()) {
             return Err(NO_MEMORY_TO_CREATE);
@@ -33,28 +46,57 @@ impl Made {
 
     /// Passes on the command that makes the same filter whatever the settings are.
     pub(super) fn replicate(self, context: &Context, name: Argument<'_>) {
-        let (rate, capacity) = (self.rate.to_string(), self.capacity.to_string());
-        let (rate, capacity) = (rate.as_bytes(), capacity.as_bytes());
-        match self.growth {
-            Growth::By(growth) => {
-                let growth = growth.to_string();
-                let rest = [rate, capacity, b"EXPANSION", growth.as_bytes()];
-                context.replicate_as(c"BF.RESERVE", name, &rest);
-            }
-            Growth::None => {
-                context.replicate_as(c"BF.RESERVE", name, &[rate, capacity, b"NONSCALING"])
-            }
+        let Self { capacity, rate, growth, scales } = self;
+        let [rate, capacity, growth] = [rate.to_string(), capacity.to_string(), growth.to_string()];
+        let mut rest = vec![rate.as_bytes(), capacity.as_bytes()];
+        if scales || self.growth == 0 {
+            rest.extend([b"EXPANSION", growth.as_bytes()]);
+        } else {
+            rest.push(b"NONSCALING");
         }
+        context.replicate_as(c"BF.RESERVE", name, &rest);
+    }
+
+    /// Whether `BF.RESERVE` cannot say this, neither here nor in RedisBloom: only `BF.INSERT` takes `NONSCALING` and
+    /// an expansion together.
+    const fn needs_insert(self) -> bool {
+        !self.scales && self.growth != 0 && self.growth != Self::IDLE
+    }
+
+    /// Passes on the `BF.INSERT` that makes the same filter whatever the settings are, and adds these items.
+    pub(super) fn replicate_with(
+        self,
+        context: &Context,
+        name: Argument<'_>,
+        items: Arguments<'_>,
+    ) -> bool {
+        if !self.needs_insert() {
+            return false;
+        }
+        let Self { capacity, rate, growth, .. } = self;
+        let [rate, capacity, growth] = [rate.to_string(), capacity.to_string(), growth.to_string()];
+        let mut rest: Vec<&[u8]> =
+            vec![b"CAPACITY", capacity.as_bytes(), b"ERROR", rate.as_bytes()];
+        rest.extend([&b"EXPANSION"[..], growth.as_bytes(), b"NONSCALING", b"ITEMS"]);
+        rest.extend(items.iter().map(Argument::bytes));
+        context.replicate_as(c"BF.INSERT", name, &rest);
+        true
+    }
+
+    fn growth(self) -> Growth {
+        if self.scales { Growth::By(self.growth) } else { Growth::None }
     }
 }
 
 /// What the settings say.
 fn by_default() -> Made {
-    Made {
+    let made = Made {
         capacity: settings::BF_INITIAL_SIZE.get(),
         rate: settings::error_rate(),
-        growth: growth_by(settings::BF_EXPANSION_FACTOR.get()),
-    }
+        growth: Made::IDLE,
+        scales: true,
+    };
+    expanding(made, settings::BF_EXPANSION_FACTOR.get(), false)
 }
 
 /// Makes a filter as the settings say.
@@ -62,26 +104,41 @@ pub(super) fn make_by_default(context: &Context, key: &mut Key<'_>) -> Result<Ma
     by_default().make(context, key)
 }
 
-/// An expansion of 0 is none.
-fn growth_by(expansion: i64) -> Growth {
-    u32::try_from(expansion).ok().filter(|growth| *growth > 0).map_or(Growth::None, Growth::By)
+/// The same with this expansion, of which 0 is none. RedisBloom keeps 32 bits of it.
+fn expanding(made: Made, expansion: i64, nonscaling: bool) -> Made {
+    Made { growth: expansion as u32, scales: expansion != 0 && !nonscaling, ..made }
 }
 
-const NO_EXPANSION: Fault = Fault::Text(c"Nonscaling filters cannot expand");
+/// What a number may be: within limits for clients; anything from a primary, which may have been an older RedisBloom
+/// with other limits, and which did not look at options for a filter that was there.
+#[derive(Clone, Copy)]
+struct Limits<'a>(&'a Context);
 
-fn rate_in_range(rate: f64) -> Result<f64, Fault> {
-    let text = c"ERR error rate must be in the range (0.000000, 1.000000)";
-    if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err(Fault::Text(text)) }
+impl Limits<'_> {
+    /// Only numbers beyond a limit are worth the question who sent them.
+    fn or_trusted(self, fits: bool) -> bool {
+        fits || self.0.trusts_the_sender()
+    }
+
+    fn has_capacity(self, capacity: i64) -> bool {
+        self.or_trusted((1..=MAX_CAPACITY).contains(&capacity))
+    }
+
+    fn has_expansion(self, expansion: i64) -> bool {
+        self.or_trusted((0..=MAX_EXPANSION).contains(&expansion))
+    }
+
+    fn has_rate(self, rate: f64) -> bool {
+        self.or_trusted(rate > 0.0 && rate < 1.0)
+    }
 }
 
-fn capacity_in_range(capacity: i64) -> Result<i64, Fault> {
-    let text = c"ERR capacity must be in the range [1, 1073741824]";
-    if (1..=MAX_CAPACITY).contains(&capacity) { Ok(capacity) } else { Err(Fault::Text(text)) }
-}
-
-fn expansion_in_range(expansion: i64) -> Result<i64, Fault> {
-    let text = c"ERR expansion must be in the range [0, 32768]";
-    if (0..=MAX_EXPANSION).contains(&expansion) { Ok(expansion) } else { Err(Fault::Text(text)) }
+/// Where the word is among the arguments, in any case of letters.
+pub(super) fn position(arguments: Arguments<'_>, from: usize, word: &str) -> Option<usize> {
+    let is = |at: &usize| {
+        arguments.get(*at).is_some_and(|found| found.bytes().eq_ignore_ascii_case(word.as_bytes()))
+    };
+    (from..arguments.len()).find(is)
 }
 
 /// What `BF.RESERVE` was told beyond rate and capacity.
@@ -96,39 +153,35 @@ struct Wishes {
 }
 
 impl Wishes {
-    fn of(arguments: Arguments<'_>) -> Result<Self, Fault> {
-        let mut wishes = Self::default();
-        let mut at = 3;
-        while let Some(word) = arguments.get(at) {
-            let value = arguments.get(at + 1).map(Argument::bytes);
-            match word.bytes().to_ascii_uppercase().as_slice() {
-                b"NONSCALING" => wishes.nonscaling = true,
-                b"EXPANSION" => {
-                    let value = value.ok_or(Fault::Text(c"ERR no expansion"))?;
-                    let value = integer(value).ok_or(Fault::Text(c"ERR bad expansion"))?;
-                    wishes.expansion = Some(expansion_in_range(value)?);
-                    at += 1;
-                }
-                b"KEYED" => wishes.keyed = true,
-                b"BLOCKED" => wishes.blocked = true,
-                b"SECRET" => {
-                    let secret = value.and_then(secret);
-                    wishes.secret =
-                        Some(secret.ok_or(Fault::Text(c"ERR SECRET takes 32 hexadecimal digits"))?);
-                    at += 1;
-                }
-                b"WINDOW" => {
-                    let window = value.and_then(integer).filter(|window| *window > 0);
-                    wishes.window =
-                        Some(window.ok_or(Fault::Text(c"ERR WINDOW takes a number of items"))?);
-                    at += 1;
-                }
-                // As RedisBloom: what nobody knows is not looked at.
-                _ => {}
+    /// Every word counts where it first appears, as with RedisBloom, and unknown words are not looked at.
+    fn of(arguments: Arguments<'_>, limits: Limits<'_>) -> Result<Self, Fault> {
+        const FROM: usize = 3;
+        let find = |word| position(arguments, FROM, word);
+        let after = |at: usize| arguments.get(at + 1).map(Argument::bytes);
+        let mut wishes = Self {
+            nonscaling: find("NONSCALING").is_some(),
+            keyed: find("KEYED").is_some(),
+            blocked: find("BLOCKED").is_some(),
+            ..Self::default()
+        };
+        if let Some(at) = find("EXPANSION") {
+            let value = after(at).ok_or(Fault::Text(c"ERR no expansion"))?;
+            let value = integer(value).ok_or(Fault::Text(c"ERR bad expansion"))?;
+            if !limits.has_expansion(value) {
+                return Err(Fault::Text(c"ERR expansion must be in the range [0, 32768]"));
             }
-            at += 1;
+            wishes.expansion = Some(value);
         }
-        wishes.check(arguments.len())?;
+        if let Some(at) = find("SECRET") {
+            let secret = after(at).and_then(secret);
+            wishes.secret =
+                Some(secret.ok_or(Fault::Text(c"ERR SECRET takes 32 hexadecimal digits"))?);
+        }
+        if let Some(at) = find("WINDOW") {
+            let window = after(at).and_then(integer).filter(|window| *window > 0);
+            wishes.window = Some(window.ok_or(Fault::Text(c"ERR WINDOW takes a number of items"))?);
+        }
+        wishes.check()?;
         Ok(wishes)
     }
 
@@ -136,12 +189,9 @@ impl Wishes {
         self.keyed || self.blocked || self.window.is_some()
     }
 
-    fn check(&self, arguments: usize) -> Result<(), Fault> {
-        if arguments > 6 && !self.ours() {
-            return Err(Fault::Arity);
-        }
-        if self.nonscaling && self.expansion.is_some() {
-            return Err(NO_EXPANSION);
+    fn check(&self) -> Result<(), Fault> {
+        if self.nonscaling && self.expansion.is_some_and(|by| by > 0) {
+            return Err(Fault::Text(c"Nonscaling filters cannot expand"));
         }
         if self.secret.is_some() && !self.keyed {
             return Err(Fault::Text(c"ERR SECRET goes with KEYED"));
@@ -168,26 +218,41 @@ fn hexadecimal(secret: Keyed) -> String {
     secret.secret().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The most arguments that RedisBloom's `BF.RESERVE` takes. Ours takes more, for `KEYED`, `BLOCKED` and `WINDOW`.
+const PLAIN_ARGUMENTS: usize = 6;
+const OWN_WORDS: [&str; 4] = ["KEYED", "BLOCKED", "SECRET", "WINDOW"];
+
 pub(super) fn reserve(context: &Context, arguments: Arguments<'_>) -> Outcome {
+    let own = || OWN_WORDS.iter().any(|word| position(arguments, 3, word).is_some());
+    if arguments.len() > PLAIN_ARGUMENTS && !own() {
+        return Err(Fault::Arity);
+    }
     let (name, rate, capacity) = (arguments.need(0)?, arguments.need(1)?, arguments.need(2)?);
+    let limits = Limits(context);
     let rate = double(rate.bytes()).ok_or(Fault::Text(c"ERR bad error rate"))?;
-    let rate = rate_in_range(rate)?;
+    if !limits.has_rate(rate) {
+        return Err(Fault::Text(c"ERR error rate must be in the range (0.000000, 1.000000)"));
+    }
     let capacity = integer(capacity.bytes()).ok_or(Fault::Text(c"ERR bad capacity"))?;
-    let capacity = capacity_in_range(capacity)?;
-    let wishes = Wishes::of(arguments)?;
-    let expansion = wishes.expansion.unwrap_or_else(|| settings::BF_EXPANSION_FACTOR.get());
-    let growth = if wishes.nonscaling { Growth::None } else { growth_by(expansion) };
+    if !limits.has_capacity(capacity) {
+        return Err(Fault::Text(c"ERR capacity must be in the range [1, 1073741824]"));
+    }
+    let wishes = Wishes::of(arguments, limits)?;
+    let mut made = Made { capacity, rate, ..by_default() };
+    match wishes.expansion {
+        Some(expansion) => made = expanding(made, expansion, wishes.nonscaling),
+        None if wishes.nonscaling => made = Made { growth: Made::IDLE, scales: false, ..made },
+        None => {}
+    }
     let mut key = context.write(name);
     if !key.is_empty() {
         let ours = key.value::<Chain>().is_some() || key.value::<OwnBloom>().is_some();
         return Err(if ours { EXISTS } else { WRONG_TYPE });
     }
-    let made = Made { capacity, rate, growth };
     if wishes.ours() {
         reserve_own(context, arguments, &mut key, made, &wishes)?;
     } else {
-        made.make(context, &mut key)?;
-        context.replicate();
+        made.make(context, &mut key)?.replicate(context, name);
     }
     context.notify(c"bf.reserve", name);
     context.reply_ok();
@@ -201,7 +266,7 @@ fn reserve_own(
     made: Made,
     wishes: &Wishes,
 ) -> Outcome {
-    let Made { capacity, rate, growth } = made;
+    let (Made { capacity, rate, .. }, growth) = (made, made.growth());
     if wishes.window.is_some_and(|window| window != capacity) {
         return Err(Fault::Text(c"ERR the capacity of a window is its number of items"));
     }
@@ -256,8 +321,8 @@ struct Insertion {
 }
 
 impl Insertion {
-    /// Options go by their first letters, as with RedisBloom.
-    fn of(arguments: Arguments<'_>) -> Result<Self, Fault> {
+    /// Options go by their first letters, as with RedisBloom, and are judged in their order.
+    fn of(arguments: Arguments<'_>, limits: Limits<'_>) -> Result<Self, Fault> {
         let mut insertion = Self { made: by_default(), create: true, items: 0 };
         let (mut nonscaling, mut expansion) = (false, None);
         let mut at = 1;
@@ -267,18 +332,18 @@ impl Insertion {
             match word.as_slice() {
                 [b'i', ..] => break,
                 [b'e', b'r', ..] => {
-                    let rate = double(value()?).ok_or(Fault::Text(c"Bad error rate"))?;
-                    insertion.made.rate = rate_in_range(rate)?;
+                    let rate = double(value()?).filter(|rate| limits.has_rate(*rate));
+                    insertion.made.rate = rate.ok_or(Fault::Text(c"Bad error rate"))?;
                     at += 1;
                 }
                 [b'e', ..] => {
-                    let by = integer(value()?).ok_or(Fault::Text(c"Bad expansion"))?;
-                    expansion = Some(expansion_in_range(by)?);
+                    let by = integer(value()?).filter(|by| limits.has_expansion(*by));
+                    expansion = Some(by.ok_or(Fault::Text(c"Bad expansion"))?);
                     at += 1;
                 }
                 [b'c', ..] => {
-                    let capacity = integer(value()?).ok_or(Fault::Text(c"Bad capacity"))?;
-                    insertion.made.capacity = capacity_in_range(capacity)?;
+                    let capacity = integer(value()?).filter(|to| limits.has_capacity(*to));
+                    insertion.made.capacity = capacity.ok_or(Fault::Text(c"Bad capacity"))?;
                     at += 1;
                 }
                 [b'n', b'o', b'c', ..] => insertion.create = false,
@@ -287,14 +352,12 @@ impl Insertion {
             }
             at += 1;
         }
-        if nonscaling && expansion.is_some() {
-            return Err(NO_EXPANSION);
-        }
-        if let Some(expansion) = expansion {
-            insertion.made.growth = growth_by(expansion);
-        }
-        if nonscaling {
-            insertion.made.growth = Growth::None;
+        match expansion {
+            Some(expansion) => insertion.made = expanding(insertion.made, expansion, nonscaling),
+            None if nonscaling => {
+                insertion.made = Made { growth: Made::IDLE, scales: false, ..insertion.made };
+            }
+            None => {}
         }
         insertion.items = at + 1;
         if arguments.len() > insertion.items { Ok(insertion) } else { Err(Fault::Arity) }
@@ -305,7 +368,7 @@ pub(super) fn insert(context: &Context, arguments: Arguments<'_>) -> Outcome {
     if arguments.len() < 3 {
         return Err(Fault::Arity);
     }
-    let insertion = Insertion::of(arguments)?;
+    let insertion = Insertion::of(arguments, Limits(context))?;
     let name = arguments.need(0)?;
     let mut key = context.write(name);
     let mut made = None;

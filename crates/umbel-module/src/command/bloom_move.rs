@@ -1,13 +1,16 @@
 //! BF.SCANDUMP, LOADCHUNK, MERGE: Bloom filters as bytes, and into each other.
 
 use super::number::integer;
-use super::words::{LOADING, NO_MEMORY_TO_CREATE, NOT_FOUND, WRONG_TYPE, not_created};
+use super::words::{
+    HAS_A_SECRET, LOADING, NO_MEMORY_TO_CREATE, NOT_FOUND, WRONG_TYPE, not_created,
+};
 use crate::bloom::{Chain, Hashing};
 use crate::engine::{Argument, Arguments, Context, Fault, Key, Outcome};
 use crate::error::{Invalid, Refused};
 use crate::memory::Kept;
 use crate::own::OwnBloom;
 use crate::own::stream::{Streamed, announced};
+use std::collections::HashSet;
 
 const BAD_DATA: Fault = Fault::Text(c"ERR received bad data");
 
@@ -33,6 +36,9 @@ pub(super) fn dump(context: &Context, arguments: Arguments<'_>) -> Outcome {
             }
         }
     } else if let Some(kept) = key.value::<OwnBloom>() {
+        if kept.value().may_have_a_secret() {
+            return Err(HAS_A_SECRET);
+        }
         reply_own_chunk(context, kept.value(), after);
     }
     Ok(())
@@ -65,7 +71,8 @@ pub(super) fn load(context: &Context, arguments: Arguments<'_>) -> Outcome {
     if !found && !key.is_empty() {
         return Err(WRONG_TYPE);
     }
-    if number == 1 {
+    // The key must be new: a header would replace the filter that is there.
+    if number == 1 && !found {
         load_header(context, &mut key, chunk)?;
     } else {
         load_chunk(&mut key, number, chunk)?;
@@ -76,7 +83,7 @@ pub(super) fn load(context: &Context, arguments: Arguments<'_>) -> Outcome {
     Ok(())
 }
 
-/// A header makes a filter in the place of whatever there was.
+/// A header makes a filter where there is nothing.
 fn load_header(context: &Context, key: &mut Key<'_>, header: &[u8]) -> Outcome {
     let bad = |invalid| if invalid == Invalid::NoMemory { not_created(invalid) } else { BAD_DATA };
     if let Some(announced) = announced(header) {
@@ -85,7 +92,7 @@ fn load_header(context: &Context, key: &mut Key<'_>, header: &[u8]) -> Outcome {
         return Ok(());
     }
     let bytes = Chain::bytes_of_header(header).map_err(bad)?;
-    if context.too_large(bytes) {
+    if context.has_no_room_for(bytes) {
         return Err(NO_MEMORY_TO_CREATE);
     }
     let chain = Kept::try_make(|| Chain::of_header(header, Hashing::Murmur64)).map_err(bad)?;
@@ -96,8 +103,14 @@ fn load_header(context: &Context, key: &mut Key<'_>, header: &[u8]) -> Outcome {
 fn load_chunk(key: &mut Key<'_>, number: i64, chunk: &[u8]) -> Outcome {
     let number = u64::try_from(number).unwrap_or(0);
     let result = if let Some(kept) = key.value_mut::<Chain>() {
+        if number == 0 || number < chunk.len() as u64 {
+            return Err(BAD_DATA);
+        }
         kept.change(|chain| chain.load_chunk(number, chunk))
     } else if let Some(kept) = key.value_mut::<OwnBloom>() {
+        if number <= 1 {
+            return Err(BAD_DATA);
+        }
         kept.change(|own| own.load_chunk(number, chunk))
     } else {
         return Err(NOT_FOUND);
@@ -167,7 +180,7 @@ impl Merged {
             Refused::Full => {
                 Fault::Text(c"ERR the filter does not scale and has no room for so many items")
             }
-            Refused::MaxExpansions => Fault::Text(c"ERR too many filters to merge"),
+            Refused::MaxExpansions | Refused::Work => Fault::Text(c"ERR too many filters to merge"),
         })
     }
 }
@@ -178,7 +191,9 @@ pub(super) fn merge(context: &Context, arguments: Arguments<'_>) -> Outcome {
     }
     let name = arguments.need(0)?;
     let mut merged = Merged::copy(&context.read(name))?;
-    for source in arguments.from(1).iter() {
+    let mut seen = HashSet::new();
+    // A second time would add nothing, and take as long as the first.
+    for source in arguments.from(1).iter().filter(|source| seen.insert(source.bytes())) {
         merge_from(context, &mut merged, name, source)?;
     }
     let mut key = context.write(name);

@@ -1,7 +1,7 @@
 //! CF.INFO, DEBUG: what is known of a cuckoo filter.
 
 use super::bloom_info::{named, reply_fields};
-use super::words::{BAD_INFO, LOADING, NOT_FOUND, WRONG_TYPE};
+use super::words::{LOADING, NOT_FOUND, WRONG_TYPE};
 use crate::cuckoo::{Cuckoo, CuckooFields};
 use crate::engine::{Arguments, Context, Fault, Key, Outcome};
 use crate::memory::Kept;
@@ -83,14 +83,13 @@ fn about_own(own: &OwnCuckoo) -> Result<About, Fault> {
 }
 
 pub(super) fn info(context: &Context, arguments: Arguments<'_>) -> Outcome {
-    if arguments.len() > 2 {
-        return Err(Fault::Arity);
-    }
-    let about = about(&context.read(arguments.need(0)?))?;
+    // RedisBloom takes no word at all here.
     let fields = match arguments.get(1) {
         None => &FIELDS[..PLAIN],
-        Some(word) => named(&FIELDS, word.bytes()).ok_or(BAD_INFO)?,
+        Some(word) if arguments.len() == 2 => named(&FIELDS, word.bytes()).ok_or(Fault::Arity)?,
+        Some(_) => return Err(Fault::Arity),
     };
+    let about = about(&context.read(arguments.need(0)?))?;
     reply_fields(context, fields, |word| reply_field(context, word, &about));
     Ok(())
 }

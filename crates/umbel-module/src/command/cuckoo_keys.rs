@@ -2,13 +2,14 @@
 
 use super::cuckoo_make::{Made, make_by_default};
 use super::words::{LOADING, NOT_FOUND, WRONG_TYPE, cuckoo_refused};
-use crate::cuckoo::{Cuckoo, Place};
+use crate::cuckoo::{Cuckoo, MAX_TABLES, Place};
 use crate::engine::{Argument, Arguments, Context, Fault, Key, Outcome};
 use crate::error::Refused;
 use crate::membership::GROUP;
 use crate::memory::Kept;
 use crate::own::{BATCH, OwnCuckoo, digests};
-use crate::settings::CF_MAX_EXPANSIONS;
+use crate::settings::{CF_MAX_EXPANSIONS, CF_MAX_MOVES};
+use core::cell::LazyCell;
 use core::ffi::CStr;
 
 /// Whether an item that may be there is added once more.
@@ -36,7 +37,8 @@ fn add_one(context: &Context, arguments: Arguments<'_>, copies: Copies, event: &
     let mut key = context.write(name);
     let made = if key.is_empty() { Some(make_by_default(context, &mut key)?) } else { None };
     let mut results = [Ok(false)];
-    put(&mut key, &[item.bytes()], copies, &mut results)?;
+    put(context, &mut key, &[item.bytes()], copies, &mut results)
+        .inspect_err(|_| tell_of_filter(context, name, made))?;
     let added = results[0].map_err(cuckoo_refused)?;
     if added || made.is_some() {
         tell(context, event, name, made);
@@ -54,15 +56,30 @@ pub(super) fn tell(context: &Context, event: &CStr, name: Argument<'_>, made: Op
     context.notify(event, name);
 }
 
+/// Tells replicas and listeners of a filter that was made for items which were then refused. It stays, as with RedisBloom.
+pub(super) fn tell_of_filter(context: &Context, name: Argument<'_>, made: Option<Made>) {
+    if let Some(made) = made {
+        made.replicate(context, name);
+        context.notify(c"cf.reserve", name);
+    }
+}
+
 /// Adds items: `true` where one was added, `false` where it was there.
 pub(super) fn put(
+    context: &Context,
     key: &mut Key<'_>,
     items: &[&[u8]],
     copies: Copies,
     results: &mut [Result<bool, Refused>],
 ) -> Outcome {
     if let Some(kept) = key.value_mut::<Cuckoo>() {
-        kept.change(|cuckoo| put_plain(cuckoo, items, copies, results));
+        // As RedisBloom: the limit is looked at once, before the first item. A batch may grow past it.
+        if kept.value().tables().len() as i64 >= CF_MAX_EXPANSIONS.get()
+            && !context.trusts_the_sender()
+        {
+            return Err(cuckoo_refused(Refused::MaxExpansions));
+        }
+        kept.change(|cuckoo| put_plain(context, cuckoo, items, copies, results));
         return Ok(());
     }
     if let Some(kept) = key.value_mut::<OwnCuckoo>() {
@@ -72,18 +89,27 @@ pub(super) fn put(
 }
 
 fn put_plain(
+    context: &Context,
     cuckoo: &mut Cuckoo,
     items: &[&[u8]],
     copies: Copies,
     results: &mut [Result<bool, Refused>],
 ) {
-    let max_tables = usize::try_from(CF_MAX_EXPANSIONS.get()).unwrap_or(1);
+    // To ask takes as long as to add an item, so that it is asked only where it matters.
+    let trusted = LazyCell::new(|| context.trusts_the_sender());
+    let before = cuckoo.work();
+    let most = u64::try_from(CF_MAX_MOVES.get()).ok().filter(|most| *most > 0);
+    let most = most.unwrap_or(u64::MAX);
     for (items, results) in items.chunks(GROUP).zip(results.chunks_mut(GROUP)) {
         let places = places(cuckoo, items);
         cuckoo.fetch(&places[..items.len()]);
         for (place, result) in places.iter().zip(results) {
+            if cuckoo.work() - before > most && !*trusted {
+                *result = Err(Refused::Work);
+                continue;
+            }
             let there = copies == Copies::One && cuckoo.contains(*place);
-            *result = if there { Ok(false) } else { cuckoo.add(*place, max_tables).map(|()| true) };
+            *result = if there { Ok(false) } else { cuckoo.add(*place, MAX_TABLES).map(|()| true) };
         }
     }
 }

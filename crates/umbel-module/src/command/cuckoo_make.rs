@@ -1,13 +1,19 @@
 //! CF.RESERVE, INSERT, INSERTNX: how cuckoo filters come to be.
 
-use super::cuckoo_keys::{Copies, put, tell};
+use super::bloom_make::position;
+use super::cuckoo_keys::{Copies, put, tell, tell_of_filter};
 use super::number::{double, integer};
-use super::words::{EXISTS, NO_MEMORY_TO_CREATE, NOT_FOUND, WRONG_TYPE, not_created};
+use super::words::{
+    EXISTS, NO_MEMORY_TO_CREATE, NOT_FOUND, UNKNOWN_ARGUMENT, WRONG_TYPE, cuckoo_refused,
+    not_created,
+};
 use crate::cuckoo::{Cuckoo, Settings};
 use crate::engine::{Argument, Arguments, Context, Fault, Key, Outcome};
+use crate::error::{Invalid, Refused};
 use crate::memory::Kept;
 use crate::own::OwnCuckoo;
 use crate::settings::{self, MAX_CAPACITY, MAX_EXPANSION};
+use core::ops::RangeInclusive;
 
 /// A plain filter that was made, and how.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +24,10 @@ pub(super) struct Made {
 
 impl Made {
     fn make(self, context: &Context, key: &mut Key<'_>) -> Result<Self, Fault> {
-        let make = || Cuckoo::new(self.capacity as u64, self.settings);
+        let make = || {
+            let capacity = u64::try_from(self.capacity).map_err(|_| Invalid::Field("capacity"))?;
+            Cuckoo::new(capacity, self.settings)
+        };
         let filter = Kept::try_make(make).map_err(not_created)?;
         if context.too_large(filter.value().reported_bytes()) {
             return Err(NO_MEMORY_TO_CREATE);
@@ -68,14 +77,16 @@ fn by_default() -> Made {
 const TOO_FEW_BY_DEFAULT: Fault =
     Fault::Text(c"Capacity must be in the range [cf-bucket-size * 2, 1073741824]");
 
-fn check(made: Made, fault: Fault) -> Result<Made, Fault> {
+/// The capacity must be within the limits, which are for clients: an older primary may have had none.
+fn check(context: &Context, made: Made, fault: Fault) -> Result<Made, Fault> {
     let least = i64::from(made.settings.bucket_size) * 2;
-    if (least..=MAX_CAPACITY).contains(&made.capacity) { Ok(made) } else { Err(fault) }
+    let fits = (least..=MAX_CAPACITY).contains(&made.capacity);
+    if fits || context.trusts_the_sender() { Ok(made) } else { Err(fault) }
 }
 
 /// Makes a filter as the settings say.
 pub(super) fn make_by_default(context: &Context, key: &mut Key<'_>) -> Result<Made, Fault> {
-    check(by_default(), TOO_FEW_BY_DEFAULT)?.make(context, key)
+    check(context, by_default(), TOO_FEW_BY_DEFAULT)?.make(context, key)
 }
 
 /// What `CF.RESERVE` was told.
@@ -87,55 +98,54 @@ struct Wishes {
 }
 
 impl Wishes {
-    fn of(arguments: Arguments<'_>) -> Result<Self, Fault> {
+    /// Every word counts where it first appears, as with RedisBloom, which looks for one after the other. Unknown words
+    /// are not looked at.
+    fn of(context: &Context, arguments: Arguments<'_>) -> Result<Self, Fault> {
         let capacity = integer(arguments.need(1)?.bytes()).ok_or(Fault::Text(c"Bad capacity"))?;
-        let mut wishes =
-            Self { made: Made { capacity, ..by_default() }, error: None, tables: false };
-        for at in (2..arguments.len()).step_by(2) {
-            wishes.hear(arguments.need(at)?.bytes(), arguments.need(at + 1)?.bytes())?;
+        let Made { mut settings, .. } = by_default();
+        let trusted = context.trusts_the_sender();
+        let mut tables = false;
+        let mut number = |word, range: RangeInclusive<i64>, unparsed, outside| {
+            let Some(at) = position(arguments, 2, word) else { return Ok(None) };
+            tables = true;
+            let value = arguments.get(at + 1).and_then(|value| integer(value.bytes()));
+            let value = value.ok_or(Fault::Text(unparsed))?;
+            if range.contains(&value) { Ok(Some(value)) } else { Err(Fault::Text(outside)) }
+        };
+        let outside = c"MAXITERATIONS: value must be in the range [1, 65535]";
+        let unparsed = c"Couldn't parse MAXITERATIONS";
+        if let Some(steps) = number("MAXITERATIONS", 1..=65_535, unparsed, outside)? {
+            settings.max_iterations = steps as u16;
+        }
+        let outside = c"BUCKETSIZE: value must be in the range [1, 255]";
+        if let Some(size) = number("BUCKETSIZE", 1..=255, c"Couldn't parse BUCKETSIZE", outside)? {
+            settings.bucket_size = size as u16;
+        }
+        let outside = c"EXPANSION: value must be in the range [0, 32768]";
+        let range = 0..=if trusted { 65_535 } else { MAX_EXPANSION };
+        if let Some(by) = number("EXPANSION", range, c"Couldn't parse EXPANSION", outside)? {
+            settings.expansion = rounded(by);
         }
         let text = c"Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";
-        check(wishes.made, Fault::Text(text))?;
-        if wishes.error.is_some() && wishes.tables {
+        let made = check(context, Made { capacity, settings }, Fault::Text(text))?;
+        Ok(Self { made, error: None, tables })
+    }
+
+    /// Our own option. It is judged after everything that RedisBloom judges.
+    fn with_error(mut self, arguments: Arguments<'_>) -> Result<Self, Fault> {
+        let word = |at: &usize| {
+            arguments.get(*at).is_some_and(|word| word.bytes().eq_ignore_ascii_case(b"ERROR"))
+        };
+        let Some(at) = (2..arguments.len()).step_by(2).find(word) else { return Ok(self) };
+        let rate = double(arguments.need(at + 1)?.bytes());
+        let text = c"ERR error rate must be in the range (0.000000, 1.000000)";
+        let rate = rate.filter(|rate| *rate > 0.0 && *rate < 1.0).ok_or(Fault::Text(text))?;
+        if self.tables {
             let text = c"ERR ERROR goes with none of BUCKETSIZE, MAXITERATIONS and EXPANSION";
             return Err(Fault::Text(text));
         }
-        Ok(wishes)
-    }
-
-    fn hear(&mut self, word: &[u8], value: &[u8]) -> Result<(), Fault> {
-        let ranged = |most, least, unparsed, outside| {
-            let number = integer(value).ok_or(Fault::Text(unparsed))?;
-            if (least..=most).contains(&number) { Ok(number) } else { Err(Fault::Text(outside)) }
-        };
-        let settings = &mut self.made.settings;
-        match word.to_ascii_uppercase().as_slice() {
-            b"BUCKETSIZE" => {
-                let outside = c"BUCKETSIZE: value must be in the range [1, 255]";
-                settings.bucket_size =
-                    ranged(255, 1, c"Couldn't parse BUCKETSIZE", outside)? as u16;
-            }
-            b"MAXITERATIONS" => {
-                let outside = c"MAXITERATIONS: value must be in the range [1, 65535]";
-                let steps = ranged(65_535, 1, c"Couldn't parse MAXITERATIONS", outside)?;
-                settings.max_iterations = steps as u16;
-            }
-            b"EXPANSION" => {
-                let outside = c"EXPANSION: value must be in the range [0, 32768]";
-                settings.expansion =
-                    rounded(ranged(MAX_EXPANSION, 0, c"Couldn't parse EXPANSION", outside)?);
-            }
-            b"ERROR" => {
-                let rate = double(value).filter(|rate| *rate > 0.0 && *rate < 1.0);
-                let text = c"ERR error rate must be in the range (0.000000, 1.000000)";
-                self.error = Some(rate.ok_or(Fault::Text(text))?);
-                return Ok(());
-            }
-            // As RedisBloom: what nobody knows is not looked at.
-            _ => return Ok(()),
-        }
-        self.tables = true;
-        Ok(())
+        self.error = Some(rate);
+        Ok(self)
     }
 }
 
@@ -144,13 +154,14 @@ pub(super) fn reserve(context: &Context, arguments: Arguments<'_>) -> Outcome {
     if !arguments.len().is_multiple_of(2) || arguments.len() < 2 {
         return Err(Fault::Arity);
     }
-    let wishes = Wishes::of(arguments)?;
+    let wishes = Wishes::of(context, arguments)?;
     let name = arguments.need(0)?;
     let mut key = context.write(name);
     if !key.is_empty() {
         let ours = key.value::<Cuckoo>().is_some() || key.value::<OwnCuckoo>().is_some();
         return Err(if ours { EXISTS } else { WRONG_TYPE });
     }
+    let wishes = wishes.with_error(arguments)?;
     match wishes.error {
         Some(rate) => {
             let capacity = wishes.made.capacity as u64;
@@ -177,21 +188,29 @@ pub(super) fn insert_new(context: &Context, arguments: Arguments<'_>) -> Outcome
 }
 
 fn insert_as(context: &Context, arguments: Arguments<'_>, copies: Copies) -> Outcome {
-    let is = |word: Argument<'_>, name: &str| word.bytes().eq_ignore_ascii_case(name.as_bytes());
-    let at =
-        (1..arguments.len()).find(|at| arguments.get(*at).is_some_and(|word| is(word, "ITEMS")));
-    let at = at.filter(|at| arguments.len() > at + 1).ok_or(Fault::Arity)?;
-    let (mut made, mut create) = (by_default(), true);
-    let mut options = (1..at).filter_map(|at| arguments.get(at));
-    while let Some(word) = options.next() {
-        if is(word, "NOCREATE") {
-            create = false;
-        } else if is(word, "CAPACITY") {
-            let capacity = options.next().and_then(|value| integer(value.bytes()));
-            made.capacity = capacity.ok_or(Fault::Text(c"Bad capacity"))?;
-        }
+    if arguments.len() < 3 {
+        return Err(Fault::Arity);
     }
-    let made = check(made, TOO_FEW_BY_DEFAULT)?;
+    let (mut made, mut create, mut at) = (by_default(), true, 1);
+    // Options go by their first letter, as with RedisBloom, and are judged in their order.
+    loop {
+        match arguments.need(at)?.bytes().first().map(u8::to_ascii_lowercase) {
+            Some(b'i') => break,
+            Some(b'n') => create = false,
+            Some(b'c') => {
+                let capacity = integer(arguments.need(at + 1)?.bytes());
+                made.capacity = capacity.ok_or(Fault::Text(c"Bad capacity"))?;
+                check(context, made, TOO_FEW_BY_DEFAULT)?;
+                at += 1;
+            }
+            _ => return Err(UNKNOWN_ARGUMENT),
+        }
+        at += 1;
+    }
+    if arguments.len() == at + 1 {
+        return Err(Fault::Arity);
+    }
+    let made = check(context, made, TOO_FEW_BY_DEFAULT)?;
     let name = arguments.need(0)?;
     let mut key = context.write(name);
     let mut fresh = None;
@@ -203,14 +222,32 @@ fn insert_as(context: &Context, arguments: Arguments<'_>, copies: Copies) -> Out
     }
     let items: Vec<&[u8]> = arguments.from(at + 1).iter().map(Argument::bytes).collect();
     let mut results = vec![Ok(false); items.len()];
-    put(&mut key, &items, copies, &mut results)?;
+    put(context, &mut key, &items, copies, &mut results)
+        .inspect_err(|_| tell_of_filter(context, name, fresh))?;
+    let stopped = results.iter().position(|result| *result == Err(Refused::Work));
     if fresh.is_some() || results.contains(&Ok(true)) {
-        let event = if copies == Copies::One { c"cf.insertnx" } else { c"cf.insert" };
-        tell(context, event, name, fresh);
+        let (command, event) = match copies {
+            Copies::One => (c"cf.insertnx", c"cf.insertnx"),
+            Copies::Many => (c"cf.insert", c"cf.insert"),
+        };
+        match stopped {
+            // Only what was done: a replica has no limit to stop at.
+            Some(done) => {
+                fresh.iter().for_each(|made| made.replicate(context, name));
+                let head = [b"NOCREATE".as_slice(), b"ITEMS"];
+                context.replicate_as(command, name, &[&head[..], &items[..done]].concat());
+                context.notify(event, name);
+            }
+            None => tell(context, event, name, fresh),
+        }
+    }
+    if let Some(done) = stopped {
+        results.truncate(done + 1);
     }
     context.reply_array(results.len());
     for result in results {
         match (result, copies) {
+            (Err(Refused::Work), _) => context.fault(cuckoo_refused(Refused::Work)),
             (Ok(added), Copies::Many) => context.reply_bool(added),
             (Ok(added), Copies::One) => context.reply_integer(i64::from(added)),
             (Err(_), Copies::Many) if context.speaks_maps() => context.reply_bool(false),

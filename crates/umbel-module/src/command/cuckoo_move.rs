@@ -2,7 +2,7 @@
 
 use super::bloom_move::{reply_chunk, reply_own_chunk};
 use super::number::integer;
-use super::words::{NO_MEMORY_TO_CREATE, NOT_FOUND, WRONG_TYPE};
+use super::words::{EXISTS, HAS_A_SECRET, NO_MEMORY_TO_CREATE, NOT_FOUND, WRONG_TYPE};
 use crate::cuckoo::Cuckoo;
 use crate::engine::{Arguments, Context, Fault, Key, Outcome};
 use crate::error::Invalid;
@@ -16,18 +16,22 @@ pub(super) fn dump(context: &Context, arguments: Arguments<'_>) -> Outcome {
     if arguments.len() != 2 {
         return Err(Fault::Arity);
     }
-    let key = context.read(arguments.need(0)?);
     let number = integer(arguments.need(1)?.bytes()).and_then(|number| u64::try_from(number).ok());
+    let number = number.ok_or(INVALID_POSITION)?;
+    let key = context.read(arguments.need(0)?);
     if let Some(kept) = key.value::<OwnCuckoo>() {
-        reply_own_chunk(context, kept.value(), number.ok_or(INVALID_POSITION)?);
+        if kept.value().may_have_a_secret() {
+            return Err(HAS_A_SECRET);
+        }
+        reply_own_chunk(context, kept.value(), number);
         return Ok(());
     }
     let Some(kept) = key.value::<Cuckoo>() else {
         return Err(if key.is_empty() { NOT_FOUND } else { WRONG_TYPE });
     };
     let cuckoo = kept.value();
-    match number.ok_or(INVALID_POSITION)? {
-        0 if cuckoo.is_empty() => reply_end(context),
+    match number {
+        _ if cuckoo.is_empty() => reply_end(context),
         0 => reply_chunk(context, 1, &cuckoo.header()),
         after => match cuckoo.chunk(after) {
             Some((next, chunk)) => reply_chunk(context, next, chunk),
@@ -56,9 +60,13 @@ pub(super) fn load(context: &Context, arguments: Arguments<'_>) -> Outcome {
         return Err(WRONG_TYPE);
     }
     if number == 1 {
+        // A header would replace the filter that is there.
+        if found {
+            return Err(EXISTS);
+        }
         load_header(context, &mut key, chunk)?;
     } else {
-        load_chunk(&mut key, number, chunk)?;
+        load_chunk(context, &mut key, number, chunk)?;
     }
     context.replicate();
     context.notify(c"cf.loadchunk", name);
@@ -66,7 +74,7 @@ pub(super) fn load(context: &Context, arguments: Arguments<'_>) -> Outcome {
     Ok(())
 }
 
-/// A header makes a filter in the place of whatever there was.
+/// A header makes a filter where there is nothing.
 fn load_header(context: &Context, key: &mut Key<'_>, header: &[u8]) -> Outcome {
     let bad = |invalid| match invalid {
         Invalid::Length => Fault::Text(c"Invalid header"),
@@ -78,16 +86,22 @@ fn load_header(context: &Context, key: &mut Key<'_>, header: &[u8]) -> Outcome {
         key.set(own);
         return Ok(());
     }
-    if context.too_large(Cuckoo::bytes_of_header(header).map_err(bad)?) {
+    if context.has_no_room_for(Cuckoo::bytes_of_header(header).map_err(bad)?) {
         return Err(NO_MEMORY_TO_CREATE);
     }
     key.set(Kept::try_make(|| Cuckoo::of_header(header)).map_err(bad)?);
     Ok(())
 }
 
-fn load_chunk(key: &mut Key<'_>, number: u64, chunk: &[u8]) -> Outcome {
+fn load_chunk(context: &Context, key: &mut Key<'_>, number: u64, chunk: &[u8]) -> Outcome {
     let result = if let Some(kept) = key.value_mut::<Cuckoo>() {
-        kept.change(|cuckoo| cuckoo.load_chunk(number, chunk))
+        // RedisBloom takes a chunk for a place past the end, and overwrites the last table. A client gets an error; from
+        // a primary that has done it the same is done here.
+        let lenient = context.trusts_the_sender();
+        kept.change(|cuckoo| {
+            let past = cuckoo.past_the_end(number).filter(|_| lenient);
+            cuckoo.load_chunk(past.unwrap_or(number), chunk)
+        })
     } else if let Some(kept) = key.value_mut::<OwnCuckoo>() {
         kept.change(|own| own.load_chunk(number, chunk))
     } else {

@@ -21,6 +21,11 @@ pub(super) const CANNOT_CREATE: Fault = text(c"ERR could not create filter");
 pub(super) const LOADING: Fault =
     text(c"ERR the filter is being loaded: BF.LOADCHUNK or CF.LOADCHUNK brings the rest");
 
+/// Our own: the chunks of such a filter have its secret in them.
+pub(super) const HAS_A_SECRET: Fault = text(
+    c"ERR a filter with a secret is not dumped in chunks, nor is one that is being loaded: use DUMP and RESTORE",
+);
+
 /// What is said when a filter cannot be made.
 pub(super) const fn not_created(invalid: Invalid) -> Fault {
     match invalid {
@@ -43,5 +48,8 @@ pub(super) const fn cuckoo_refused(refused: Refused) -> Fault {
         Refused::Full => c"Filter is full",
         Refused::MaxExpansions => c"Maximum expansions reached",
         Refused::NoMemory => c"ERR Insufficient memory",
+        Refused::Work => {
+            c"ERR this batch moves too many fingerprints and stops before this item: send the rest again, or raise cf-max-moves"
+        }
     })
 }

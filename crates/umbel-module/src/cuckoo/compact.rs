@@ -1,89 +1,41 @@
 //! Moving fingerprints of the newest table into older ones, until it is empty and can go.
 //!
-//! That is as much work as there are slots, so it is done in steps: each write to the filter takes one, so that
-//! no command is held up for long, and a replica, which sees the same writes, takes the same ones. At any time
-//! between them the filter is whole.
+//! All of it is done in the command that asks for it, as RedisBloom does. Work that is left for later commands would have
+//! to be stored with the filter: a replica that starts from a file in the middle of it would end with other tables.
 
 use super::Cuckoo;
 use super::table::Place;
 
-/// Slots that one step looks at, at most: a fraction of a millisecond.
-const STEP: usize = 1 << 14;
-
-/// Slots that a command that asks for it looks at, at most: some ten milliseconds.
-const LONG_STEP: usize = 1 << 20;
-
-/// Where the work has come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sweep {
-    /// The table that is being emptied.
-    table: usize,
-    /// Its next slot.
-    slot: usize,
-    /// Whether to go on with older tables when this one cannot be emptied.
-    on: bool,
-}
-
 impl Cuckoo {
-    /// Begins to put tables together if more than a tenth of the keys were removed.
-    pub(super) fn sweep_if_worth_it(&mut self) {
-        let many = self.deletes > self.items / 10;
-        if many && self.tables.len() > 1 && self.sweep.is_none() {
-            self.start_sweep(false);
+    /// Puts tables together if more than a tenth of the keys were removed, until one of them cannot be emptied.
+    pub(super) fn compact_if_worth_it(&mut self) {
+        if self.deletes > self.items / 10 && self.tables.len() > 1 {
+            self.put_together(false);
         }
     }
 
-    fn start_sweep(&mut self, on: bool) {
+    /// Puts tables together: every one is emptied as far as possible, and the newest ones go if nothing is left.
+    pub fn compact(&mut self) {
+        self.put_together(true);
+    }
+
+    /// `on`: whether to go on with older tables when one cannot be emptied.
+    fn put_together(&mut self, on: bool) {
         self.deletes = 0;
-        self.sweep = Some(Sweep { table: self.tables.len() - 1, slot: 0, on });
-    }
-
-    /// Puts tables together, as far as one command may; the writes that follow do the rest. `true` if there is none.
-    pub fn compact(&mut self) -> bool {
-        match &mut self.sweep {
-            Some(sweep) => sweep.on = true,
-            None => self.start_sweep(true),
-        }
-        self.sweep_on(LONG_STEP);
-        self.sweep.is_none()
-    }
-
-    /// A step, if the work is under way.
-    pub(super) fn step(&mut self) {
-        if self.sweep.is_some() {
-            self.sweep_on(STEP);
-        }
-    }
-
-    /// Looks at so many slots at most.
-    fn sweep_on(&mut self, mut slots: usize) {
-        while let Some(sweep) = self.sweep {
-            let at = sweep.table.min(self.tables.len());
+        for at in (1..self.tables.len()).rev() {
             let (older, newer) = self.tables.split_at_mut(at);
-            let Some(table) = newer.first_mut().filter(|_| !older.is_empty()) else {
-                self.sweep = None;
-                return;
-            };
-            let end = table.slots().len().min(sweep.slot + slots);
-            for slot in sweep.slot..end {
+            let [table, rest @ ..] = newer else { return };
+            for slot in 0..table.slots().len() {
                 let Some((fingerprint, bucket)) = table.lift(slot) else { continue };
                 let place = Place::found(fingerprint, bucket);
                 if !older.iter_mut().any(|table| table.put(place)) {
                     table.lower(slot, fingerprint);
                 }
             }
-            slots -= end - sweep.slot;
-            if end < table.slots().len() {
-                self.sweep = Some(Sweep { slot: end, ..sweep });
-                return;
-            }
-            let emptied = table.items() == 0 && newer.len() == 1;
+            let emptied = table.items() == 0 && rest.is_empty();
             if emptied {
                 self.tables.pop();
-            }
-            let next = Sweep { table: sweep.table - 1, slot: 0, on: sweep.on };
-            self.sweep = (emptied || sweep.on).then_some(next).filter(|next| next.table > 0);
-            if slots == 0 {
+            } else if !on {
                 return;
             }
         }
@@ -113,7 +65,7 @@ mod tests {
             for key in 0..15_000_u32 {
                 assert!(filter.remove(filter.place(&key.to_le_bytes())));
             }
-            while !filter.compact() {}
+            filter.compact();
             assert!(
                 (15_000..20_000_u32).all(|key| filter.contains(filter.place(&key.to_le_bytes())))
             );
@@ -123,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_between_leaves_a_whole_filter() {
+    fn removing_keys_puts_tables_together_and_loses_nothing() {
         let mut filter = grown(1, 60_000);
         let before = filter.tables().len();
         for key in 0..50_000_u32 {
@@ -138,11 +90,40 @@ mod tests {
         assert!(filter.tables().len() < before, "removing keys puts tables together");
     }
 
+    /// A replica that starts from a file at any time sees the same commands from then on, and must end with the same.
+    #[test]
+    fn a_filter_that_is_stored_at_any_time_goes_on_as_the_original() {
+        let mut filter = grown(1, 40_000);
+        for key in 0..12_000_u32 {
+            filter.remove(filter.place(&key.to_le_bytes()));
+            if key % 1_000 != 0 {
+                continue;
+            }
+            let mut original = filter.try_clone().unwrap();
+            let mut loaded = Cuckoo::of_header(&filter.header()).unwrap();
+            let mut number = 1;
+            while let Some((next, chunk)) = filter.chunk(number) {
+                loaded.load_chunk(next, chunk).unwrap();
+                number = next;
+            }
+            for key in key + 1..key + 6_000 {
+                for filter in [&mut original, &mut loaded] {
+                    filter.remove(filter.place(&key.to_le_bytes()));
+                }
+            }
+            assert_eq!(original.header(), loaded.header(), "{key}");
+            let slots = |filter: &Cuckoo| {
+                filter.tables().iter().map(|table| table.slots().to_vec()).collect::<Vec<_>>()
+            };
+            assert!(slots(&original) == slots(&loaded), "{key}");
+        }
+    }
+
     #[test]
     fn a_single_table_has_nothing_to_compact() {
         let mut filter = grown(1, 500);
         assert_eq!(filter.tables().len(), 1);
-        assert!(filter.compact());
+        filter.compact();
         assert_eq!(filter.fields().items, 500);
     }
 }

@@ -52,9 +52,27 @@ impl Cuckoo {
     }
 
     /// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.
+    ///
+    /// As with RedisBloom, a number inside of a table that fits into one chunk gives the whole table.
     #[must_use]
     pub fn chunk(&self, after: u64) -> Option<(u64, &[u8])> {
+        let mut start = 0;
+        for slots in self.tables.iter().map(Table::slots) {
+            let end = start + slots.len() as u64;
+            if (start..end).contains(&after.checked_sub(1)?) && slots.len() <= chunks::MAX_CHUNK {
+                return Some((after.checked_add(slots.len() as u64)?, slots));
+            }
+            start = end;
+        }
         chunks::after(self.tables.iter().map(Table::slots), after)
+    }
+
+    /// The number in the last table that RedisBloom takes instead of one that is past the end by less than that table.
+    #[must_use]
+    pub fn past_the_end(&self, number: u64) -> Option<u64> {
+        let all = self.tables.iter().map(|table| table.slots().len() as u64).sum::<u64>();
+        let last = self.tables.last().map_or(0, |table| table.slots().len() as u64);
+        (number > all + 1 && number - all <= last + 1).then(|| number - last)
     }
 
     /// Puts a chunk where its number says.
@@ -141,6 +159,21 @@ mod tests {
         for len in (0..HEADER).chain([HEADER + 1]) {
             assert_eq!(Cuckoo::of_header(&[1; 64][..len]).map(|_| ()), Err(Invalid::Length));
         }
+    }
+
+    #[test]
+    fn a_number_past_the_end_stands_for_one_in_the_last_table() {
+        let mut filter = filter();
+        let all = filter.tables().iter().map(|table| table.slots().len() as u64).sum::<u64>();
+        let last = filter.tables().last().unwrap().slots().len() as u64;
+        assert_eq!(filter.past_the_end(all + 1), None);
+        assert_eq!(filter.past_the_end(all + 5), Some(all - last + 5));
+        assert_eq!(filter.past_the_end(all + last + 1), Some(all + 1));
+        assert_eq!(filter.past_the_end(all + last + 2), None);
+        assert_eq!(filter.past_the_end(u64::MAX), None);
+        let number = filter.past_the_end(all + 5).unwrap();
+        filter.load_chunk(number, &[1, 2, 3, 4]).unwrap();
+        assert_eq!(filter.tables().last().unwrap().slots()[..4], [1, 2, 3, 4]);
     }
 
     #[test]

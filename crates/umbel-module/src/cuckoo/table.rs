@@ -154,9 +154,8 @@ impl Table {
         let Place { fingerprint, first, second } = place;
         let count =
             |bucket: &[u8]| bucket.iter().filter(|slot| **slot == fingerprint).count() as u64;
-        let (one, two) = (self.bucket(first), self.bucket(second));
-        // Both hashes may lead to one bucket.
-        if self.start(first) == self.start(second) { count(one) } else { count(one) + count(two) }
+        // As RedisBloom: where both hashes lead to one bucket, it counts twice.
+        count(self.bucket(first)) + count(self.bucket(second))
     }
 
     /// Puts a fingerprint into a free slot of its buckets; `false` if there is none.
@@ -181,16 +180,16 @@ impl Table {
     }
 
     /// Makes room by moving up to `steps` fingerprints to their other buckets, each from the next slot round.
-    /// `false` if that was not enough: then every one is back where it was.
-    pub(super) fn kick(&mut self, place: Place, steps: u16) -> bool {
+    /// `false` if that was not enough: then every one is back where it was. Says how many were moved, too.
+    pub(super) fn kick(&mut self, place: Place, steps: u16) -> (bool, u64) {
         let (mut hand, mut slot, mut bucket) = (place.fingerprint, 0, place.first & self.mask);
-        for _ in 0..steps {
+        for step in 0..steps {
             core::mem::swap(&mut self.bucket_mut(bucket)[slot], &mut hand);
             bucket = other(hand, bucket) & self.mask;
             if let Some(free) = self.bucket_mut(bucket).iter_mut().find(|slot| **slot == 0) {
                 *free = hand;
                 self.items += 1;
-                return true;
+                return (true, u64::from(step));
             }
             slot = (slot + 1) % self.bucket;
         }
@@ -199,7 +198,7 @@ impl Table {
             bucket = other(hand, bucket) & self.mask;
             core::mem::swap(&mut self.bucket_mut(bucket)[slot], &mut hand);
         }
-        false
+        (false, u64::from(steps) * 2)
     }
 
     /// Takes the fingerprint out of a slot; `None` if it is free. Gives the bucket it was in, too.
@@ -256,7 +255,7 @@ mod tests {
                 continue;
             }
             let before = table.slots.clone();
-            if !table.kick(place, 20) {
+            if !table.kick(place, 20).0 {
                 assert_eq!(table.slots, before);
                 refused += 1;
             }

@@ -3,10 +3,13 @@
 //! Before an engine has loaded the module, as in tests, it is the system's. Nothing that is allocated before is freed
 //! after: the switch is the first thing that happens on loading.
 
-use super::api::{Api, loaded};
-use crate::memory::{MODEST, count, fits};
+use super::api::{Api, Ctx, DefragHandle, loaded};
+use super::context::Context;
+use crate::memory::{MODEST, count, fits_beside, resident};
 use core::alloc::{GlobalAlloc, Layout};
-use core::ffi::c_void;
+use core::cell::Cell;
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use std::alloc::System;
 
 /// Engines give memory that is aligned to this.
@@ -130,7 +133,7 @@ unsafe fn give_back(api: &Api, memory: *mut u8, layout: Layout) {
 ///
 /// The size must not be zero.
 unsafe fn raw(api: &Api, size: usize, fill: Fill) -> *mut c_void {
-    if size as u64 > MODEST && !fits(size as u64) {
+    if size as u64 > MODEST && !affordable(api, size) {
         return core::ptr::null_mut();
     }
     // SAFETY: these are the engine's functions, and any size may be asked for.
@@ -141,16 +144,17 @@ unsafe fn raw(api: &Api, size: usize, fill: Fill) -> *mut c_void {
             (Fill::Zero, false) => match api.try_calloc {
                 Some(try_calloc) => try_calloc(1, size),
                 // Pages of zeros, where `TryAlloc` and writing them would touch every one.
-                None if size as u64 > MODEST || fits(size as u64) => (api.calloc)(1, size),
+                None if size as u64 > MODEST || affordable(api, size) => (api.calloc)(1, size),
                 None => core::ptr::null_mut(),
             },
             (Fill::Anything, false) => match api.try_alloc {
                 Some(try_alloc) => try_alloc(size),
-                None if size as u64 > MODEST || fits(size as u64) => (api.alloc)(size),
+                None if size as u64 > MODEST || affordable(api, size) => (api.alloc)(size),
                 None => core::ptr::null_mut(),
             },
         }
     };
+    let memory = placed(api, memory);
     if !memory.is_null() {
         // SAFETY: the engine has just given it.
         count(unsafe { (api.malloc_size)(memory) } as isize);
@@ -158,11 +162,75 @@ unsafe fn raw(api: &Api, size: usize, fill: Fill) -> *mut c_void {
     memory
 }
 
+thread_local! {
+    /// The run of defragmentation that this thread copies a value for, or null.
+    static PLACING: Cell<*mut DefragHandle> = const { Cell::new(core::ptr::null_mut()) };
+}
+
+/// Does what `copy` does with memory where the engine wants it in this run of defragmentation.
+pub(super) fn placing<R>(run: *mut DefragHandle, copy: impl FnOnce() -> R) -> R {
+    struct Over;
+    impl Drop for Over {
+        fn drop(&mut self) {
+            PLACING.set(core::ptr::null_mut());
+        }
+    }
+    PLACING.set(run);
+    let _over = Over;
+    copy()
+}
+
+/// New memory, moved at once if a value is being copied for defragmentation and this is a bad place.
+fn placed(api: &Api, memory: *mut c_void) -> *mut c_void {
+    let run = PLACING.try_with(Cell::get).unwrap_or(core::ptr::null_mut());
+    if run.is_null() || memory.is_null() {
+        return memory;
+    }
+    // SAFETY: the run lasts as long as `placing`, and nothing else has the address of the memory yet.
+    let moved = unsafe { (api.defrag_alloc)(run, memory) };
+    if moved.is_null() { memory } else { moved }
+}
+
+/// The command that runs, or null. Commands run one at a time.
+static COMMAND: AtomicPtr<Ctx> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Remembers the command that runs, for [`affordable`]; null when it has ended.
+#[inline(always)]
+pub(super) fn runs(command: *mut Ctx) {
+    COMMAND.store(command, Ordering::Relaxed);
+}
+
+/// Whether the machine can provide this number of bytes. A client's command gets only what has not been promised to others: a
+/// filter that was reserved and not filled yet takes no page of the machine, but it will. What a primary or a file
+/// has is judged by the pages alone.
+fn affordable(api: &Api, size: usize) -> bool {
+    let command = COMMAND.load(Ordering::Relaxed);
+    // SAFETY: a command that runs has a context, and this is called while it runs.
+    let client = !command.is_null() && !unsafe { Context::new(command) }.trusts_the_sender();
+    fits_beside(size as u64, if client { untouched(api) } else { 0 })
+}
+
+/// The bytes that the engine has given out and that have no page yet.
+fn untouched(api: &Api) -> u64 {
+    let Some(resident) = resident() else { return 0 };
+    let mut error = 0;
+    // SAFETY: engines take this call without a context; names end with a zero, and what the engine made it takes back.
+    let used = unsafe {
+        let none = core::ptr::null_mut();
+        let data = (api.get_server_info)(none, c"memory".as_ptr());
+        let field: &CStr = c"used_memory";
+        let used = (api.server_info_get_field_unsigned)(data, field.as_ptr(), &raw mut error);
+        (api.free_server_info)(none, data);
+        used
+    };
+    if error == 0 { used.saturating_sub(resident) } else { 0 }
+}
+
 /// # Safety
 ///
 /// `memory` must come from [`raw`], and the size must not be zero.
 unsafe fn resize(api: &Api, memory: *mut c_void, size: usize) -> *mut c_void {
-    if size as u64 > MODEST && !fits(size as u64) {
+    if size as u64 > MODEST && !affordable(api, size) {
         return core::ptr::null_mut();
     }
     // SAFETY: the caller promises it.
@@ -170,7 +238,7 @@ unsafe fn resize(api: &Api, memory: *mut c_void, size: usize) -> *mut c_void {
         let before = (api.malloc_size)(memory) as isize;
         let after = match api.try_realloc {
             Some(try_realloc) if size >= LARGE => try_realloc(memory, size),
-            None if size >= LARGE && !fits(size as u64) => core::ptr::null_mut(),
+            None if size >= LARGE && !affordable(api, size) => core::ptr::null_mut(),
             _ => (api.realloc)(memory, size),
         };
         if !after.is_null() {
@@ -180,8 +248,14 @@ unsafe fn resize(api: &Api, memory: *mut c_void, size: usize) -> *mut c_void {
     }
 }
 
+/// Whether boxes of this type begin where the memory begins that the engine gave for them: see [`take`].
+pub(super) const fn has_ordinary_alignment<T>() -> bool {
+    align_of::<T>() <= ALIGNED
+}
+
 /// What the engine counts for a box.
 pub(super) fn size_of_box<T>(value: &T) -> usize {
+    const { assert!(has_ordinary_alignment::<T>()) };
     // SAFETY: callers pass what is in a box of this allocator, whose alignment is an ordinary one.
     loaded()
         .map_or(0, |api| unsafe { (api.malloc_size)(core::ptr::from_ref(value).cast_mut().cast()) })

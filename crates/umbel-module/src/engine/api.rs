@@ -118,7 +118,7 @@ pub(super) struct CommandInfo {
     pub(super) tips: *const c_char,
     pub(super) arity: c_int,
     pub(super) key_specs: *const KeySpec,
-    pub(super) arguments: *const c_void,
+    pub(super) arguments: *const super::arguments::RawArgument,
 }
 
 /// Finds a function by name; 0 if there is one.
@@ -213,10 +213,13 @@ functions! {
         replicate: "Replicate", unsafe extern "C" fn(*mut Ctx, *const c_char, *const c_char, ...) -> c_int;
         notify_keyspace_event: "NotifyKeyspaceEvent",
             unsafe extern "C" fn(*mut Ctx, c_int, *const c_char, *mut Str) -> c_int;
+        signal_modified_key: "SignalModifiedKey", unsafe extern "C" fn(*mut Ctx, *mut Str) -> c_int;
         get_context_flags: "GetContextFlags", unsafe extern "C" fn(*mut Ctx) -> c_int;
         get_server_info: "GetServerInfo", unsafe extern "C" fn(*mut Ctx, *const c_char) -> *mut InfoData;
         server_info_get_field_unsigned: "ServerInfoGetFieldUnsigned",
             unsafe extern "C" fn(*mut InfoData, *const c_char, *mut c_int) -> c_ulonglong;
+        server_info_get_field_c: "ServerInfoGetFieldC",
+            unsafe extern "C" fn(*mut InfoData, *const c_char) -> *const c_char;
         free_server_info: "FreeServerInfo", unsafe extern "C" fn(*mut Ctx, *mut InfoData);
         save_unsigned: "SaveUnsigned", unsafe extern "C" fn(*mut Io, u64);
         load_unsigned: "LoadUnsigned", unsafe extern "C" fn(*mut Io) -> u64;

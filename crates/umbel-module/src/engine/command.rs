@@ -1,8 +1,12 @@
 //! Commands: what the engine is told of them, and how it calls them.
 
+use super::alloc::runs;
 use super::api::{Begin, CommandFn, CommandInfo, Ctx, InfoVersion, KeySpec, Keyword, OK, Str, api};
+use super::arguments::{Described, RawArgument, raw};
 use super::context::{Arguments, Context, Fault, Outcome};
+use crate::sketches;
 use core::ffi::{CStr, c_int, c_void};
+use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A command: one row of the table.
@@ -20,6 +24,8 @@ pub(crate) struct Command {
     pub(crate) all_keys: bool,
     /// The category of access lists that it belongs to.
     pub(crate) category: &'static CStr,
+    /// Its arguments.
+    pub(crate) arguments: &'static [Described],
     /// One line of help.
     pub(crate) summary: &'static CStr,
     /// How long it takes.
@@ -77,7 +83,10 @@ unsafe extern "C" fn call<const N: usize>(
             context.fault(fault);
         }
     };
-    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+    runs(ctx);
+    let ended = catch_unwind(AssertUnwindSafe(run));
+    runs(core::ptr::null_mut());
+    if ended.is_err() {
         // Commands answer when they are done, so that nothing was answered yet.
         // SAFETY: as above.
         unsafe { Context::new(ctx) }
@@ -107,7 +116,35 @@ pub(super) unsafe fn register_all(ctx: *mut Ctx) -> bool {
         }
     }
     // SAFETY: the caller promises it.
-    TABLE.iter().zip(CALLS).all(|(command, call)| unsafe { register(ctx, command, call) })
+    let serve = |(command, call): (&Command, CommandFn)| unsafe { register(ctx, command, call) };
+    // SAFETY: the caller promises it.
+    let explain = |name: &&CStr| unsafe { refuse(ctx, name) };
+    TABLE.iter().zip(CALLS).all(serve) && sketches::COMMANDS.iter().all(explain)
+}
+
+/// Makes a command known that is not served, so that clients read why.
+///
+/// # Safety
+///
+/// As [`register_all`].
+unsafe fn refuse(ctx: *mut Ctx, name: &CStr) -> bool {
+    let flags = c"readonly fast".as_ptr();
+    // SAFETY: the caller promises it; texts end with a zero.
+    unsafe { (api().create_command)(ctx, name.as_ptr(), not_served, flags, 1, 1, 1) == OK }
+}
+
+/// What the engine calls for commands of sketches.
+unsafe extern "C" fn not_served(ctx: *mut Ctx, _: *mut *mut Str, _: c_int) -> c_int {
+    // SAFETY: the engine passes a context that lives until this function returns.
+    let context = unsafe { Context::new(ctx) };
+    if context.replays_an_aof() {
+        // The engine does not look at replies while it replays, so the write would be lost in silence. It ends in the same
+        // way over a command that it does not know.
+        context.warn(sketches::NOT_REPLAYED);
+        std::process::exit(1);
+    }
+    context.fault(sketches::NOT_SERVED);
+    OK
 }
 
 unsafe fn register(ctx: *mut Ctx, command: &Command, call: CommandFn) -> bool {
@@ -125,10 +162,18 @@ unsafe fn register(ctx: *mut Ctx, command: &Command, call: CommandFn) -> bool {
         return false;
     }
     if let Some(set) = api().set_command_acl_categories {
-        // SAFETY: as above. Help, not a condition: the category may be another module's.
-        unsafe { set(handle, command.category.as_ptr()) };
+        let categories = categories(command);
+        // An engine that cannot add categories refuses a list with ours, and takes one without.
+        let own = [command.category.to_bytes(), b" ", categories.as_bytes()].concat();
+        let lists = [CString::new(own), CString::new(categories)];
+        // SAFETY: as above; the engine copies the list.
+        let set = |list: &CString| unsafe { set(handle, list.as_ptr()) } == OK;
+        if !lists.iter().flatten().any(set) {
+            return false;
+        }
     }
-    let specs = [key_spec(command), END];
+    let specs = key_specs(command);
+    let arguments = raw(command.arguments);
     let info = CommandInfo {
         version: &raw const INFO_VERSION,
         summary: command.summary.as_ptr(),
@@ -138,7 +183,7 @@ unsafe fn register(ctx: *mut Ctx, command: &Command, call: CommandFn) -> bool {
         tips: core::ptr::null(),
         arity: command.arity,
         key_specs: specs.as_ptr(),
-        arguments: core::ptr::null(),
+        arguments: arguments.as_ptr(),
     };
     // SAFETY: the structures are of the version that they name; the engine copies them.
     unsafe { set(handle, &raw const info) == OK }
@@ -148,14 +193,8 @@ static INFO_VERSION: InfoVersion = InfoVersion {
     version: 1,
     history: 2 * size_of::<*const c_void>(),
     key_spec: size_of::<KeySpec>(),
-    argument: size_of_argument(),
+    argument: size_of::<RawArgument>(),
 };
-
-/// The engine's structure of an argument, of which this module gives none: six texts or pointers, two integers that
-/// share a word, two that take one each.
-const fn size_of_argument() -> usize {
-    size_of::<[*const c_void; 6]>() + 2 * size_of::<c_int>() + size_of::<*const c_void>()
-}
 
 const END: KeySpec = KeySpec {
     notes: core::ptr::null(),
@@ -166,14 +205,33 @@ const END: KeySpec = KeySpec {
     range: [0; 3],
 };
 
-fn key_spec(command: &Command) -> KeySpec {
+/// The engine's categories: what access lists grant by `+@read`, `+@write` and `+@fast`. RedisBloom has these commands,
+/// and no others, in the last one.
+fn categories(command: &Command) -> &'static str {
+    let name = command.name.to_bytes().to_ascii_lowercase();
+    let fast = [".reserve", ".info", ".card"].iter().any(|end| name.ends_with(end.as_bytes()));
+    match (command.access, fast) {
+        (Access::Read, true) => "read fast",
+        (Access::Read, false) => "read",
+        (_, true) => "write fast",
+        (_, false) => "write",
+    }
+}
+
+/// The first argument is a key. Where all are, a command changes the first and only reads the others.
+fn key_specs(command: &Command) -> [KeySpec; 3] {
+    let first = key_spec(1, 0, command.access);
+    let others = if command.all_keys { key_spec(2, -1, Access::Read) } else { END };
+    [first, others, END]
+}
+
+fn key_spec(begin: c_int, last: c_int, access: Access) -> KeySpec {
     const BEGIN_INDEX: c_int = 2;
     const FIND_RANGE: c_int = 2;
-    let last = if command.all_keys { -1 } else { 0 };
     KeySpec {
-        flags: command.access.key_flags(),
+        flags: access.key_flags(),
         begin_search: BEGIN_INDEX,
-        begin: Begin { index: 1 },
+        begin: Begin { index: begin },
         find_keys: FIND_RANGE,
         range: [last, 1, 0],
         ..END

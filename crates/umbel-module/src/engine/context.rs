@@ -202,7 +202,7 @@ impl Context {
     }
 
     /// Sends what is still to be sent.
-    pub(super) fn fault(&self, fault: Fault) {
+    pub(crate) fn fault(&self, fault: Fault) {
         match fault {
             // SAFETY: see above.
             Fault::Arity => _ = unsafe { (self.api.wrong_arity)(self.ctx) },
@@ -248,38 +248,80 @@ impl Context {
         }
     }
 
-    /// Tells those who listen that this happened to the key.
+    /// Makes known that this happened to the key: to listeners, to transactions that watch it, and to clients that cache
+    /// it. Every write that changes a key ends with this, and refused ones do not.
     #[inline]
     pub(crate) fn notify(&self, event: &CStr, key: Argument<'_>) {
         // SAFETY: see above; the event ends with a zero.
         unsafe {
+            (self.api.signal_modified_key)(self.ctx, key.string);
             (self.api.notify_keyspace_event)(self.ctx, NOTIFY_GENERIC, event.as_ptr(), key.string)
         };
     }
 
-    /// Whether a filter of so many bytes is more than `maxmemory` allows for all data. A command that a primary or
-    /// the AOF has accepted is never too large.
-    pub(crate) fn too_large(&self, bytes: u64) -> bool {
-        const WORTH_ASKING: u64 = 1 << 20;
+    /// Whether the command comes from a primary or from the AOF. A server has accepted and performed it already, so the
+    /// limits for clients of this server do not apply: refusing it would lose data.
+    pub(crate) fn trusts_the_sender(&self) -> bool {
         // SAFETY: see above.
         let flags = unsafe { (self.api.get_context_flags)(self.ctx) };
-        if bytes < WORTH_ASKING || flags & (REPLICATED | LOADING) != 0 {
+        flags & (REPLICATED | LOADING) != 0
+    }
+
+    /// Whether a rate above a quarter is kept as it was sent. RedisBloom up to 2.8 keeps it, and 8.0 and later make it a
+    /// quarter. A stream can only come from the latter where the engine is a Redis 8 too: older engines and Valkey
+    /// cannot read its RDB files. A primary with this module sends the rate that it used.
+    pub(crate) fn keeps_loose_rates(&self) -> bool {
+        const REDIS_8: c_int = 0x0008_0000;
+        // SAFETY: the function takes nothing and returns a number.
+        let version = unsafe { (self.api.get_server_version)() };
+        self.trusts_the_sender() && (self.api.is_valkey || version < REDIS_8)
+    }
+
+    /// Whether the command comes from the AOF.
+    pub(super) fn replays_an_aof(&self) -> bool {
+        // SAFETY: see above.
+        unsafe { (self.api.get_context_flags)(self.ctx) & LOADING != 0 }
+    }
+
+    /// Whether a filter of so many bytes, which has been made, is more than `maxmemory` allows. A command that a primary or
+    /// the AOF has accepted is never too large.
+    pub(crate) fn too_large(&self, bytes: u64) -> bool {
+        self.exceeds(bytes, 0)
+    }
+
+    /// The same before it is made.
+    pub(crate) fn has_no_room_for(&self, bytes: u64) -> bool {
+        self.exceeds(bytes, bytes)
+    }
+
+    /// Whether a filter of so many bytes is too large, of which some are still to be taken.
+    fn exceeds(&self, bytes: u64, still: u64) -> bool {
+        const WORTH_ASKING: u64 = 1 << 20;
+        if bytes < WORTH_ASKING || self.trusts_the_sender() {
             return false;
         }
         // SAFETY: see above. 0 if there is no limit.
-        if unsafe { (self.api.get_used_memory_ratio)() } == 0.0 {
+        let ratio = f64::from(unsafe { (self.api.get_used_memory_ratio)() });
+        if ratio == 0.0 {
             return false;
         }
         let mut error = 0;
-        // SAFETY: names end with a zero, and what the engine made it takes back.
-        let limit = unsafe {
+        // SAFETY: names end with a zero, the text of a field lives as long as what it is in, and what the engine made it
+        // takes back.
+        let (limit, keeps) = unsafe {
             let data = (self.api.get_server_info)(self.ctx, c"memory".as_ptr());
             let field: *const c_char = c"maxmemory".as_ptr();
             let limit = (self.api.server_info_get_field_unsigned)(data, field, &raw mut error);
+            let policy = (self.api.server_info_get_field_c)(data, c"maxmemory_policy".as_ptr());
+            let keeps = !policy.is_null() && CStr::from_ptr(policy) == c"noeviction";
             (self.api.free_server_info)(self.ctx, data);
-            limit
+            (limit, keeps)
         };
-        error == 0 && limit != 0 && bytes > limit
+        if error != 0 || limit == 0 {
+            return false;
+        }
+        // An engine that evicts keys makes room for what fits at all.
+        bytes > limit || keeps && ratio * limit as f64 + still as f64 > limit as f64
     }
 
     /// A line in the engine's log.

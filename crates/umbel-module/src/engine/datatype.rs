@@ -1,12 +1,12 @@
 //! Types of values: what the engine asks of them, and how it gets there without a panic crossing over.
 
-use super::alloc::size_of_box;
+use super::alloc::{has_ordinary_alignment, size_of_box};
 use super::api::{Ctx, DefragHandle, DigestHandle, Io, Str, TypeHandle, TypeMethods, api};
 use super::rdb::{Digester, Loader, Mover, Rewriter, Saver};
 use crate::error::Invalid;
 use crate::memory::Kept;
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Where the engine's handle of a type is kept.
@@ -63,6 +63,8 @@ pub(crate) trait Stored: Sized + 'static {
 /// `ctx` must be the context of `RedisModule_OnLoad`, and the functions of the engine be fetched.
 pub(super) unsafe fn register<T: Stored>(ctx: *mut Ctx) -> bool {
     const METHODS_OF_6_2: u64 = 3;
+    // `size_of_box` and `defrag` hand the addresses of values to the engine as its own.
+    const { assert!(has_ordinary_alignment::<Kept<T>>()) };
     let mut methods = TypeMethods {
         version: METHODS_OF_6_2,
         rdb_load: Some(load::<T>),
@@ -91,6 +93,39 @@ pub(super) fn without_panic<R>(otherwise: R, call: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or(otherwise)
 }
 
+/// The process that loaded the module. Its children save.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+pub(super) fn remember_process() {
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
+}
+
+/// Does what `call` does to write a value, all of it. An engine takes what it gets for a whole value: after a panic
+/// it would report success, and the file could not be read again. So the process that writes the file ends, and the last
+/// good file stays. Mostly that is a child of the server, whose end the server reports as an error.
+fn all_or_end(call: impl FnOnce()) {
+    let whole = catch_unwind(AssertUnwindSafe(|| {
+        #[cfg(debug_assertions)]
+        assert!(std::env::var_os("UMBEL_TEST_PANIC").is_none(), "a test wants this panic");
+        call();
+    }));
+    if whole.is_ok() {
+        return;
+    }
+    let text =
+        c"a bug of the module: a value could not be saved, so this process ends without a file";
+    // SAFETY: engines take a log line without a context; the format takes one text that ends with a zero.
+    unsafe {
+        (api().log)(core::ptr::null_mut(), c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr())
+    };
+    #[cfg(unix)]
+    if std::process::id() != PROCESS.load(Ordering::Relaxed) {
+        // SAFETY: ends this process, and nothing of it runs after that.
+        unsafe { libc::_exit(1) };
+    }
+    std::process::abort()
+}
+
 /// The value behind a pointer that the engine keeps.
 ///
 /// # Safety
@@ -114,12 +149,12 @@ unsafe extern "C" fn load<T: Stored>(io: *mut Io, version: c_int) -> *mut c_void
 
 unsafe extern "C" fn save<T: Stored>(io: *mut Io, value: *mut c_void) {
     // SAFETY: the engine passes what it writes to, and a value of this type.
-    without_panic((), || unsafe { of::<T>(value).value().save(&mut Saver::new(io)) });
+    all_or_end(|| unsafe { of::<T>(value).value().save(&mut Saver::new(io)) });
 }
 
 unsafe extern "C" fn rewrite<T: Stored>(io: *mut Io, key: *mut Str, value: *mut c_void) {
     // SAFETY: as above.
-    without_panic((), || unsafe { of::<T>(value).value().rewrite(&mut Rewriter::new(io, key)) });
+    all_or_end(|| unsafe { of::<T>(value).value().rewrite(&mut Rewriter::new(io, key)) });
 }
 
 unsafe extern "C" fn memory_usage<T: Stored>(value: *const c_void) -> usize {

@@ -2,22 +2,26 @@
 
 use super::api::{Ctx, ERR, OK, Str, api, load};
 use super::context::{Arguments, Context};
-use super::datatype::{register, without_panic};
+use super::datatype::{register, remember_process, without_panic};
 use super::{command, config};
 use crate::bloom::Chain;
 use crate::cuckoo::Cuckoo;
 use crate::own::{OwnBloom, OwnCuckoo};
 use crate::settings;
+use crate::sketches::{CountMin, Sketch, TDigest, TopK};
 use core::ffi::{CStr, c_int};
 
 /// RedisBloom's name, so that clients who ask for it find it, and both are never loaded at once.
 const NAME: &CStr = c"bf";
 
-/// The version that `MODULE LIST` tells.
-const VERSION: c_int = 10_000;
+/// The version that `MODULE LIST` tells: that of the RedisBloom whose replies these are, since clients look at it to find
+/// out what a server can do.
+const VERSION: c_int = 80_800;
 
-/// The module can be told that reading failed, and needs no pause while a replica takes in a new data set.
+/// The module can be told that reading failed, says itself which keys it has changed, and needs no pause while a
+/// replica takes in a new data set.
 const HANDLE_IO_ERRORS: c_int = 1;
+const NO_IMPLICIT_SIGNAL_MODIFIED: c_int = 1 << 1;
 const HANDLE_REPL_ASYNC_LOAD: c_int = 1 << 2;
 
 /// Called by the engine when it loads the module. Valkey looks for this name too.
@@ -48,7 +52,9 @@ unsafe fn start(ctx: *mut Ctx, argv: *mut *mut Str, argc: c_int) -> bool {
             return false;
         }
         (engine.set_module_attribs)(ctx, NAME.as_ptr(), VERSION, 1);
-        (engine.set_module_options)(ctx, HANDLE_IO_ERRORS | HANDLE_REPL_ASYNC_LOAD);
+        let options = HANDLE_IO_ERRORS | NO_IMPLICIT_SIGNAL_MODIFIED | HANDLE_REPL_ASYNC_LOAD;
+        (engine.set_module_options)(ctx, options);
+        remember_process();
         let context = Context::new(ctx);
         if !take_arguments(Arguments::new(argv, argc)) {
             context.warn(c"arguments are pairs of a setting and its value: see docs/module.md");
@@ -58,6 +64,9 @@ unsafe fn start(ctx: *mut Ctx, argv: *mut *mut Str, argc: c_int) -> bool {
             && register::<Cuckoo>(ctx)
             && register::<OwnBloom>(ctx)
             && register::<OwnCuckoo>(ctx)
+            && register::<Sketch<CountMin>>(ctx)
+            && register::<Sketch<TopK>>(ctx)
+            && register::<Sketch<TDigest>>(ctx)
             && command::register_all(ctx)
             && config::register(ctx)
     }

@@ -1,5 +1,6 @@
 //! Files, digests and moves: what the engine hands to a type of values.
 
+use super::alloc::{has_ordinary_alignment, placing};
 use super::api::{DefragHandle, DigestHandle, Io, Str, api};
 use crate::error::Invalid;
 use crate::memory::count;
@@ -174,14 +175,49 @@ impl Mover {
         // SAFETY: the memory is the engine's own, from its start. If it is moved, the old place is free already, so
         // that the old box is forgotten without being dropped.
         unsafe {
-            let before = (api().malloc_size)(bytes.as_mut_ptr().cast()) as isize;
-            let moved = (api().defrag_alloc)(self.handle, bytes.as_mut_ptr().cast()).cast::<u8>();
+            if let Some(moved) = self.moved(bytes.as_mut_ptr()) {
+                let after = Box::from_raw(core::ptr::slice_from_raw_parts_mut(moved, len));
+                core::mem::forget(core::mem::replace(bytes, after));
+            }
+        }
+    }
+
+    /// Lets the engine move the elements of a vector to a better place.
+    pub(crate) fn vector<T>(&mut self, vector: &mut Vec<T>) {
+        const { assert!(has_ordinary_alignment::<T>() && size_of::<T>() > 0) };
+        let (len, capacity) = (vector.len(), vector.capacity());
+        if capacity == 0 {
+            return;
+        }
+        // SAFETY: as above. The new place is as large as the old one, so the capacity is the same.
+        unsafe {
+            if let Some(moved) = self.moved(vector.as_mut_ptr().cast()) {
+                let after = Vec::from_raw_parts(moved.cast(), len, capacity);
+                core::mem::forget(core::mem::replace(vector, after));
+            }
+        }
+    }
+
+    /// What `copy` makes, in better places where the engine knows any.
+    pub(crate) fn copied<R>(&mut self, copy: impl FnOnce() -> R) -> R {
+        placing(self.handle, copy)
+    }
+
+    /// The new place of this memory, or `None` if it stays. The old one is free then.
+    ///
+    /// # Safety
+    ///
+    /// `memory` must be where an allocation of the engine begins.
+    unsafe fn moved(&mut self, memory: *mut u8) -> Option<*mut u8> {
+        // SAFETY: the caller promises it.
+        unsafe {
+            let before = (api().malloc_size)(memory.cast()) as isize;
+            let moved = (api().defrag_alloc)(self.handle, memory.cast()).cast::<u8>();
             if moved.is_null() {
-                return;
+                return None;
             }
             count((api().malloc_size)(moved.cast()) as isize - before);
-            let after = Box::from_raw(core::ptr::slice_from_raw_parts_mut(moved, len));
-            core::mem::forget(core::mem::replace(bytes, after));
+            Some(moved)
         }
     }
 }

@@ -111,7 +111,7 @@ impl Blocked {
         self.growth
     }
 
-    fn hasher(&self) -> AnyHasher {
+    pub(crate) fn hasher(&self) -> AnyHasher {
         *self.levels[0].filter.hasher()
     }
 

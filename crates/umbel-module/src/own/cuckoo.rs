@@ -1,6 +1,6 @@
 //! A cuckoo filter with fingerprints as long as its rate needs. It does not grow.
 
-use super::{Loading, hasher};
+use super::{Loading, has_a_secret, hasher};
 use crate::error::{Invalid, Refused};
 use umbel::any::AnyHasher;
 use umbel::cuckoo::Shape;
@@ -27,6 +27,12 @@ impl OwnCuckoo {
             Shape::for_rate(capacity, err_rate).map_err(|_| Invalid::Field("error rate"))?;
         let filter = CuckooFilter::with(shape, hasher(None)).map_err(|_| Invalid::NoMemory)?;
         Ok(Self::Filter(filter, 0))
+    }
+
+    /// Whether its stream may have a secret in it. Of one that is being loaded only the bytes are known.
+    #[must_use]
+    pub fn may_have_a_secret(&self) -> bool {
+        self.filter().is_none_or(|filter| has_a_secret(filter.hasher()))
     }
 
     /// The filter, unless its chunks are still coming.

@@ -331,6 +331,10 @@ struct Part {
 
 impl Write for Part {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.skip == 0 && self.room == 0 && !bytes.is_empty() {
+            // The part is whole, and what follows need not be made.
+            return Err(io::ErrorKind::WriteZero.into());
+        }
         self.passed += bytes.len() as u64;
         let skipped = self.skip.min(bytes.len() as u64);
         self.skip -= skipped;

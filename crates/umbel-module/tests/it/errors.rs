@@ -64,7 +64,9 @@ fn arguments_are_counted() {
         "CF.ADD a",
         "CF.ADDNX a",
         "CF.INSERT a",
-        "CF.INSERT a b c",
+        "CF.INSERT a NOCREATE CAPACITY 50",
+        "BF.RESERVE a 0.01 100 EXPANSION 2 EXPANSION 3",
+        "CF.INFO a FOO",
         "CF.INSERT a ITEMS",
         "CF.INSERTNX a CAPACITY 5",
         "CF.EXISTS a",
@@ -117,5 +119,55 @@ fn full_filters_say_so_in_the_place_of_the_item() {
         let most =
             (0..2_000).map(|item| client.say(&format!("CF.ADD d {item}"))).find(Reply::is_error);
         assert_eq!(most, Some(Reply::Error("Maximum expansions reached".to_owned())), "{engine:?}");
+    }
+}
+
+#[test]
+fn one_batch_grows_a_cuckoo_filter_past_the_limit_and_the_next_one_is_refused() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        client.ask("CF.RESERVE k 4");
+        let items = (0..1_000).map(|item| format!("key-{item}")).collect::<Vec<_>>().join(" ");
+        let reply = client.ask(&format!("CF.INSERT k ITEMS {items}"));
+        assert!(reply.array().iter().all(|reply| *reply == Reply::Integer(1)), "{engine:?}");
+        let found = client.ask(&format!("CF.MEXISTS k {items}"));
+        assert_eq!(found.array().iter().map(Reply::integer).sum::<i64>(), 1_000, "{engine:?}");
+        assert_eq!(client.ask("CF.INFO k").array()[5], Reply::Integer(250), "{engine:?}");
+        let most = Reply::Error("Maximum expansions reached".to_owned());
+        for line in
+            ["CF.ADD k key-1", "CF.ADDNX k key-1", "CF.INSERT k ITEMS x", "CF.INSERTNX k ITEMS x"]
+        {
+            assert_eq!(client.say(line), most, "{engine:?}: {line}");
+        }
+        assert_eq!(client.ask("CF.DEL k key-1"), Reply::Integer(1));
+    }
+}
+
+#[test]
+fn a_header_for_a_key_that_exists_changes_nothing() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        client.ask("BF.RESERVE b 0.01 100");
+        client.ask("CF.RESERVE c 100");
+        client.ask("BF.RESERVE other 0.1 7");
+        client.ask("CF.RESERVE another 8");
+        client.ask("CF.ADD another x");
+        client.ask("BF.ADD b x");
+        client.ask("CF.ADD c x");
+        let cases = [
+            ("BF", "b", "other", "ERR received bad data"),
+            ("CF", "c", "another", "ERR item exists"),
+        ];
+        for (family, name, source, text) in cases {
+            let before = client.ask(&format!("DUMP {name}"));
+            let header =
+                client.ask(&format!("{family}.SCANDUMP {source} 0")).array()[1].bytes().to_vec();
+            let load = format!("{family}.LOADCHUNK");
+            let reply = client.call(&[load.as_bytes(), name.as_bytes(), b"1", &header]);
+            assert_eq!(reply, Reply::Error(text.to_owned()), "{engine:?}");
+            assert_eq!(client.ask(&format!("DUMP {name}")), before, "{engine:?}");
+        }
     }
 }

@@ -190,9 +190,9 @@ fn damaged_chunks_do_not_kill_the_server() {
         client.ask("CONFIG SET rdbcompression no");
         client.ask("CONFIG SET maxmemory 300mb");
         small_filters(&mut client);
-        for (name, _) in FILTERS {
-            let family =
-                if name == "cuckoo" || name == "buckets" || name == "rated" { "CF" } else { "BF" };
+        // Filters with a secret are not dumped in chunks: tests of `own::stream` damage theirs.
+        for (name, _) in FILTERS.iter().filter(|(_, make)| !make.contains("KEYED")) {
+            let family = if matches!(*name, "cuckoo" | "buckets" | "rated") { "CF" } else { "BF" };
             let load = format!("{family}.LOADCHUNK");
             let header =
                 client.ask(&format!("{family}.SCANDUMP {name} 0")).array()[1].bytes().to_vec();

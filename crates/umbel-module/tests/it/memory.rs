@@ -173,6 +173,76 @@ fn requests_that_are_too_large_are_errors_and_take_nothing() {
 }
 
 #[test]
+fn requests_are_judged_together() {
+    let machine = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kilobytes = |name: &str| {
+        let line = machine.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    };
+    let Some(total) = kilobytes("MemTotal:").map(|kilobytes| kilobytes * 1024) else {
+        eprintln!("no /proc/meminfo here, and therefore not tested");
+        return;
+    };
+    // 3.9 GB each, of which not a page is touched.
+    let each = 3_858_000_000;
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        let (mut accepted, mut refused) = (0, 0);
+        for number in 0..total / each + 2 {
+            match client.say(&format!("BF.RESERVE k:{number} 0.000001 1073741824 NONSCALING")) {
+                Reply::Error(text) => {
+                    assert_eq!(text, "ERR Insufficient memory to create filter", "{engine:?}");
+                    refused += 1;
+                }
+                _ => accepted += 1,
+            }
+        }
+        assert!(accepted * each <= total, "{engine:?}: {accepted} of {} bytes", each);
+        assert!(refused >= 2, "{engine:?}: {accepted} accepted");
+        // What is given back can be taken again.
+        if accepted > 0 {
+            client.ask("DEL k:0");
+            // Some engines free in the background.
+            let again = (0..500).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                !client.say("BF.RESERVE k:0 0.000001 1073741824 NONSCALING").is_error()
+            });
+            assert!(again, "{engine:?}: {accepted} accepted");
+        }
+    }
+}
+
+#[test]
+fn requests_are_judged_by_what_is_left_of_maxmemory() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        client.ask("CONFIG SET maxmemory 95mb");
+        // 33 MB each: three of them are 99.7 MB, and the limit is 99.6 MB.
+        let make = |client: &mut Client, line: &str| client.say(line).is_error();
+        assert!(!make(&mut client, "BF.RESERVE a 0.01 24000000"), "{engine:?}");
+        assert!(!make(&mut client, "CF.RESERVE b 33000000"), "{engine:?}");
+        for line in [
+            "BF.RESERVE c 0.01 24000000",
+            "BF.RESERVE c 0.01 24000000 BLOCKED",
+            "BF.INSERT c CAPACITY 24000000 ITEMS x",
+            "CF.RESERVE c 33000000",
+            "CF.RESERVE c 24000000 ERROR 0.0001",
+        ] {
+            let reply = client.say(line);
+            let expected = "ERR Insufficient memory to create filter".to_owned();
+            assert_eq!(reply, Reply::Error(expected), "{engine:?} {line}");
+        }
+        let header = client.ask("BF.SCANDUMP a 0").array()[1].bytes().to_vec();
+        assert!(client.call(&[b"BF.LOADCHUNK", b"c", b"1", &header]).is_error(), "{engine:?}");
+        // An engine that evicts keys makes room.
+        client.ask("CONFIG SET maxmemory-policy allkeys-lru");
+        assert!(!make(&mut client, "BF.RESERVE c 0.01 24000000"), "{engine:?}");
+    }
+}
+
+#[test]
 fn memory_limits_of_the_process_are_errors_too() {
     // 3 GiB of address space: what the machine has does not matter then.
     let server = Server::start(Engine::Redis70);
@@ -226,5 +296,96 @@ fn active_defragmentation_moves_filters_and_loses_nothing() {
     super::data::check_all(&mut client);
     for number in (0..20_000).step_by(5) {
         assert_eq!(client.ask(&format!("BF.ADD small:{number} x")).integer(), 1);
+    }
+}
+
+/// How many bytes of pages the allocator has for every byte that it has given out.
+fn fragmentation(client: &mut Client) -> f64 {
+    let info = client.ask("INFO memory");
+    let text = String::from_utf8_lossy(info.bytes()).into_owned();
+    let field = |name: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.trim().parse().ok()).expect("a field of INFO")
+    };
+    field("allocator_active:") / field("allocator_allocated:")
+}
+
+#[test]
+fn active_defragmentation_brings_memory_together() {
+    let kinds = ["", " NONSCALING", " KEYED", " BLOCKED", " WINDOW"];
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        if client.say("CONFIG SET activedefrag yes").is_error() {
+            eprintln!("{engine:?} has an allocator that cannot tell, and is therefore not tested");
+            continue;
+        }
+        client.ask("CONFIG SET activedefrag no");
+        client.ask("CONFIG SET lazyfree-lazy-user-del no");
+        // Of 250 MB a sixth stays: what an engine keeps for itself does not matter beside that.
+        let count = 40_000;
+        let mut batch = Vec::new();
+        for number in 0..count {
+            let kind = kinds[number % kinds.len()];
+            let size = 2_000 + number % 7 * 700;
+            let kind = if kind == " WINDOW" { format!(" WINDOW {size}") } else { kind.to_owned() };
+            let line = match number % 11 {
+                0 => format!("CF.RESERVE k:{number} {size}"),
+                1 => format!("CF.RESERVE k:{number} {size} ERROR 0.01"),
+                _ => format!("BF.RESERVE k:{number} 0.01 {size}{kind}"),
+            };
+            batch.push(line);
+        }
+        pipelined(&mut client, &batch);
+        let deleted = (0..count).filter(|number| number % 6 > 0);
+        pipelined(
+            &mut client,
+            &deleted.map(|number| format!("DEL k:{number}")).collect::<Vec<_>>(),
+        );
+        client.ask("CONFIG SET active-defrag-ignore-bytes 1");
+        client.ask("CONFIG SET active-defrag-threshold-lower 1");
+        client.ask("CONFIG SET active-defrag-cycle-min 60");
+        client.ask("CONFIG SET active-defrag-cycle-max 80");
+        // Engines look at their allocator ten times a second.
+        let mut before = 1.0;
+        for _ in 0..100 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            before = fragmentation(&mut client);
+            if before > 1.5 {
+                break;
+            }
+        }
+        assert!(before > 1.5, "{engine:?}: {before} before");
+        client.ask("CONFIG SET activedefrag yes");
+        let mut after = before;
+        for _ in 0..600 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            after = fragmentation(&mut client);
+            if after < 1.1 {
+                break;
+            }
+        }
+        eprintln!("{engine:?}: {before:.3} before, {after:.3} after");
+        assert!(after < 1.1, "{engine:?}: {before} before, {after} after");
+        for number in (0..count).step_by(6) {
+            let family = if number % 11 < 2 { "CF" } else { "BF" };
+            assert_eq!(client.ask(&format!("{family}.ADD k:{number} x")).integer(), 1);
+            assert_eq!(client.ask(&format!("{family}.EXISTS k:{number} x")).integer(), 1);
+        }
+    }
+}
+
+/// Sends commands that succeed, many at a time.
+fn pipelined(client: &mut Client, lines: &[String]) {
+    for lines in lines.chunks(1_000) {
+        let words = |line: &String| {
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            super::client::command(&words)
+        };
+        client.send(&lines.iter().map(words).collect::<Vec<_>>().concat()).expect("it is sent");
+        for line in lines {
+            let reply = client.reply().expect("an answer");
+            assert!(!reply.is_error(), "{line}: {reply:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What a primary has, its replica has; and after a failover nothing is missing.
 
-use super::client::Client;
+use super::client::{Client, Reply};
 use super::data::{FILTERS, add, check_all, digests, make_all};
 use super::server::{Engine, Server, engines};
 use std::time::{Duration, Instant};
@@ -9,6 +9,12 @@ fn replica_of(primary: &Server, options: &[&str]) -> Server {
     let replica = Server::with(primary.engine, options);
     replica.client().ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
     replica
+}
+
+/// Makes `replica` one of `primary`, and waits until it has everything.
+pub(crate) fn follow(primary: &Server, replica: &Server) {
+    replica.client().ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
+    wait_for(&mut primary.client(), &mut replica.client());
 }
 
 /// Waits until the replica has everything that the primary has written.
@@ -24,7 +30,7 @@ fn wait_for(primary: &mut Client, replica: &mut Client) {
     }
 }
 
-const PRIMARY: [&str; 6] =
+pub(crate) const PRIMARY: [&str; 6] =
     ["--save", "", "--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"];
 
 #[test]
@@ -139,6 +145,7 @@ fn a_secret_goes_to_replicas_and_nowhere_else() {
         payload(&mut client, "drawn2"),
         "every filter draws its own"
     );
+    assert!(client.say("BF.SCANDUMP told 1").is_error());
     let replies = ["BF.INFO told", "BF.INFO told ALL", "BF.DEBUG told"]
         .map(|line| format!("{:?}", client.ask(line)));
     assert!(replies.iter().all(|reply| !reply.contains(secret)));
@@ -150,6 +157,397 @@ fn a_secret_goes_to_replicas_and_nowhere_else() {
         .map(|file| std::fs::read(file.path()).unwrap());
     let aof = String::from_utf8_lossy(&files.collect::<Vec<_>>().concat()).into_owned();
     assert_eq!(aof.matches("SECRET").count(), 3);
+}
+
+/// Sends every chunk of a dump, until the first error.
+fn scan(client: &mut Client, name: &str) -> Result<Vec<(i64, Vec<u8>)>, String> {
+    let (mut chunks, mut number) = (Vec::new(), 0);
+    loop {
+        let reply = client.say(&format!("BF.SCANDUMP {name} {number}"));
+        if let Reply::Error(text) = reply {
+            return Err(text);
+        }
+        number = reply.array()[0].integer();
+        if number == 0 {
+            return Ok(chunks);
+        }
+        chunks.push((number, reply.array()[1].bytes().to_vec()));
+    }
+}
+
+#[test]
+fn a_filter_with_a_secret_is_not_dumped_in_chunks() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        let secret: [u8; 16] = core::array::from_fn(|at| at as u8 + 1);
+        let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        for (name, kind) in
+            [("k", ""), ("b", " BLOCKED"), ("w", " WINDOW 100"), ("n", " NONSCALING")]
+        {
+            client.ask(&format!("BF.RESERVE {name} 0.01 100 KEYED SECRET {digits}{kind}"));
+            client.ask(&format!("BF.MADD {name} a b"));
+            for number in [0, 1, 2, 17, 145] {
+                let reply = client.say(&format!("BF.SCANDUMP {name} {number}"));
+                assert!(reply.is_error(), "{engine:?} {name} {number}: {reply:?}");
+            }
+            // A payload has it, and so needs the right to DUMP.
+            let payload = client.ask(&format!("DUMP {name}"));
+            assert!(payload.bytes().windows(16).any(|bytes| bytes == secret), "{engine:?} {name}");
+        }
+        // One that is being loaded may have a secret in what has come.
+        client.ask("BF.RESERVE open 0.01 100 BLOCKED");
+        let chunks = scan(&mut client, "open").expect("it has no secret");
+        let number = chunks[0].0.to_string();
+        client.call(&[b"BF.LOADCHUNK", b"half", number.as_bytes(), &chunks[0].1]);
+        assert!(scan(&mut client, "half").is_err(), "{engine:?}");
+    }
+}
+
+#[test]
+fn refused_writes_leave_transactions_alone_and_accepted_ones_do_not() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let (mut watcher, mut client) = (server.client(), server.client());
+        client.ask("BF.RESERVE b 0.01 1 NONSCALING");
+        client.ask("BF.ADD b 1");
+        client.ask("CF.RESERVE c 4 BUCKETSIZE 1 EXPANSION 0");
+        client.ask("SET s x");
+        let executed = |watcher: &mut Client, client: &mut Client, line: &str| {
+            watcher.ask("WATCH b c s missing new");
+            let reply = client.say(line);
+            watcher.ask("MULTI");
+            watcher.ask("PING");
+            (watcher.ask("EXEC") != Reply::Null, reply)
+        };
+        let refused = [
+            "BF.RESERVE b 0.01 100",
+            "BF.RESERVE s 0.01 100",
+            "BF.ADD b 2",
+            "BF.MADD b 3 4",
+            "BF.ADD s 1",
+            "BF.INSERT missing NOCREATE ITEMS a",
+            "BF.INSERT s ITEMS a",
+            "BF.LOADCHUNK b 99999 x",
+            "BF.LOADCHUNK missing 5 x",
+            "BF.LOADCHUNK s 1 x",
+            "BF.MERGE b missing",
+            "BF.MERGE s b",
+            "CF.RESERVE c 100",
+            "CF.RESERVE s 100",
+            "CF.ADD s 1",
+            "CF.ADDNX s 1",
+            "CF.DEL c absent",
+            "CF.DEL missing x",
+            "CF.INSERT missing NOCREATE ITEMS a",
+            "CF.LOADCHUNK c 99999 x",
+            "CF.LOADCHUNK missing 5 x",
+            "CF.COMPACT s",
+            "CF.COMPACT missing",
+        ];
+        for line in refused {
+            let (done, reply) = executed(&mut watcher, &mut client, line);
+            assert!(done, "{engine:?}: {line}: {reply:?}");
+        }
+        let accepted = [
+            "BF.RESERVE new 0.01 10",
+            "BF.ADD new 1",
+            "BF.MADD new 2",
+            "BF.INSERT new ITEMS 3",
+            "BF.MERGE new b",
+            "CF.ADD c 1",
+            "CF.ADDNX c 2",
+            "CF.DEL c 1",
+            "CF.INSERT c ITEMS 1",
+            "CF.COMPACT c",
+            "DEL new",
+            "CF.INSERTNX new ITEMS 3",
+        ];
+        for line in accepted {
+            let (done, reply) = executed(&mut watcher, &mut client, line);
+            assert!(!done && !reply.is_error(), "{engine:?}: {line}: {reply:?}");
+        }
+    }
+}
+
+#[test]
+fn a_source_that_is_named_often_is_merged_once() {
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        // Full links of another size, which stay links.
+        client.ask("BF.RESERVE s 0.01 10");
+        client.ask("BF.RESERVE t 0.01 1000");
+        let items: String = (0..300).map(|item| format!(" item:{item}")).collect();
+        client.ask(&format!("BF.MADD s{items}"));
+        client.ask("BF.ADD t x");
+        client.ask("COPY t u");
+        client.ask("BF.MERGE t s");
+        client.ask("BF.MERGE u s s u s s");
+        assert_eq!(client.ask("DUMP t"), client.ask("DUMP u"), "{engine:?}");
+    }
+}
+
+#[test]
+fn a_batch_ends_at_an_amount_of_work_and_the_replica_has_the_same() {
+    for engine in engines() {
+        // An item that does not fit is moved 200 times, and back, in buckets that count four times.
+        let primary = Server::loading(engine, &PRIMARY, &["cf-max-moves", "4000"]);
+        let replica = Server::loading(engine, &PRIMARY, &["cf-max-moves", "1"]);
+        let mut client = primary.client();
+        follow(&primary, &replica);
+        client.ask("CF.RESERVE c 1000 BUCKETSIZE 255 MAXITERATIONS 200 EXPANSION 0");
+        let batch: String = (0..1_500).map(|item| format!(" item:{item}")).collect();
+        let inserted = |client: &mut Client, command: &str| {
+            let reply = client.ask(&format!("{command} c ITEMS{batch}"));
+            let (last, before) = reply.array().split_last().expect("an answer");
+            assert!(before.iter().all(|reply| !reply.is_error()), "{engine:?}: {reply:?}");
+            (before.to_vec(), last.clone())
+        };
+        let (before, last) = inserted(&mut client, "CF.INSERT");
+        let refused = before.iter().filter(|reply| reply.integer() == -1).count();
+        // 1,600 each: three are more than 4,000. Some fit in after a few moves.
+        assert!((1..=3).contains(&refused), "{engine:?}: {refused}");
+        assert!(before.len() > 900, "{engine:?}: {}", before.len());
+        assert!(
+            matches!(&last, Reply::Error(text) if text.contains("cf-max-moves")),
+            "{engine:?}: {last:?}"
+        );
+        assert!(inserted(&mut client, "CF.INSERTNX").1.is_error(), "{engine:?}");
+        wait_for(&mut client, &mut replica.client());
+        assert_eq!(client.ask("DUMP c"), replica.client().ask("DUMP c"), "{engine:?}");
+        if engine != Engine::Redis62 {
+            set(&mut client, "cf-max-moves", "0");
+            let (before, last) = inserted(&mut client, "CF.INSERT");
+            assert!(!last.is_error() && before.len() == 1_499, "{engine:?}: {last:?}");
+        }
+    }
+}
+
+/// Every setting has another value in the second.
+const SETTINGS: [[&str; 18]; 2] = [
+    [
+        "bf-error-rate",
+        "0.001",
+        "bf-initial-size",
+        "50",
+        "bf-expansion-factor",
+        "4",
+        "cf-bucket-size",
+        "4",
+        "cf-initial-size",
+        "64",
+        "cf-max-iterations",
+        "30",
+        "cf-expansion-factor",
+        "2",
+        "cf-max-expansions",
+        "64",
+        "cf-max-moves",
+        "1000000",
+    ],
+    [
+        "bf-error-rate",
+        "0.2",
+        "bf-initial-size",
+        "3",
+        "bf-expansion-factor",
+        "0",
+        "cf-bucket-size",
+        "255",
+        "cf-initial-size",
+        "2",
+        "cf-max-iterations",
+        "1",
+        "cf-expansion-factor",
+        "0",
+        "cf-max-expansions",
+        "1",
+        "cf-max-moves",
+        "1",
+    ],
+];
+
+/// Every command that writes, on filters of every kind, beyond what the second settings would allow.
+fn write_everything(client: &mut Client) {
+    for line in [
+        "BF.RESERVE bf:plain 0.01 10",
+        "BF.RESERVE bf:fixed 0.01 300 NONSCALING",
+        "BF.RESERVE bf:by3 0.01 10 EXPANSION 3",
+        "BF.RESERVE bf:blocked 0.01 10 BLOCKED",
+        "BF.RESERVE bf:keyed 0.01 10 KEYED",
+        "BF.RESERVE bf:window 0.01 100 WINDOW 100",
+        "BF.ADD bf:added first",
+        "BF.MADD bf:many first second",
+        "BF.INSERT bf:inserted ITEMS first",
+        "BF.INSERT bf:small CAPACITY 7 ITEMS first",
+        "BF.INSERT bf:rate ERROR 0.3 ITEMS first",
+        "CF.RESERVE cf:plain 16",
+        "CF.RESERVE cf:buckets 16 BUCKETSIZE 2",
+        "CF.RESERVE cf:rated 300 ERROR 0.001",
+        "CF.ADD cf:added first",
+        "CF.ADDNX cf:new first",
+        "CF.INSERT cf:inserted ITEMS first",
+        "CF.INSERTNX cf:insertednew CAPACITY 24 ITEMS first first",
+    ] {
+        client.ask(line);
+    }
+    let batch =
+        |from: u32| (from..from + 20).map(|item| format!(" item:{item}")).collect::<String>();
+    let names = texts(&client.ask("KEYS *"));
+    for name in names.iter().filter(|name| name.contains("f:")) {
+        for from in (0..200).step_by(40) {
+            let lines = match name.starts_with("bf") {
+                true => [
+                    format!("BF.MADD {name}{}", batch(from)),
+                    format!("BF.INSERT {name} ITEMS{}", batch(from + 20)),
+                ],
+                false => [
+                    format!("CF.INSERT {name} ITEMS{}", batch(from)),
+                    format!("CF.INSERTNX {name} ITEMS{}", batch(from + 20)),
+                ],
+            };
+            lines.iter().for_each(|line| _ = client.ask(line));
+        }
+        let family = if name.starts_with("bf") { "BF" } else { "CF" };
+        for item in 300..320 {
+            client.ask(&format!("{family}.ADD {name} single:{item}"));
+        }
+    }
+    for item in 0..60 {
+        client.ask(&format!("CF.DEL cf:plain item:{item}"));
+        client.ask(&format!("CF.ADDNX cf:buckets other:{item}"));
+    }
+    client.ask("CF.COMPACT cf:plain");
+    client.ask("BF.MERGE bf:merged bf:plain bf:by3 bf:added");
+    for (name, family) in
+        [("bf:plain", "BF"), ("bf:blocked", "BF"), ("cf:plain", "CF"), ("cf:rated", "CF")]
+    {
+        let mut number = 0;
+        loop {
+            let reply = client.ask(&format!("{family}.SCANDUMP {name} {number}"));
+            number = reply.array()[0].integer();
+            if number == 0 {
+                break;
+            }
+            let (load, copy, number) =
+                (format!("{family}.LOADCHUNK"), format!("copy:{name}"), number.to_string());
+            client.call(&[
+                load.as_bytes(),
+                copy.as_bytes(),
+                number.as_bytes(),
+                reply.array()[1].bytes(),
+            ]);
+        }
+    }
+}
+
+fn texts(reply: &Reply) -> Vec<String> {
+    let mut texts: Vec<_> = reply
+        .array()
+        .iter()
+        .map(|text| String::from_utf8_lossy(text.bytes()).into_owned())
+        .collect();
+    texts.sort_unstable();
+    texts
+}
+
+/// All keys, and their payloads.
+fn contents(client: &mut Client) -> Vec<(String, Vec<u8>)> {
+    let names = texts(&client.ask("KEYS *f:*"));
+    let payload = |name: &String| client.ask(&format!("DUMP {name}")).bytes().to_vec();
+    let payloads: Vec<_> = names.iter().map(payload).collect();
+    names.into_iter().zip(payloads).collect()
+}
+
+#[track_caller]
+fn assert_same(engine: Engine, before: &[(String, Vec<u8>)], after: &[(String, Vec<u8>)]) {
+    let names =
+        |all: &[(String, Vec<u8>)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(before), names(after), "{engine:?}");
+    let differ: Vec<_> = before
+        .iter()
+        .zip(after)
+        .filter(|(one, other)| one != other)
+        .map(|(one, _)| &one.0)
+        .collect();
+    assert!(differ.is_empty(), "{engine:?}: {differ:?} differ");
+}
+
+#[test]
+fn settings_of_a_replica_decide_nothing() {
+    for engine in engines() {
+        for [one, other] in [SETTINGS, [SETTINGS[1], SETTINGS[0]]] {
+            let primary = Server::loading(engine, &PRIMARY, &one);
+            // A bucket of 255 in a filter of 2 is too large for clients of the second one.
+            let roomy = one[7] == "255";
+            let mut client = primary.client();
+            if roomy {
+                set(&mut client, "cf-initial-size", "1024");
+            }
+            let replica = Server::loading(engine, &PRIMARY, &other);
+            let mut second = replica.client();
+            second.ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
+            wait_for(&mut client, &mut second);
+            if !roomy || engine != Engine::Redis62 {
+                write_all(&mut client, roomy);
+                wait_for(&mut client, &mut second);
+                assert_same(engine, &contents(&mut client), &contents(&mut second));
+            }
+        }
+    }
+}
+
+/// Sets a setting while the server runs, where the engine can.
+fn set(client: &mut Client, name: &str, value: &str) {
+    let done = [name.to_owned(), format!("bf.{name}")]
+        .iter()
+        .any(|name| !client.say(&format!("CONFIG SET {name} {value}")).is_error());
+    assert!(done || client.say("CONFIG GET bf.*").array().is_empty(), "{name}");
+}
+
+/// Writes as much as the settings allow: with the second ones filters do not grow.
+fn write_all(client: &mut Client, few: bool) {
+    if few {
+        for line in [
+            "BF.RESERVE bf:a 0.01 10",
+            "BF.ADD bf:b x",
+            "BF.INSERT bf:c ITEMS x",
+            "BF.MADD bf:d x y",
+            "CF.RESERVE cf:e 1000",
+        ] {
+            client.ask(line);
+        }
+        // With cf-max-expansions 1 every item is refused, and the filters that were made for them stay.
+        let refused = ["CF.ADD cf:f x", "CF.INSERT cf:g ITEMS x", "CF.INSERTNX cf:h ITEMS x"];
+        for line in refused {
+            assert!(client.say(line).is_error(), "{line}");
+        }
+        set(client, "cf-max-expansions", "2");
+        for line in ["CF.ADD cf:b x", "CF.INSERT cf:c ITEMS x", "CF.INSERTNX cf:d ITEMS x"] {
+            client.ask(line);
+        }
+        // The items that did not fit on the primary do not fit on the replica.
+        for item in 0..12 {
+            client.say(&format!("BF.ADD bf:a item:{item}"));
+            client.say(&format!("BF.MADD bf:b item:{item} more:{item}"));
+        }
+    } else {
+        write_everything(client);
+    }
+}
+
+#[test]
+fn settings_at_the_time_of_a_replay_decide_nothing() {
+    for engine in engines() {
+        let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+        let mut server = Server::loading(engine, &options, &SETTINGS[0]);
+        let mut client = server.client();
+        write_everything(&mut client);
+        let before = contents(&mut client);
+        server.kill_and_restart_with(&SETTINGS[1]);
+        assert_same(engine, &before, &contents(&mut server.client()));
+    }
 }
 
 #[test]

@@ -80,7 +80,10 @@ fn move_it(client: &mut Client, name: &str, way: u64) {
         2 => {
             let mut number = 0;
             loop {
-                let reply = client.ask(&format!("{family}.SCANDUMP {name} {number}"));
+                let reply = client.say(&format!("{family}.SCANDUMP {name} {number}"));
+                if matches!(&reply, Reply::Error(text) if text.contains("secret")) {
+                    return;
+                }
                 number = reply.array()[0].integer();
                 if number == 0 {
                     break;
