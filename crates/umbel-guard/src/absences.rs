@@ -129,7 +129,10 @@ impl Writing<'_> {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        self.absences.lock(self.shard).writers -= 1;
+        let mut table = self.absences.lock(self.shard);
+        table.writers -= 1;
+        // A look-up that began after this write may have read what was there before it.
+        table.version += 1;
     }
 }
 
@@ -170,6 +173,12 @@ mod tests {
         absences.remember(b"k", asked(&absences, b"k"));
         assert!(absences.knows(b"k").is_err());
         drop(writing);
+        // A write that began before the question and ended before the answer came.
+        let writing = absences.writing(b"k");
+        let noted = asked(&absences, b"k");
+        drop(writing);
+        absences.remember(b"k", noted);
+        assert!(absences.knows(b"k").is_err());
         // A write that begins when the absence is known.
         absences.remember(b"k", asked(&absences, b"k"));
         assert!(absences.knows(b"k").is_ok());

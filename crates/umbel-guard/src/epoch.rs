@@ -25,6 +25,8 @@ pub(crate) struct Epoch<G> {
     pub(crate) scanned: bool,
     /// Why no more filters are built, if that is so.
     pub(crate) end: Option<End>,
+    /// The filter that answered until the guard was closed, while it is being saved.
+    pub(crate) closing: Option<Arc<G>>,
     /// What those have in common who need not wait for each other.
     pub(crate) era: Arc<Era>,
 }
@@ -69,7 +71,16 @@ impl<G> Epoch<G> {
             next: None,
             scanned: false,
             end: None,
+            closing: None,
             era: Arc::default(),
+        }
+    }
+
+    /// The filter that may be saved: the one that answers, or answered until the guard was closed.
+    pub(crate) fn trusted(&self) -> Option<&Arc<G>> {
+        match self.state {
+            State::Active => self.current.as_ref(),
+            _ => self.closing.as_ref(),
         }
     }
 
@@ -95,7 +106,7 @@ impl<G> Epoch<G> {
 impl<G> Clone for Epoch<G> {
     fn clone(&self) -> Self {
         let (current, next) = (self.current.clone(), self.next.clone());
-        Self { current, next, era: self.era.clone(), ..*self }
+        Self { current, next, closing: self.closing.clone(), era: self.era.clone(), ..*self }
     }
 }
 
@@ -115,17 +126,6 @@ pub(crate) struct Next<G> {
     kept: Mutex<HashSet<Digest>>,
 }
 
-/// Says that a filter is broken, unless it is told better before it is dropped.
-struct Breaks<'a>(Option<&'a AtomicBool>);
-
-impl Drop for Breaks<'_> {
-    fn drop(&mut self) {
-        if let Some(broken) = self.0 {
-            broken.store(true, Relaxed);
-        }
-    }
-}
-
 /// The most removals that wait; what is not removed is a ghost.
 const DEFERRED: usize = 1 << 20;
 
@@ -141,13 +141,10 @@ impl<G: Generation> Next<G> {
         }
     }
 
-    /// Adds the key of a write. If that fails, or is given up, the filter must not be used.
+    /// Adds the key of a write. If that fails, the write must not happen, or the filter must not be used.
     pub(crate) async fn mirror(&self, digest: Digest) -> Result<(), Trouble> {
         self.mirrored.fetch_add(1, Relaxed);
-        let mut breaks = Breaks(Some(&self.broken));
-        self.filter.add(digest).await?;
-        breaks.0 = None;
-        Ok(())
+        self.filter.add(digest).await
     }
 
     /// Whether an earlier write has left an entry for this key, which replaced a row; if not, this one must.

@@ -106,6 +106,8 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     /// What writes are stamped with, and what the data set must have; 0 if there is none, because the data set keeps no
     /// stamp or the filter is shared.
     pub(crate) incarnation: AtomicU64,
+    /// The last incarnation that the data set was asked to take. It may have taken it although the answer is not known.
+    pub(crate) offered: AtomicU64,
     /// The largest mark of a write that the data set has confirmed.
     pub(crate) confirmed: AtomicU64,
     /// The incarnations that the data set had before: the one of the guard before this one, and earlier ones of this
@@ -191,7 +193,10 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         // From here on other guards cannot write. One that has written since the stamp was read has raised the mark.
         let again = set.stamp().await.map_err(StartError::DataSet)?;
         let mark = |stamp: Option<Stamp>| stamp.map_or(0, |stamp| stamp.mark);
-        let quiet = mark(again) == mark(stamp);
+        let quiet = if options.read_only { again == stamp } else { mark(again) == mark(stamp) };
+        if let Some(keep) = &keep {
+            keep.raise(mark(again));
+        }
 
         match restored {
             Ok(filter) if quiet && (stamped || options.read_only) => {
@@ -240,11 +245,13 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
                 since: active.then(Instant::now),
                 identity,
                 foreign,
-                swept: true,
+                // Something else may have written while no guard ran.
+                swept: !active,
                 ..Tending::default()
             }),
             marks: AtomicU64::new(mark(again)),
             incarnation: AtomicU64::new(incarnation),
+            offered: AtomicU64::new(0),
             confirmed: AtomicU64::new(mark(again)),
             past: Mutex::new(stamp.map(|stamp| stamp.incarnation).into_iter().collect()),
             watching: tokio::sync::Mutex::new(()),
@@ -501,6 +508,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 epoch.state = if epoch.next.is_some() { State::Rebuilding } else { State::Suspect };
             }
             epoch.suspicion = Some(why);
+            epoch.closing = None;
             if !K::SHARED || why == Suspicion::Gone {
                 epoch.current = None;
             }

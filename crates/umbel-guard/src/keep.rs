@@ -42,7 +42,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use umbel::hash::Digester;
 use umbel::{Digest, Portable};
@@ -81,12 +81,52 @@ struct Logs {
     mark: u64,
     current: Option<(u64, Log)>,
     next: Option<(u64, Log)>,
+    /// The pair that is being saved, and whether it is of another filter than the current one.
+    saving: Option<(u64, bool)>,
     /// A mark that the data set had reached when something left the filter.
     floor: u64,
     /// The highest number that was given to a pair.
     number: u64,
     /// Files are there that lack a key: nothing may be written before they are gone.
     stale: bool,
+}
+
+impl Logs {
+    /// Writes to all journals.
+    fn each(&mut self, write: impl Fn(&mut Log) -> io::Result<()>) -> io::Result<()> {
+        let mut written = Ok(());
+        for (_, log) in [&mut self.current, &mut self.next].into_iter().flatten() {
+            written = written.and(write(log));
+        }
+        written
+    }
+
+    /// Whether this pair is being saved, and was not given up.
+    fn is_saving(&self, number: u64) -> io::Result<()> {
+        match self.saving {
+            Some((saving, _)) if saving == number => Ok(()),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+/// A pair that is being saved. It is given up if this is dropped before the pair is put to use.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    keep: Arc<Keep>,
+    number: u64,
+}
+
+impl Pair {
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.keep.give_up(self.number);
+    }
 }
 
 /// The digests of one key in the filters that are in use.
@@ -154,19 +194,11 @@ impl Keep {
     }
 
     /// The guard has another incarnation from now on, and the journals continue for it.
-    pub(crate) fn renew(&self, incarnation: u64) -> io::Result<()> {
+    pub(crate) fn renew(&self, incarnation: u64) {
         let mut logs = self.logs();
         logs.incarnation = incarnation;
-        let Logs { current, next, .. } = &mut *logs;
-        let mut written = Ok(());
-        for (_, log) in [&mut *current, &mut *next].into_iter().flatten() {
-            written = written.and(log.begin(incarnation));
-        }
-        if written.is_err() {
-            (*current, *next) = (None, None);
-            logs.stale = self.remove_all_but(None).is_err();
-        }
-        written
+        let written = logs.each(|log| log.begin(incarnation));
+        self.remove_unless(&mut logs, written);
     }
 
     /// The data set is another one from now on, or another incarnation of the same: nothing that was saved is used.
@@ -174,8 +206,8 @@ impl Keep {
         {
             let mut logs = self.logs();
             (logs.identity, logs.incarnation) = (number_of(identity), incarnation);
+            (logs.next, logs.saving) = (None, None);
         }
-        self.give_up();
         self.distrust()
     }
 
@@ -202,12 +234,24 @@ impl Keep {
     pub(crate) fn deleted(&self, mark: u64) {
         let mut logs = self.logs();
         logs.floor = logs.floor.max(mark);
-        let Logs { current, next, .. } = &mut *logs;
-        for (_, log) in [current, next].into_iter().flatten() {
-            // Without this record the restored set is found out by the audit.
-            if let Err(error) = log.floor(mark) {
-                tracing::warn!(%error, "the journal cannot be written");
-            }
+        let written = logs.each(|log| log.floor(mark));
+        // Without this record a data set that is restored from a backup would not be told from this one.
+        self.remove_unless(&mut logs, written);
+    }
+
+    /// The data set has reached this mark: marks continue behind it.
+    pub(crate) fn raise(&self, mark: u64) {
+        let mut logs = self.logs();
+        logs.mark = logs.mark.max(mark);
+    }
+
+    /// Removes what is saved, unless its journals were written.
+    fn remove_unless(&self, logs: &mut Logs, written: io::Result<()>) {
+        if let Err(error) = written {
+            // Better no saved filter than one that lacks a key.
+            tracing::warn!(%error, "the journal cannot be written; the saved filter is removed");
+            (logs.current, logs.next, logs.saving) = (None, None, None);
+            logs.stale = self.remove_all_but(None).is_err();
         }
     }
 
@@ -216,17 +260,8 @@ impl Keep {
         let mut logs = self.logs();
         logs.mark += 1;
         let mark = logs.mark;
-        let Logs { current, next, .. } = &mut *logs;
-        let mut written = Ok(());
-        for (_, log) in [&mut *current, &mut *next].into_iter().flatten() {
-            written = written.and(record(log));
-        }
-        if let Err(error) = written {
-            // Better no saved filter than one that lacks a key.
-            tracing::warn!(%error, "the journal cannot be written; the saved filter is removed");
-            (*current, *next) = (None, None);
-            logs.stale = true;
-        }
+        let written = logs.each(record);
+        self.remove_unless(&mut logs, written);
         if logs.stale {
             self.remove_all_but(None)?;
             logs.stale = false;
@@ -258,32 +293,52 @@ impl Keep {
         self.logs().current.as_ref().map(|(_, log)| log.adds())
     }
 
-    /// Begins the journal of the next pair. Everything whose digest is recorded before this returns must be in
-    /// the filter when it is saved; what was deleted before the data set was at `floor` may not be.
-    pub(crate) fn begin(&self, check: u64, floor: Option<u64>) -> io::Result<()> {
+    /// Prepares the next pair, of another filter or of the current one.
+    pub(crate) fn prepare(self: &Arc<Self>, other: bool) -> Pair {
         let mut logs = self.logs();
         logs.number += 1;
-        let owner = Owner { check, identity: logs.identity, incarnation: logs.incarnation };
-        let floor = logs.floor.max(floor.unwrap_or(0));
-        let log = Log::create(&self.log_path(logs.number), owner, logs.mark, floor)?;
-        if self.durability == Durability::Synced {
-            log.handle()?.sync_all()?;
+        logs.saving = Some((logs.number, other));
+        Pair { keep: self.clone(), number: logs.number }
+    }
+
+    /// Begins the journal of a pair and saves its filter, unless the pair was given up. Everything whose digest is recorded
+    /// before the journal begins must be in the filter when it is saved; what was deleted before the data set was at `floor`
+    /// may not be.
+    ///
+    /// This runs on after the task that waits for it was dropped.
+    pub(crate) fn save(
+        &self,
+        number: u64,
+        filter: &impl Generation,
+        floor: Option<u64>,
+    ) -> io::Result<()> {
+        {
+            let mut logs = self.logs();
+            logs.is_saving(number)?;
+            let (identity, incarnation) = (logs.identity, logs.incarnation);
+            let owner = Owner { check: filter.check(), identity, incarnation };
+            let floor = logs.floor.max(floor.unwrap_or(0));
+            let log = Log::create(&self.log_path(number), owner, logs.mark, floor)?;
+            if self.durability == Durability::Synced {
+                log.handle()?.sync_all()?;
+            }
+            logs.next = Some((number, log));
+            logs.floor = floor;
         }
-        logs.next = Some((logs.number, log));
-        logs.floor = floor;
-        Ok(())
+        filter.save(&self.filter_path(number))?;
+        let still = self.logs().is_saving(number);
+        if still.is_err() {
+            // The pair was given up during the save. Its journal is gone, so no guard would use the file.
+            let _ = fs::remove_file(self.filter_path(number));
+        }
+        still
     }
 
-    /// Saves the filter of the next pair.
-    pub(crate) fn save(&self, filter: &impl Generation) -> io::Result<()> {
-        let number = self.logs().next.as_ref().map(|(number, _)| *number);
-        let number = number.ok_or(io::ErrorKind::NotFound)?;
-        filter.save(&self.filter_path(number))
-    }
-
-    /// Puts the next pair, whose filter is saved, in the place of the current one.
-    pub(crate) fn take_over(&self) -> io::Result<()> {
+    /// Puts a pair, whose filter is saved, in the place of the current one.
+    pub(crate) fn take_over(&self, pair: &Pair) -> io::Result<()> {
         let mut logs = self.logs();
+        logs.is_saving(pair.number)?;
+        logs.saving = None;
         let Some(next) = logs.next.take() else { return Err(io::ErrorKind::NotFound.into()) };
         if let Some((_, old)) = &mut logs.current {
             // It is removed below; should that fail, the next pair has the higher number.
@@ -294,20 +349,26 @@ impl Keep {
         self.remove_all_but(Some(number))
     }
 
-    /// Gives the next pair up. The current one is as good as before.
-    pub(crate) fn give_up(&self) {
-        let Some((number, log)) = self.logs().next.take() else { return };
-        drop(log);
+    /// Gives a pair up, unless it was put to use. The current one is as good as before.
+    fn give_up(&self, number: u64) {
+        let mut logs = self.logs();
+        if logs.is_saving(number).is_err() {
+            return;
+        }
+        (logs.next, logs.saving) = (None, None);
         let _ = fs::remove_file(self.filter_path(number));
         let _ = fs::remove_file(self.log_path(number));
     }
 
-    /// The filter is not to be trusted: neither is the saved one.
+    /// The filter is not to be trusted: neither is the saved one, nor the one that is being saved if it is the same.
     pub(crate) fn distrust(&self) -> io::Result<()> {
         // Held until they are gone: who writes meanwhile must not be done before.
         let mut logs = self.logs();
         logs.current = None;
-        let next = logs.next.as_ref().map(|(number, _)| *number);
+        if !logs.saving.is_some_and(|(_, other)| other) {
+            (logs.next, logs.saving) = (None, None);
+        }
+        let next = logs.saving.map(|(number, _)| number);
         let removed = self.remove_all_but(next);
         logs.stale |= removed.is_err();
         removed
@@ -420,8 +481,14 @@ fn files_in(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let ours = path.extension().is_some_and(|end| end == "umbel" || end == "journal");
-        let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+        // A save that was killed leaves `.N.umbel.umbel-part`.
+        let part = path.extension().is_some_and(|end| end == "umbel-part");
+        let ours = part || path.extension().is_some_and(|end| end == "umbel" || end == "journal");
+        let number = path.file_stem().and_then(|stem| {
+            let stem = stem.to_str()?;
+            let stem = if part { stem.strip_prefix('.')?.strip_suffix(".umbel")? } else { stem };
+            stem.parse().ok()
+        });
         if let (true, Some(number)) = (ours, number) {
             files.push((number, path));
         }
@@ -487,6 +554,117 @@ pub(crate) fn look<K: Kind, E>(
     };
     check_private(folder)?;
     locked(lock.try_lock_shared())?;
+    let lock = Lock(lock);
     let opened = open_pair(folder, number_of(identity), kind, stamp);
-    Ok((opened.map(|(_, _, filter)| filter), Some(Lock(lock))))
+    Ok((opened.map(|(_, _, filter)| filter), Some(lock)))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::kind::Local;
+
+    /// A folder with a filter and its journal.
+    async fn kept() -> (tempfile::TempDir, Arc<Keep>) {
+        let place = tempfile::tempdir().unwrap();
+        let opened = Keep::open::<io::Error>(&place.path().join("f"), Durability::Written, b"set");
+        let keep = Arc::new(opened.unwrap());
+        let pair = keep.prepare(true);
+        keep.save(pair.number(), &filter().await, None).unwrap();
+        keep.take_over(&pair).unwrap();
+        drop(pair);
+        assert_eq!(numbers(&keep), [1, 1]);
+        (place, keep)
+    }
+
+    async fn filter() -> <Local as Kind>::Generation {
+        Local::blocked(0.01).begin(10).await.unwrap()
+    }
+
+    /// The numbers of all files.
+    fn numbers(keep: &Keep) -> Vec<u64> {
+        let mut numbers: Vec<u64> =
+            keep.files().unwrap().iter().map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    #[tokio::test]
+    async fn a_pair_that_was_given_up_is_not_saved_afterwards() {
+        let (_place, keep) = kept().await;
+        let filter = filter().await;
+        // Given up before the thread that saves it has begun.
+        let number = keep.prepare(true).number();
+        assert!(keep.save(number, &filter, None).is_err());
+        assert_eq!(numbers(&keep), [1, 1]);
+        // Given up, and another pair is being saved.
+        let late = keep.prepare(true).number();
+        let pair = keep.prepare(false);
+        assert!(keep.save(late, &filter, None).is_err());
+        keep.save(pair.number(), &filter, None).unwrap();
+        assert_eq!(numbers(&keep), [1, 1, pair.number(), pair.number()]);
+        drop(pair);
+        assert_eq!(numbers(&keep), [1, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_filter_that_is_not_trusted_is_not_saved_by_a_checkpoint() {
+        let (_place, keep) = kept().await;
+        let filter = filter().await;
+        let checkpoint = keep.prepare(false);
+        keep.save(checkpoint.number(), &filter, None).unwrap();
+        keep.distrust().unwrap();
+        assert!(keep.files().unwrap().is_empty());
+        assert!(keep.take_over(&checkpoint).is_err());
+        // Another filter, which a rebuild saves, stays.
+        let rebuilt = keep.prepare(true);
+        keep.save(rebuilt.number(), &filter, None).unwrap();
+        keep.distrust().unwrap();
+        assert_eq!(numbers(&keep), [rebuilt.number(); 2]);
+        keep.take_over(&rebuilt).unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_save_left_is_removed() {
+        let (_place, keep) = kept().await;
+        let part = keep.folder.join(".7.umbel.umbel-part");
+        fs::write(&part, b"part").unwrap();
+        keep.distrust().unwrap();
+        assert!(!part.exists());
+    }
+
+    fn fail(keep: &Keep) {
+        keep.logs().current.as_mut().expect("a journal").1.fail();
+    }
+
+    #[tokio::test]
+    async fn a_journal_that_cannot_be_written_takes_its_filter_with_it() {
+        let (_place, keep) = kept().await;
+        fail(&keep);
+        keep.deleting().unwrap();
+        assert!(keep.files().unwrap().is_empty() && keep.journaled().is_none());
+        let (_place, keep) = kept().await;
+        fail(&keep);
+        keep.renew(9);
+        assert!(keep.files().unwrap().is_empty() && keep.journaled().is_none());
+        let (_place, keep) = kept().await;
+        fail(&keep);
+        keep.deleted(1);
+        assert!(keep.files().unwrap().is_empty() && keep.journaled().is_none());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_before_files_that_lack_a_key_are_gone() {
+        let (_place, keep) = kept().await;
+        // A folder with the name of a filter cannot be removed as a file.
+        let stuck = keep.filter_path(7);
+        fs::create_dir(&stuck).unwrap();
+        assert!(keep.distrust().is_err());
+        for _ in 0..2 {
+            assert!(keep.deleting().is_err());
+        }
+        fs::remove_dir(&stuck).unwrap();
+        keep.deleting().unwrap();
+        assert!(keep.files().unwrap().is_empty());
+    }
 }

@@ -18,7 +18,7 @@ use crate::data_set::DataSet;
 use crate::epoch::{End, Epoch, Next};
 use crate::error::{GuardError, RebuildError, Trouble};
 use crate::guard::{Guard, Inner};
-use crate::keep::{self, Keep};
+use crate::keep::{self, Keep, Pair};
 use crate::kind::{Generation, Kind};
 use crate::within::within;
 use std::pin::pin;
@@ -63,18 +63,20 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
     /// An error of the file system. The next start is slower then.
     pub async fn close(&self) -> std::result::Result<(), GuardError<D::Error>> {
         let inner = &self.inner;
-        // A rebuild sees this and gives up.
+        // A rebuild sees this and gives up. Nothing watches the data set any more, so nothing answers from now on.
         drop(inner.change(|epoch| {
+            if let Some(filter) = epoch.trusted().cloned() {
+                epoch.closing = Some(filter);
+            }
+            (epoch.state, epoch.suspicion) = (State::Suspect, Some(Suspicion::Told));
+            epoch.current = None;
             epoch.end = Some(End::Closed);
             inner.ended.add(epoch.turn());
         }));
         let _one = inner.building.lock().await;
         inner.ended.grace().await;
         let saved = inner.checkpoint().await;
-        inner.change(|epoch| {
-            (epoch.state, epoch.suspicion) = (State::Suspect, Some(Suspicion::Told));
-            epoch.current = None;
-        });
+        inner.change(|epoch| epoch.closing = None);
         if saved.map_err(GuardError::Journal)?
             && let Some(keep) = &inner.keep
         {
@@ -105,9 +107,39 @@ impl<D: DataSet, K: Kind> Drop for Registered<'_, D, K> {
                 other => other,
             };
         });
-        if let Some(keep) = &self.inner.keep {
-            keep.give_up();
-        }
+    }
+}
+
+/// Signs of foreign writes that are being followed up. They count again if this is dropped before that is done.
+pub(crate) struct Signs<'a, D: DataSet, K: Kind> {
+    inner: &'a Inner<D, K>,
+    swept: bool,
+    shares_entries: bool,
+}
+
+impl<'a, D: DataSet, K: Kind> Signs<'a, D, K> {
+    /// Those that a comparison of all keys follows up.
+    pub(crate) fn for_sweep(inner: &'a Inner<D, K>) -> Self {
+        let swept = std::mem::replace(&mut inner.tending().swept, true);
+        Self { inner, swept, shares_entries: false }
+    }
+
+    /// All of them: the scan of a rebuild sees what else was written until now.
+    fn for_rebuild(inner: &'a Inner<D, K>) -> Self {
+        let shares_entries = std::mem::take(&mut inner.tending().shares_entries);
+        Self { shares_entries, ..Self::for_sweep(inner) }
+    }
+
+    pub(crate) fn done(mut self) {
+        (self.swept, self.shares_entries) = (true, false);
+    }
+}
+
+impl<D: DataSet, K: Kind> Drop for Signs<'_, D, K> {
+    fn drop(&mut self) {
+        let mut tending = self.inner.tending();
+        tending.swept &= self.swept;
+        tending.shares_entries |= self.shares_entries;
     }
 }
 
@@ -120,9 +152,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             let state = state.wait_for(|(_, end)| end.is_some()).await;
             state.ok().and_then(|state| state.1)
         };
-        // The scan sees what else was written until now.
-        let swept = std::mem::replace(&mut self.tending().swept, true);
-        let shares = std::mem::take(&mut self.tending().shares_entries);
+        let signs = Signs::for_rebuild(self);
         let built = tokio::select! {
             biased;
             ended = ended => Err(match ended {
@@ -131,10 +161,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             }),
             built = self.build() => built,
         };
-        if built.is_err() {
-            let mut tending = self.tending();
-            tending.swept &= swept;
-            tending.shares_entries |= shares;
+        if built.is_ok() {
+            signs.done();
         }
         built
     }
@@ -191,12 +219,11 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             return Err(RebuildError::Overtaken);
         }
         let incarnation = keep::incarnation();
-        if let Some(keep) = &self.keep
-            && let Err(error) = keep.renew(incarnation)
-        {
-            tracing::warn!(%error, "the journal cannot be written; the saved filter is removed");
+        if let Some(keep) = &self.keep {
+            keep.renew(incarnation);
         }
         self.past().insert(old);
+        self.offered.store(incarnation, Relaxed);
         let stamped = self.timed(self.set.begin(incarnation)).await?;
         self.incarnation.store(if stamped { incarnation } else { 0 }, Relaxed);
         Ok(())
@@ -279,13 +306,10 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             tokio::time::sleep(self.kind.grace().max(self.set.lingering())).await;
         }
         let mut scan = self.timed(self.set.scan(None)).await?;
-        let mut expected = 0;
-        if D::SNAPSHOT {
-            if self.kind.removes() {
-                drop(self.change(|epoch| epoch.scanned = true));
-            }
-            expected = self.timed_for(COUNT, self.set.count(&mut scan)).await?;
+        if D::SNAPSHOT && self.kind.removes() {
+            drop(self.change(|epoch| epoch.scanned = true));
         }
+        let mut expected = self.timed_for(COUNT, self.set.count(&mut scan)).await?;
         let mut digests: Vec<Digest> = Vec::new();
         loop {
             let begun = Instant::now();
@@ -305,7 +329,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
         let mut got = digests.len() as u64;
         if !D::SNAPSHOT {
-            expected = self.timed_for(COUNT, self.set.count(&mut scan)).await?;
+            // Keys come and go during the scan. In a fleet other guards write too, and add their keys to the filter themselves.
+            expected = expected.min(self.timed_for(COUNT, self.set.count(&mut scan)).await?);
             got += next.mirrored.load(Relaxed);
         }
         if got < expected {
@@ -336,19 +361,20 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         if lost > 0 { Err(RebuildError::Lost { keys: lost }) } else { Ok(()) }
     }
 
-    /// Saves a filter that is not in use yet; whether that went well.
-    async fn save_next(&self, next: &Next<K::Generation>, floor: Option<u64>) -> bool {
-        let Some(keep) = self.keep.clone().filter(|_| !K::SHARED) else { return false };
-        let saved = saving(keep.clone(), next.filter.clone(), floor).await;
-        if let Err(error) = &saved {
-            tracing::error!(%error, "the filter could not be saved");
-            keep.give_up();
+    /// Saves a filter that is not in use yet; `None` if that failed, or there is nowhere to save it.
+    async fn save_next(&self, next: &Next<K::Generation>, floor: Option<u64>) -> Option<Pair> {
+        let keep = self.keep.as_ref().filter(|_| !K::SHARED)?;
+        match save(keep, true, next.filter.clone(), floor).await {
+            Ok(pair) => Some(pair),
+            Err(error) => {
+                tracing::error!(%error, "the filter could not be saved");
+                None
+            }
         }
-        saved.is_ok()
     }
 
     /// Step 6: the next filter is the one, unless a write has failed to reach it.
-    fn put_to_use(&self, next: &Arc<Next<K::Generation>>, saved: bool) -> Result<(), D> {
+    fn put_to_use(&self, next: &Arc<Next<K::Generation>>, saved: Option<Pair>) -> Result<(), D> {
         let mut broken = false;
         self.change(|epoch| {
             // Read here, where nothing can end the trust in between.
@@ -359,7 +385,10 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             }
             // First the files: those who write at this moment know both filters, those who come later do not.
             if let Some(keep) = &self.keep {
-                let taken = if saved { keep.take_over() } else { keep.distrust() };
+                let taken = match &saved {
+                    Some(pair) => keep.take_over(pair),
+                    None => keep.distrust(),
+                };
                 if let Err(error) = taken {
                     tracing::error!(%error, "the saved filter could not be replaced");
                 }
@@ -383,41 +412,31 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
 
     /// Saves the filter in use; `building` is held.
     pub(crate) async fn checkpoint(&self) -> std::io::Result<bool> {
-        let Some(keep) = self.keep.clone().filter(|_| !K::SHARED) else { return Ok(false) };
-        let epoch = self.epoch.load_full();
-        let (State::Active, Some(filter)) = (epoch.state, &epoch.current) else { return Ok(false) };
-        let filter = filter.clone();
-        drop(epoch);
-        let saved = saving(keep.clone(), filter.clone(), None).await;
+        let Some(keep) = self.keep.as_ref().filter(|_| !K::SHARED) else { return Ok(false) };
+        let Some(filter) = self.epoch.load().trusted().cloned() else { return Ok(false) };
+        let pair = save(keep, false, filter.clone(), None).await?;
         // If the trust ended meanwhile, the file must not come back.
         let taken = self.still(|epoch| {
-            let current = epoch.current.as_ref();
-            let trusted = epoch.state == State::Active
-                && current.is_some_and(|current| Arc::ptr_eq(current, &filter));
-            if trusted && saved.is_ok() { keep.take_over().map(|()| true) } else { Ok(false) }
-        });
-        match (saved, taken) {
-            (Ok(()), Ok(true)) => {
-                self.counters.checkpoints.one();
-                Ok(true)
-            }
-            (saved, taken) => {
-                keep.give_up();
-                saved.and(taken)
-            }
+            let same = epoch.trusted().is_some_and(|trusted| Arc::ptr_eq(trusted, &filter));
+            if same { keep.take_over(&pair).map(|()| true) } else { Ok(false) }
+        })?;
+        if taken {
+            self.counters.checkpoints.one();
         }
+        Ok(taken)
     }
 }
 
-/// Begins a journal and saves the filter.
-async fn saving<G: Generation>(
-    keep: Arc<Keep>,
+/// Begins a journal and saves a filter: the current one, or another.
+async fn save<G: Generation>(
+    keep: &Arc<Keep>,
+    other: bool,
     filter: Arc<G>,
     floor: Option<u64>,
-) -> std::io::Result<()> {
-    let saving = move || {
-        keep.begin(filter.check(), floor)?;
-        keep.save(&*filter)
-    };
-    tokio::task::spawn_blocking(saving).await.map_err(std::io::Error::other)?
+) -> std::io::Result<Pair> {
+    let pair = keep.prepare(other);
+    let (keep, number) = (keep.clone(), pair.number());
+    let saving = tokio::task::spawn_blocking(move || keep.save(number, &*filter, floor));
+    saving.await.map_err(std::io::Error::other)??;
+    Ok(pair)
 }

@@ -21,6 +21,7 @@ use crate::error::RebuildError;
 use crate::guard::{Guard, Inner};
 use crate::keep;
 use crate::kind::{Generation, Kind, Measure};
+use crate::rebuild::Signs;
 use crate::within::within;
 use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -140,6 +141,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
 
     /// Looks whether the data set is still the one that it was, and whether this guard alone writes to it.
     pub(crate) async fn watch(&self) {
+        self.look_in_time().await;
+        let active = self.epoch.load().state == State::Active;
+        if active && !self.tending().swept {
+            self.sweep().await;
+        }
+    }
+
+    /// The first half of that, for callers that hold up writes to a key.
+    pub(crate) async fn look_in_time(&self) {
         let after = self.options.set_timeout;
         let looked = {
             let _one = self.watching.lock().await;
@@ -159,10 +169,6 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             Some(Err(error)) => tracing::debug!(%error, "the data set was not looked at"),
             None => tracing::debug!(?after, "the data set was not looked at in time"),
         }
-        let active = self.epoch.load().state == State::Active;
-        if active && !self.tending().swept {
-            self.sweep().await;
-        }
     }
 
     async fn look_at_set(&self) -> Result<(), D::Error> {
@@ -172,10 +178,18 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             self.begin_again(&identity).await?;
             self.tending().identity = identity;
         }
-        let (incarnation, confirmed) =
+        let (mut incarnation, confirmed) =
             (self.incarnation.load(Relaxed), self.confirmed.load(Relaxed));
-        if incarnation != 0
-            && let Some(stamp) = self.set.stamp().await?
+        let stamp = if incarnation == 0 { None } else { self.set.stamp().await? };
+        if let Some(stamp) = stamp
+            && stamp.incarnation == self.offered.load(Relaxed)
+        {
+            // It has taken the incarnation that was offered last, although nobody waited for its answer.
+            incarnation = stamp.incarnation;
+            self.incarnation.store(incarnation, Relaxed);
+        }
+        let mut written = false;
+        if let Some(stamp) = stamp
             && (stamp.incarnation != incarnation || stamp.mark < confirmed)
         {
             // Marks never fall from one guard to the next: a lower one is that of an older copy.
@@ -188,11 +202,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 tracing::error!("another guard was started in front of this data set");
                 self.end(End::Superseded);
             }
+        } else if let Some(stamp) = stamp.filter(|_| self.options.read_only) {
+            // The guard that writes here has another filter.
+            written = self.confirmed.fetch_max(stamp.mark, Relaxed) < stamp.mark;
         }
         // The other guards of a fleet write too, and add their keys to the filter that all share.
         let foreign = if K::SHARED { None } else { self.set.foreign_writes().await? };
         let mut tending = self.tending();
-        let changed = foreign.is_some() && tending.foreign.is_some() && foreign != tending.foreign;
+        let changed =
+            written || foreign.is_some() && tending.foreign.is_some() && foreign != tending.foreign;
         tending.foreign = foreign.or(tending.foreign);
         tending.swept &= !changed;
         tending.shares_entries |= changed && self.kind.removes();
@@ -212,10 +230,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             self.incarnation.store(stamp.map_or(0, |stamp| stamp.incarnation), Relaxed);
         } else {
             self.past().insert(self.incarnation.load(Relaxed));
+            self.offered.store(incarnation, Relaxed);
             let stamped = self.set.begin(incarnation).await? && !K::SHARED;
             // An older copy has a lower mark, and marks continue behind both.
             let mark = self.set.stamp().await?.map_or(0, |stamp| stamp.mark);
             self.confirmed.store(mark, Relaxed);
+            self.marks.fetch_max(mark, Relaxed);
+            if let Some(keep) = &self.keep {
+                keep.raise(mark);
+            }
             self.incarnation.store(if stamped { incarnation } else { 0 }, Relaxed);
         }
         Ok(())
@@ -227,20 +250,18 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         if self.tending().sweep_after.is_some_and(|after| begun < after) {
             return;
         }
-        self.tending().swept = true;
-        let ended = match self.sweep_pages().await {
+        let signs = Signs::for_sweep(self);
+        match self.sweep_pages().await {
             Ok(keys) => {
                 tracing::info!(keys, took = ?begun.elapsed(), "all keys were compared with the filter");
-                true
+                signs.done();
             }
             Err(error) => {
                 tracing::warn!(%error, "the keys were not compared with the filter");
-                false
+                drop(signs);
             }
-        };
-        let mut tending = self.tending();
-        tending.swept &= ended;
-        tending.sweep_after = Some(Instant::now() + begun.elapsed() * SWEEP_REST);
+        }
+        self.tending().sweep_after = Some(Instant::now() + begun.elapsed() * SWEEP_REST);
     }
 
     async fn sweep_pages(&self) -> Result<u64, RebuildError<D::Error>> {
@@ -304,7 +325,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         // It may have been deleted since. No other write to this key runs while the data set is asked again.
         let _alone = self.stripe(key).await;
         let there = within(self.options.set_timeout, pin!(self.set.get(key))).await;
-        matches!(there, Some(Ok(Some(_)))) && self.missed(&epoch, key).await
+        // Without an answer it may be there.
+        !matches!(there, Some(Ok(None))) && self.missed(&epoch, key).await
     }
 
     /// Measures the filter, if much was added since.
@@ -361,6 +383,9 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     async fn rebuild_or_wait(&self) {
         let built = self.rebuild().instrument(tracing::info_span!("rebuild")).await;
         let Err(error) = built else { return };
+        if matches!(error, RebuildError::UnderWay) {
+            return;
+        }
         tracing::error!(%error, "the filter was not built");
         let mut tending = self.tending();
         let wait = tending.retry.map_or(FIRST_WAIT, |(_, wait)| (wait * 2).min(LAST_WAIT));

@@ -96,7 +96,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         // While no epoch can take the place of another: a rebuild reads the flag there.
         let used = self.still(|epoch| {
             next.broken.store(true, Relaxed);
-            epoch.current.as_ref().is_some_and(|current| Arc::ptr_eq(current, &next.filter))
+            epoch.trusted().is_some_and(|trusted| Arc::ptr_eq(trusted, &next.filter))
         });
         if used {
             self.suspect(Suspicion::Full);
@@ -129,6 +129,11 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             return false;
         }
         let _settled = self.watching.lock().await;
+        let offered = self.offered.load(Relaxed);
+        if self.incarnation.load(Relaxed) == used && offered != 0 && offered != used {
+            // A rebuild was dropped before it knew whether the data set had taken it.
+            self.incarnation.store(offered, Relaxed);
+        }
         self.incarnation.load(Relaxed) != used
     }
 
@@ -150,7 +155,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     pub(crate) async fn failed(&self, error: D::Error) -> GuardError<D::Error> {
         if self.set.outcome(&error) == Outcome::Superseded {
             // Another guard, or another server in the place of this one: that makes a difference.
-            Box::pin(self.watch()).await;
+            Box::pin(self.look_in_time()).await;
             if let Some(End::Superseded) = self.epoch.load().end {
                 return GuardError::Superseded;
             }

@@ -149,6 +149,14 @@ impl Log {
     }
 }
 
+#[cfg(test)]
+impl Log {
+    /// From now on nothing can be written, as on a disk that is full.
+    pub(super) fn fail(&mut self) {
+        self.file = File::open("/dev/null").expect("the null device");
+    }
+}
+
 /// How files of the guard are opened: for the owner alone, and never through a symbolic link.
 pub(super) fn ours(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]

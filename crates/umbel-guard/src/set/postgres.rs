@@ -378,8 +378,8 @@ impl DataSet for Postgres {
     /// this value may have written. It changes when that number has grown, so only if others wrote for certain.
     ///
     /// It changes late: a session reports its counts at most once a second while it is busy, and up to ten seconds after its
-    /// last statement, or when it ends. Writes of this value that were refused count as if they had happened, and hide as
-    /// many of others. Rows that come with `ATTACH PARTITION` are not counted. `None` if `track_counts` is off.
+    /// last statement, or when it ends. A write of this value that a unique index, a foreign key or a trigger refused
+    /// counts as if it had happened, and hides one of others. Rows that come with `ATTACH PARTITION` are not counted. `None` if `track_counts` is off.
     async fn foreign_writes(&self) -> Result<Option<u64>> {
         let open = self.any().await?;
         let sql = "SELECT sum(pg_stat_get_tuples_inserted(p.oid) + pg_stat_get_tuples_updated(p.oid))::int8,

@@ -102,6 +102,12 @@ pub(crate) struct Inside {
     pub(crate) panics: AtomicBool,
     /// It keeps no stamp, so writes of a guard that has ended are carried out all the same.
     pub(crate) stampless: AtomicBool,
+    /// It has a stamp, and a guard may not store another one.
+    pub(crate) refuses_begin: AtomicBool,
+    /// The next guard that begins gets an error, and stores nothing.
+    pub(crate) fails_begin: AtomicBool,
+    /// Another guard writes this key before the next one begins.
+    pub(crate) written_before_begin: Mutex<Option<Vec<u8>>>,
     /// This is another set than the one that was opened.
     pub(crate) replaced: AtomicBool,
     /// How long a write may go on after the guard is gone, in seconds.
@@ -203,6 +209,11 @@ impl Faulty {
     /// The next scan of everything goes like this.
     pub(crate) fn break_scan(&self, fate: Break) {
         self.0.breaks.lock().unwrap().push_back(fate);
+    }
+
+    /// All scans go well from now on.
+    pub(crate) fn mend_scans(&self) {
+        self.0.breaks.lock().unwrap().clear();
     }
 
     pub(crate) fn gate(&self, permits: usize) -> Arc<Semaphore> {
@@ -343,10 +354,19 @@ impl DataSet for Faulty {
     }
 
     async fn begin(&self, incarnation: u64) -> Result<bool, Fault> {
-        let stamps = !self.0.stampless.load(SeqCst);
+        if self.0.fails_begin.swap(false, SeqCst) {
+            return Err(Fault("down"));
+        }
+        if let Some(key) = self.0.written_before_begin.lock().unwrap().take() {
+            let stamp = self.table().stamp;
+            self.insert(&key, b"", Some(Stamp { mark: stamp.mark + 1, ..stamp }))?;
+        }
+        let stamps = !self.0.stampless.load(SeqCst) && !self.0.refuses_begin.load(SeqCst);
         if stamps {
             self.table().stamp.incarnation = incarnation;
         }
+        // It has happened, and the answer is on its way.
+        tokio::task::yield_now().await;
         Ok(stamps)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -19,6 +19,8 @@ pub(crate) struct Exact<const SHARED: bool> {
     made: Arc<AtomicU64>,
     /// Additions to every filter but the first wait for this, and then fail.
     pub(crate) second: Arc<Mutex<Option<Arc<Semaphore>>>>,
+    /// A filter loses the first key of all that are added together.
+    pub(crate) forgets: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Debug)]
@@ -26,6 +28,7 @@ pub(crate) struct ExactGeneration {
     number: u64,
     digests: Arc<Mutex<HashSet<Digest>>>,
     fails: Arc<Mutex<Option<Arc<Semaphore>>>>,
+    forgets: Arc<AtomicBool>,
 }
 
 impl<const SHARED: bool> Exact<SHARED> {
@@ -50,7 +53,8 @@ impl<const SHARED: bool> Kind for Exact<SHARED> {
             return Ok(shared.clone());
         }
         let (number, digests) = (self.made.fetch_add(1, SeqCst) + 1, Arc::default());
-        let filter = ExactGeneration { number, digests, fails: self.second.clone() };
+        let (fails, forgets) = (self.second.clone(), self.forgets.clone());
+        let filter = ExactGeneration { number, digests, fails, forgets };
         *shared = Some(filter.clone());
         Ok(filter)
     }
@@ -88,7 +92,8 @@ impl Generation for ExactGeneration {
     }
 
     async fn add_all(&self, digests: &[Digest]) -> Result<(), Trouble> {
-        self.digests.lock().unwrap().extend(digests);
+        let lost = usize::from(self.forgets.load(SeqCst));
+        self.digests.lock().unwrap().extend(&digests[lost.min(digests.len())..]);
         Ok(())
     }
 

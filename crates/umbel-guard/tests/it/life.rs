@@ -237,6 +237,7 @@ async fn it_builds_again_when_deletes_have_left_ghosts() {
 #[tokio::test(start_paused = true)]
 async fn it_builds_again_when_more_is_wrong_than_expected() {
     let set = filled(100);
+    // Every rebuild takes another secret.
     let builder = Guard::builder(set.clone(), Local::blocked(0.01)).without_background();
     let builder = builder.capacity(1.0, 100).rest(Duration::ZERO);
     let guard = builder.start().await.unwrap();
@@ -259,7 +260,7 @@ async fn it_builds_again_when_more_is_wrong_than_expected() {
     guard.tend().await;
     let stats = guard.stats();
     assert_eq!((stats.rebuilds, stats.measured.trials), (2, 0));
-    // Another secret: all six keys are false positives again once in 1e12 runs.
+    // All six keys are false positives again once in 1e12 runs.
     let mut still = 0;
     for number in found {
         still += u32::from(guard.contains(&key(number)).await == Answer::Maybe);

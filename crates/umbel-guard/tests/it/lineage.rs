@@ -370,7 +370,7 @@ async fn a_folder_is_private_and_is_not_left_by_links() {
     let (place, [f, g]) = folders();
     let set = Faulty::default();
     let inner = f.join("deep").join("folder");
-    // Its secret is in its file.
+    // Its random secret is in its file.
     let guard = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(&inner);
     let guard = guard.without_background().start().await.unwrap();
     guard.rebuild().await.unwrap();

@@ -2,6 +2,7 @@
 
 mod chaos; // an exact model, faults of every kind, a million operations
 mod contract; // what every data set must do, for each that is there
+mod dropped;
 mod faulty; // a data set in memory that fails when it is told to
 mod fleet; // guards that share a filter, which is lost again and again
 mod floods; // many questions for one key, absences that are remembered, limits
@@ -11,6 +12,7 @@ mod kinds; // a filter in memory that fails and waits when it is told to
 mod life; // states, rebuilds, audits
 mod lineage; // copies and backups of data sets and folders, and guards that replace each other
 mod orders; // what happens before what
+mod promises; // what a single condition in the source keeps
 mod restart; // what outlives the process, and what is not used
 #[allow(dead_code, reason = "the tests of umbel-cli need more of it")]
 mod server; // PostgreSQL, started here and gone with the test

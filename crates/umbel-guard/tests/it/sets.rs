@@ -5,18 +5,21 @@ mod on_redb;
 mod on_redis;
 mod on_sqlite;
 
+use crate::faulty::SECRET;
 use std::path::Path;
 use umbel_guard::{Answer, DataSet, Guard, Local, Outcome, Stamp, State};
 
 /// A guard with files in `folder`, which does nothing by itself.
 async fn guard<D: DataSet>(set: D, folder: &Path) -> Guard<D, Local> {
-    let builder = Guard::builder(set, Local::cuckoo(0.001)).folder(folder).without_background();
+    let builder = Guard::builder(set, Local::cuckoo(0.001).secret(SECRET))
+        .folder(folder)
+        .without_background();
     builder.start().await.unwrap()
 }
 
 /// A guard without files, with a filter that is in use.
 async fn active<D: DataSet>(set: D) -> Guard<D, Local> {
-    let builder = Guard::builder(set, Local::cuckoo(0.001)).without_background();
+    let builder = Guard::builder(set, Local::cuckoo(0.001).secret(SECRET)).without_background();
     let guard = builder.start().await.unwrap();
     guard.rebuild().await.unwrap();
     assert_eq!(guard.state(), State::Active);

@@ -1,5 +1,6 @@
 use super::{active, guard, not_done, stamps_decide};
 use crate::contract::all_keys;
+use crate::faulty::SECRET;
 use crate::server::{self, Server};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -270,8 +271,9 @@ async fn postgres_tables_that_are_unfit_are_refused_with_what_to_change() {
          CREATE ROLE plain LOGIN; GRANT ALL ON secret, base TO plain;
          CREATE TABLE fixed (k char(3) PRIMARY KEY, v text);
          CREATE DOMAIN word AS text; CREATE TABLE words (k word PRIMARY KEY, v text);
+         CREATE TABLE loosely (k text COLLATE loose PRIMARY KEY, v text);
          CREATE TABLE late (k text UNIQUE DEFERRABLE NOT NULL, v text);
-         CREATE TABLE partly (k text NOT NULL, v text); CREATE UNIQUE INDEX ON partly (k) WHERE v <> '';
+         CREATE TABLE partly (k text NOT NULL, v text, other text UNIQUE); CREATE UNIQUE INDEX ON partly (k) WHERE v <> '';
          CREATE UNIQUE INDEX ON partly (lower(k)); CREATE UNIQUE INDEX ON partly (k, v); CREATE INDEX ON partly (k);
          CREATE UNIQUE INDEX ON partly (k COLLATE loose);
          CREATE TABLE parts (k text PRIMARY KEY, v text) PARTITION BY HASH (k);
@@ -290,7 +292,7 @@ async fn postgres_tables_that_are_unfit_are_refused_with_what_to_change() {
     let error = Postgres::connect(&plain, "secret", "k", "v").await.unwrap_err();
     assert!(error.to_string().contains("BYPASSRLS"), "{error}");
     Postgres::connect(&url, "secret", "k", "v").await.unwrap();
-    for (table, key) in [("fixed", "k"), ("words", "k")] {
+    for (table, key) in [("fixed", "k"), ("words", "k"), ("loosely", "k")] {
         let error = refused(table, key, "v").await;
         assert!(matches!(error, PostgresError::KeyType { .. }), "{table}: {error}");
     }
@@ -421,7 +423,7 @@ async fn standbys_are_refused_and_a_promoted_one_is_another_set() {
     assert!(matches!(neither, Err(PostgresError::Standby)), "{neither:?}");
     // The primary is chosen, wherever it stands.
     let set = Postgres::connect(&both, "t", "k", "v").await.unwrap().statement_timeout(SOON);
-    let builder = Guard::builder(set, Local::cuckoo(0.001)).without_background();
+    let builder = Guard::builder(set, Local::cuckoo(0.001).secret(SECRET)).without_background();
     let guard = builder.start().await.unwrap();
     guard.rebuild().await.unwrap();
     guard.put(b"b", b"").await.unwrap();
@@ -490,4 +492,44 @@ async fn rows_that_others_write_to_postgres_show_and_own_ones_do_not() {
     let second = set.foreign_writes().await.unwrap();
     own(1_000).await;
     assert_eq!(set.foreign_writes().await.unwrap(), second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_postgres_refuses_do_not_hide_rows_of_others() {
+    let Some(server) = server::postgres() else { return };
+    server.sql("CREATE TABLE t (k text PRIMARY KEY CHECK (k <> 'bad'), v jsonb NOT NULL)");
+    let set = open(&server, "t", "k").await;
+    let first = set.foreign_writes().await.unwrap();
+    assert!(first.is_some());
+    for _ in 0..20 {
+        not_done(&set, set.put(b"bad", b"1").await);
+        not_done(&set, set.put(b"a", b"no json").await);
+    }
+    server.sql("INSERT INTO t VALUES ('foreign', '1')");
+    let end = Instant::now() + Duration::from_secs(60);
+    while set.foreign_writes().await.unwrap() == first {
+        assert!(Instant::now() < end, "the foreign row does not show");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_of_postgres_that_change_are_other_sets_and_half_a_stamp_is_none() {
+    let Some(server) = server::postgres() else { return };
+    server.sql("CREATE TABLE t (k text PRIMARY KEY, x text UNIQUE NOT NULL, v text)");
+    let set = open(&server, "t", "k").await;
+    let before = set.identity().await.unwrap();
+    server.sql("ALTER TABLE t ALTER COLUMN k TYPE varchar(9)");
+    let typed = set.identity().await.unwrap();
+    assert_ne!(typed, before);
+    // Another column gets the name, and has the same type.
+    server.sql(
+        "ALTER TABLE t ALTER COLUMN x TYPE varchar(9); ALTER TABLE t RENAME COLUMN k TO y;
+         ALTER TABLE t RENAME COLUMN x TO k",
+    );
+    assert_ne!(set.identity().await.unwrap(), typed);
+    set.begin(5).await.unwrap();
+    assert_eq!(set.stamp().await.unwrap().unwrap().incarnation, 5);
+    server.sql("UPDATE umbel_guard SET incarnation = 4 WHERE slot = 0");
+    assert_eq!(set.stamp().await.unwrap().unwrap().incarnation, 0);
 }

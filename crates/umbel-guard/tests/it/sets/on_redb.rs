@@ -1,7 +1,8 @@
 use super::{failback_is_noticed, guard, not_done, stamps_decide};
+use crate::faulty::SECRET;
 use std::fs;
 use umbel_guard::set::{Redb, RedbError};
-use umbel_guard::{Answer, DataSet, Guard, Local, Stamp, State};
+use umbel_guard::{Answer, DataSet, Guard, Local, Outcome, Stamp, State};
 
 #[tokio::test]
 async fn the_guard_that_began_last_writes_to_redb() {
@@ -62,8 +63,10 @@ async fn a_redb_file_that_is_open_for_reading_is_the_same_set_and_is_not_changed
         let refused = not_done(&reader, reader.delete(b"a").await);
         assert!(refused.to_string().contains("Redb::open"), "{refused}");
         // Several may read.
-        let builder =
-            Guard::builder(Redb::read_only(&path, "users").unwrap(), Local::cuckoo(0.001));
+        let builder = Guard::builder(
+            Redb::read_only(&path, "users").unwrap(),
+            Local::cuckoo(0.001).secret(SECRET),
+        );
         let looking = builder.folder(&folder).read_only().without_background();
         let looking = looking.start().await.unwrap();
         assert_eq!(looking.state(), State::Active);
@@ -89,4 +92,13 @@ async fn a_redb_file_that_no_guard_has_seen_has_no_stamp() {
     assert_eq!(reader.stamp().await.unwrap(), None);
     let name = String::from_utf8(reader.identity().await.unwrap()).unwrap();
     assert!(name.contains("a.redb"), "{name}");
+}
+
+#[tokio::test]
+async fn a_commit_of_redb_that_failed_may_have_happened() {
+    let place = tempfile::tempdir().unwrap();
+    let set = Redb::create(place.path().join("a.redb"), "users").unwrap();
+    let failed = redb::Error::Io(std::io::Error::other("the disk is gone"));
+    assert_eq!(set.outcome(&RedbError::Commit(failed)), Outcome::Unknown);
+    assert_eq!(set.outcome(&RedbError::Abandoned), Outcome::Unknown);
 }

@@ -126,13 +126,11 @@ async fn a_scan_does_not_survive_a_restart_of_the_server() {
                 true => Redis::prefix(&url, "u:").await.unwrap(),
                 false => Redis::hash(&url, "users").await.unwrap(),
             };
+            let value =
+                b"a value that is too long for a small hash, which gives all fields at once";
             for key in 0..1_000_u32 {
-                set.put(
-                    &key.to_be_bytes(),
-                    b"a value that is too long for a small hash, which gives all fields at once",
-                )
-                .await
-                .unwrap();
+                // On a busy disk a write that is synced can take longer than the client waits.
+                again(async || set.put(&key.to_be_bytes(), value).await).await;
             }
             let mut scan = set.scan(None).await.unwrap();
             assert!(!set.page(&mut scan, 10).await.unwrap().is_last());
@@ -316,4 +314,27 @@ async fn a_redis_user_who_may_not_store_a_stamp_writes_only_where_there_is_none(
     server.kill();
     let lost = guard.data_set().put(b"c", b"").await.unwrap_err();
     assert_eq!(guard.data_set().outcome(&lost), Outcome::Unknown, "{lost}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn places_databases_and_histories_of_redis_are_different_sets() {
+    let Some(mut server) = Node::start(Engine::Redis, &[]) else { return };
+    let url = server.url();
+    let next = url.strip_suffix('0').unwrap().to_owned() + "1";
+    let sets = [
+        Redis::hash(&url, "users").await.unwrap(),
+        Redis::hash(&url, "others").await.unwrap(),
+        Redis::prefix(&url, "users").await.unwrap(),
+        Redis::hash(&next, "users").await.unwrap(),
+    ];
+    let mut seen = Vec::new();
+    for set in &sets {
+        let identity = set.identity().await.unwrap();
+        assert_eq!(set.identity().await.unwrap(), identity);
+        assert!(!seen.contains(&identity), "{}", String::from_utf8_lossy(&identity));
+        seen.push(identity);
+    }
+    server.kill();
+    server.restart();
+    assert_ne!(again(async || sets[0].identity().await).await, seen[0], "another history");
 }

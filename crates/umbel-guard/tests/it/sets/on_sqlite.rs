@@ -1,5 +1,6 @@
 use super::{active, failback_is_noticed, guard, not_done, stamps_decide};
 use crate::contract::all_keys;
+use crate::faulty::SECRET;
 use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -112,7 +113,8 @@ async fn a_sqlite_file_that_is_open_for_reading_is_the_same_set_and_is_not_chang
     assert!(!reader().begin(9).await.unwrap());
     assert!(matches!(not_done(&reader(), reader().put(b"c", b"").await), SqliteError::ReadOnly));
     assert!(matches!(not_done(&reader(), reader().delete(b"a").await), SqliteError::ReadOnly));
-    let looking = Guard::builder(reader(), Local::cuckoo(0.001)).folder(&folder).read_only();
+    let looking =
+        Guard::builder(reader(), Local::cuckoo(0.001).secret(SECRET)).folder(&folder).read_only();
     let looking = looking.without_background().start().await.unwrap();
     assert_eq!(looking.state(), State::Active);
     assert_eq!(looking.contains(b"b").await, Answer::Maybe);
@@ -183,6 +185,7 @@ async fn key_columns_that_are_not_unique_by_bytes_are_refused_with_the_statement
         "k TEXT COLLATE RTRIM UNIQUE, v",
         "k TEXT, v, PRIMARY KEY (k, v)",
         "k INTEGER, v INTEGER PRIMARY KEY",
+        "k TEXT, other TEXT UNIQUE, v",
     ] {
         let file = File::with(&format!(
             "CREATE TABLE t ({columns}); CREATE UNIQUE INDEX partial ON t (k) WHERE v > 0;
@@ -339,7 +342,7 @@ async fn commits_of_other_connections_show_and_own_ones_do_not() {
 #[tokio::test]
 async fn a_foreign_row_is_found_in_one_round() {
     let file = File::with("CREATE TABLE t (k TEXT PRIMARY KEY, v)");
-    let builder = Guard::builder(file.open("k").unwrap(), Local::blocked(0.001));
+    let builder = Guard::builder(file.open("k").unwrap(), Local::blocked(0.001).secret(SECRET));
     let guard = builder.audit(0, std::time::Duration::from_secs(3600)).without_background();
     let guard = guard.start().await.unwrap();
     guard.rebuild().await.unwrap();
@@ -436,4 +439,27 @@ async fn values_have_the_type_of_their_column() {
             connection.query_row("SELECT typeof(v) FROM t", [], |row| row.get(0)).unwrap();
         assert_eq!(kind, stored, "{declared}");
     }
+}
+
+#[tokio::test]
+async fn a_scan_of_sqlite_sees_the_moment_at_which_it_began() {
+    let file = File::with(
+        "CREATE TABLE t (k TEXT PRIMARY KEY, v); INSERT INTO t VALUES ('a', ''), ('b', '')",
+    );
+    let set = file.open("k").unwrap();
+    let mut scan = set.scan(None).await.unwrap();
+    assert!(set.delete(b"a").await.unwrap());
+    set.put(b"c", b"").await.unwrap();
+    assert_eq!(set.count(&mut scan).await.unwrap(), 2);
+    let page = set.page(&mut scan, 10).await.unwrap();
+    assert_eq!(page.keys().collect::<Vec<_>>(), [b"a", b"b"]);
+}
+
+#[tokio::test]
+async fn a_commit_of_sqlite_that_failed_may_have_happened() {
+    let file = File::with("CREATE TABLE t (k TEXT PRIMARY KEY, v)");
+    let set = file.open("k").unwrap();
+    let failed = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(10), None);
+    assert_eq!(set.outcome(&SqliteError::Commit(failed)), Outcome::Unknown);
+    assert_eq!(set.outcome(&SqliteError::Abandoned), Outcome::Unknown);
 }
