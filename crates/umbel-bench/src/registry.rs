@@ -178,7 +178,7 @@ mod tests {
     use crate::keys::{Queries, Workload};
 
     const ITEMS: u64 = 2_000;
-    const QUERIES: Queries = Queries { least: 200_000, most: 200_000 };
+    const QUERIES: Queries = Queries { least: 20_000, most: 20_000 };
 
     fn keeps_its_word<K: Kind>(entry: &Entry, work: &Workload<K>) {
         let name = format!("{} with {} keys", entry.name, K::NAME);

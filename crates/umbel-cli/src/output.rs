@@ -228,6 +228,10 @@ impl Disk for Noted {
         parts.retain(|part| part != path);
         System.remove(path)
     }
+
+    fn close(&self, file: File) {
+        System.close(file);
+    }
 }
 
 /// Writes a file that is there whole when this returns well, and else is what it was. While `write` runs,

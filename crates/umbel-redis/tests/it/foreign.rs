@@ -327,6 +327,29 @@ async fn a_key_that_lost_its_bits_is_not_sealed() {
     let (one, two) = (open().await, open().await);
     one.seal().await.unwrap();
     assert_eq!(two.seal().await.err(), Some(Error::Unknown(Reason::Foreign)));
+    node.call(&["DEL", "go"]);
+    let one = open().await;
+    let two = GoZeroBloom::open(&server, "go", 2 * bits, Policy::Warn).await.unwrap();
+    one.seal().await.unwrap();
+    let sealed = bytes(&node, "go");
+    assert_eq!(two.seal().await.err(), Some(Error::Unknown(Reason::Foreign)));
+    assert_eq!(bytes(&node, "go"), sealed);
+}
+
+#[tokio::test]
+async fn a_key_is_not_sealed_on_another_history() {
+    let Some(mut node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    for key in 0..20_u8 {
+        go(&node, GO_SET, "go", 10_000, &[key]);
+    }
+    let filter = GoZeroBloom::open(&server, "go", 10_000, Policy::Warn).await.unwrap();
+    node.save();
+    node.kill();
+    node.restart();
+    let left = bytes(&node, "go");
+    assert_eq!(filter.seal().await.err(), Some(Error::Unknown(Reason::History)));
+    assert_eq!(bytes(&node, "go"), left);
 }
 
 #[tokio::test]
@@ -558,4 +581,45 @@ fn programs_that_wait_get_the_same_answers() {
     let nobody = Blocking::open(async { Server::connect("redis://127.0.0.1:1/").await });
     assert_eq!(nobody.err(), Some(Error::Unknown(Reason::Disconnected)));
     assert!(matches!(Blocking::open(Server::connect("not a URL")), Err(Error::Address(_))));
+}
+
+#[tokio::test]
+async fn an_insert_into_a_filter_with_another_state_or_identity_writes_nothing() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    let unknown = |reason| Some(Error::Unknown(reason));
+    let go_zero = sealed(&server, "go", 20_000).await;
+    // The state is the last four bytes of 2,500 and 56.
+    node.call_bytes(&[b"SETRANGE", b"go", b"2552", &[9, 0, 0, 0]]);
+    let before = bytes(&node, "go");
+    assert_eq!(go_zero.insert(b"k").await.err(), unknown(Reason::Replaced));
+    assert_eq!(bytes(&node, "go"), before);
+    let make = || RedissonBloom::create(&server, "java", 1_000, 0.01, Policy::Warn);
+    let old = make().await.unwrap();
+    node.call(&["DEL", "java", "{java}:config"]);
+    // The same numbers, so only the identity differs.
+    let new = make().await.unwrap();
+    let before = bytes(&node, "java");
+    assert_eq!(old.insert(b"k").await.err(), unknown(Reason::Replaced));
+    assert_eq!(bytes(&node, "java"), before);
+    let mark = node.call(&["HGET", "{java}:config", "umbel"]);
+    let mark: String = redis::from_redis_value(mark).unwrap();
+    let creating = mark.replace(":incomplete", ":creating");
+    node.call(&["HSET", "{java}:config", "umbel", &creating]);
+    assert_eq!(new.insert(b"k").await.err(), unknown(Reason::Building));
+    assert_eq!(bytes(&node, "java"), before);
+}
+
+#[tokio::test]
+async fn adopting_a_key_that_is_at_home_leaves_it_complete() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    let go_zero = sealed(&server, "go", 20_000).await;
+    go_zero.complete().await.unwrap();
+    go_zero.adopt().await.unwrap();
+    assert_eq!(go_zero.is_complete().await, Ok(true));
+    let java = RedissonBloom::create(&server, "java", 1_000, 0.01, Policy::Warn).await.unwrap();
+    java.complete().await.unwrap();
+    java.adopt().await.unwrap();
+    assert_eq!(java.is_complete().await, Ok(true));
 }

@@ -273,3 +273,47 @@ async fn an_uploaded_filter_is_complete() {
         assert_eq!(asked(&open(&server).await.unwrap()).await, KNOWN);
     }
 }
+
+#[tokio::test]
+async fn an_insert_that_is_refused_for_its_header_writes_nothing() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    let old = create(&server, &in_shards(1)).await.unwrap();
+    Found::find(&server, "f").await.unwrap().delete(&server).await.unwrap();
+    // The same plan, so only the identity differs.
+    let new = create(&server, &in_shards(1)).await.unwrap();
+    let before = bytes(&node, "f");
+    assert_eq!(old.insert(&1).await.err(), Some(unknown(Reason::Replaced)));
+    assert_eq!(bytes(&node, "f"), before);
+    // Being created again, as far as its state tells.
+    node.call_bytes(&[b"SETRANGE", b"f", b"116", &[1, 0, 0, 0]]);
+    let before = bytes(&node, "f");
+    assert_eq!(new.insert(&1).await.err(), Some(unknown(Reason::Building)));
+    assert_eq!(bytes(&node, "f"), before);
+}
+
+#[tokio::test]
+async fn adopting_a_filter_that_is_at_home_leaves_it_complete() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    let filter = create(&server, &in_shards(3)).await.unwrap();
+    filter.insert(&1).await.unwrap();
+    filter.complete().await.unwrap();
+    filter.adopt().await.unwrap();
+    assert_eq!(asked(&filter).await, KNOWN);
+}
+
+#[tokio::test]
+async fn a_filter_that_lost_a_shard_is_not_completed_in_the_others() {
+    let Some(node) = Node::start(Engine::Redis, &[]) else { return };
+    let server = node.server().await;
+    let filter = create(&server, &in_shards(3)).await.unwrap();
+    filter.insert(&1).await.unwrap();
+    let keys: Vec<String> = redis::from_redis_value(node.call(&["KEYS", "f:*"])).unwrap();
+    assert_eq!(keys.len(), 3);
+    node.call(&["DEL", &keys[1]]);
+    assert_eq!(filter.complete().await, Err(unknown(Reason::Missing)));
+    for key in [&keys[0], &keys[2]] {
+        assert_eq!(bytes(&node, key)[116..120], [3, 0, 0, 0], "incomplete");
+    }
+}

@@ -52,6 +52,10 @@ pub trait Disk {
     ///
     /// If that is not possible.
     fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Closes a file and releases the writer's lock, even if a process that another thread is
+    /// starting has inherited the file.
+    fn close(&self, file: Self::File);
 }
 
 /// Puts a new file in the place of what is at `path`.
@@ -71,11 +75,12 @@ pub fn replace<D: Disk>(
     let done = write(&mut file)
         .and_then(|()| disk.sync(&mut file))
         .and_then(|()| disk.rename(&part, path));
-    if let Err(error) = done {
-        // What went wrong first is what counts.
+    if done.is_err() {
+        // The first error is the one to report.
         let _ = disk.remove(&part);
-        return Err(error);
     }
+    disk.close(file);
+    done?;
     disk.sync_directory(directory_of(path))
 }
 
@@ -126,9 +131,12 @@ impl Disk for System {
                     let left = OpenOptions::new().read(true).open(path);
                     match left {
                         Ok(file) if lock(&file)? => {
-                            if is_at(&file, path) {
-                                std::fs::remove_file(path)?;
-                            }
+                            let removed = match is_at(&file, path) {
+                                true => std::fs::remove_file(path),
+                                false => Ok(()),
+                            };
+                            self.close(file);
+                            removed?;
                         }
                         Ok(_) => return Err(io::ErrorKind::ResourceBusy.into()),
                         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -155,6 +163,12 @@ impl Disk for System {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         std::fs::remove_file(path)
+    }
+
+    fn close(&self, file: File) {
+        // Without this the lock would last until every inherited copy of the file is closed.
+        // If it fails, closing the file releases the lock.
+        let _ = file.unlock();
     }
 }
 

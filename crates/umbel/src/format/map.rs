@@ -95,15 +95,19 @@ impl Writes for Shared<FileWordsMut> {}
 #[derive(Debug)]
 struct Mapping {
     memory: MmapRaw,
-    /// Holds the lock.
-    file: File,
+    _file: Locked,
 }
 
-/// Closing the file is not enough: a process that another thread is just starting has a copy of it, and would keep the lock
-/// until it runs its own program.
-impl Drop for Mapping {
+/// A locked file. Dropping it releases the lock.
+///
+/// Closing the file would not be enough: a process that another thread is starting has inherited it, and keeps the lock until
+/// it runs its own program.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
     fn drop(&mut self) {
-        let _ = self.file.unlock();
+        let _ = self.0.unlock();
     }
 }
 
@@ -231,24 +235,25 @@ fn open<F: Family>(
     }
     let mut options = OpenOptions::new();
     options.read(true).write(access == Access::Write);
-    let (mut file, length) = file::open_as(path, &options)?;
+    let (file, length) = file::open_as(path, &options)?;
     let locked = match access {
         Access::Read => file.try_lock_shared(),
         Access::Write => file.try_lock(),
     };
     locked.map_err(io::Error::from)?;
-    let (header, plan) = file::header_of::<F>(&mut file, length, limit)?;
+    let mut file = Locked(file);
+    let (header, plan) = file::header_of::<F>(&mut file.0, length, limit)?;
     if header.open && !unfinished {
         return Err(InvalidBytes::Open.into());
     }
     let memory = match access {
-        Access::Read => MmapOptions::new().map_raw_read_only(&file)?,
-        Access::Write => MmapOptions::new().map_raw(&file)?,
+        Access::Read => MmapOptions::new().map_raw_read_only(&file.0)?,
+        Access::Write => MmapOptions::new().map_raw(&file.0)?,
     };
     if memory.len() as u64 != length {
         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
     }
-    Ok((header, plan, Mapping { memory, file }))
+    Ok((header, plan, Mapping { memory, _file: file }))
 }
 
 /// The words of a mapping, if they are as many.

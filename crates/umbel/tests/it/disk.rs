@@ -90,6 +90,8 @@ impl Disk for Simulated {
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.call(Call::Remove(path.into()))
     }
+
+    fn close(&self, _: Self::File) {}
 }
 
 /// How much of what was not synced is found after the power came back.

@@ -437,3 +437,35 @@ fn many_threads_change_one_file() {
     expected.extend(0..40_000_u64);
     assert!(BlockedBloomFilter::<u64>::load(&path).unwrap() == expected);
 }
+
+#[cfg(unix)]
+#[test]
+fn the_lock_of_a_mapped_file_ends_with_it_while_other_threads_start_programs() {
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    let directory = Directory::new("forks");
+    let path = directory.path("locked.umbel");
+    BloomFilter::<u64>::new(100, 0.01).save(&path).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            // A program is started by a copy of this process, which has all files open for a moment.
+            scope.spawn(|| {
+                while !stop.load(SeqCst) {
+                    std::process::Command::new("true").status().unwrap();
+                }
+            });
+        }
+        let mut locked = 0;
+        for _ in 0..300 {
+            // The lock is released after a refusal, after closing and after saving.
+            locked += usize::from(would_block(map_mut!(BlockedBloomFilter<u64>, &path)));
+            locked += usize::from(would_block(
+                map_mut!(BloomFilter<u64>, &path)
+                    .and_then(|mapped| mapped.close().map_err(OpenError::Io)),
+            ));
+            BloomFilter::<u64>::new(100, 0.01).save(&path).unwrap();
+        }
+        stop.store(true, SeqCst);
+        assert_eq!(locked, 0);
+    });
+}
