@@ -11,7 +11,7 @@ use umbel::bloom::{self, Bloom};
 use umbel::kernels::Digits;
 use umbel::layout::StoredLayout;
 use umbel::split::{self, Blocks};
-use umbel::storage::{Array, Heap, LineArray, Own, SharedHeap};
+use umbel::storage::{Allocate, Array, Heap, LineArray, Own, SharedHeap};
 use umbel::{Digest, Portable, Saved, words_for};
 
 const CAPACITY: u64 = 200;
@@ -51,6 +51,7 @@ fn follow<L, B>(
 ) where
     L: StoredLayout<Digest = Digest> + Clone,
     B: AsRef<[u64]> + AsMut<[u64]>,
+    Own<B>: Allocate,
 {
     let empty = || Bloom::<u16, Portable, Heap, L>::with(shape, Portable::default()).unwrap();
     let (mut heap, mut array) = (empty(), array(&empty().to_bytes()));
@@ -78,7 +79,7 @@ fn follow<L, B>(
                 let mut other = empty();
                 other.extend(others);
                 heap.union_with(&other).unwrap();
-                shared.union_with(&other.into()).unwrap();
+                shared.union_with(&other).unwrap();
                 array.extend(others);
                 keys.extend(others);
             }

@@ -8,11 +8,11 @@
 //! // elsewhere, by somebody who was only given the bytes
 //! let filter = AnyFilter::from_bytes(&bytes)?;
 //! assert_eq!((filter.family(), filter.hasher().name()), ("ribbon", "portable"));
-//! assert!(filter.contains(b"alice")? && !filter.contains(b"mallory")?);
+//! assert!(filter.contains("alice")? && !filter.contains("mallory")?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Keys are bytes here: see [`AnyHasher`]. What a family cannot do is an error, [`Unsupported`].
+//! Keys are bytes here, or text: see [`AnyHasher`]. What a family cannot do is an error, [`Unsupported`].
 
 mod hasher;
 
@@ -23,7 +23,7 @@ use crate::bloom::BloomFilter;
 use crate::counting::{BlockedCountingBloomFilter, CountingBloomFilter};
 use crate::cuckoo::CuckooFilter;
 use crate::error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidKey, Unmergeable};
-use crate::filter::{Filter, Insert, Remove};
+use crate::filter::{Contains, Insert, Remove};
 use crate::format::{Family, Header, Saved};
 use crate::fuse::{BinaryFuse4Filter, BinaryFuseFilter};
 use crate::hash::{Digest, Digester, Keyed, Kind};
@@ -38,7 +38,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 #[cfg(feature = "std")]
-use crate::format::{OpenError, Opening};
+use crate::format::{OpenError, Opening, Secret};
 #[cfg(feature = "std")]
 use std::{io, path::Path};
 
@@ -100,33 +100,21 @@ impl fmt::Display for ChangeError {
 
 impl core::error::Error for ChangeError {}
 
-impl From<Unsupported> for ChangeError {
-    fn from(error: Unsupported) -> Self {
-        Self::Unsupported(error)
-    }
+macro_rules! from {
+    ($($error:ident => $variant:ident),*) => {$(
+        impl From<$error> for ChangeError {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )*};
 }
 
-impl From<InvalidKey> for ChangeError {
-    fn from(error: InvalidKey) -> Self {
-        Self::Key(error)
-    }
-}
+from!(Unsupported => Unsupported, InvalidKey => Key, BatchFull => BatchFull, Incompatible => Incompatible);
 
 impl From<Full> for ChangeError {
     fn from(Full: Full) -> Self {
         Self::Full
-    }
-}
-
-impl From<BatchFull> for ChangeError {
-    fn from(error: BatchFull) -> Self {
-        Self::BatchFull(error)
-    }
-}
-
-impl From<Incompatible> for ChangeError {
-    fn from(error: Incompatible) -> Self {
-        Self::Incompatible(error)
     }
 }
 
@@ -352,17 +340,16 @@ impl AnyFilter {
         dispatch(&header, FromReader(io::Read::chain(&first[..], reader), how))
     }
 
-    /// Writes the filter, a block at a time; with the secret of its hasher if that is asked for.
+    /// Writes the filter, a block at a time; with the secret of its hasher, if it has one, or without.
     ///
     /// # Errors
     ///
     /// What the writer says.
     #[cfg(feature = "std")]
-    pub fn to_writer(&self, writer: impl io::Write, with_secret: bool) -> io::Result<()> {
-        if with_secret {
-            each!(self, filter => filter.to_writer_with_secret(writer))
-        } else {
-            each!(self, filter => filter.to_writer(writer))
+    pub fn to_writer(&self, writer: impl io::Write, secret: impl Into<Secret>) -> io::Result<()> {
+        match secret.into() {
+            Secret::Kept => each!(self, filter => filter.to_writer_with_secret(writer)),
+            Secret::Left => each!(self, filter => filter.to_writer(writer)),
         }
     }
 
@@ -400,7 +387,8 @@ impl AnyFilter {
     /// # Errors
     ///
     /// [`InvalidKey`] if keys of this filter have another number of bytes.
-    pub fn digest(&self, key: &[u8]) -> Result<Digest, InvalidKey> {
+    pub fn digest(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Digest, InvalidKey> {
+        let key = key.as_ref();
         self.hasher().check_key(key)?;
         Ok(self.hasher().digest(key))
     }
@@ -411,7 +399,7 @@ impl AnyFilter {
     /// # Errors
     ///
     /// [`InvalidKey`] if keys of this filter have another number of bytes.
-    pub fn contains(&self, key: &[u8]) -> Result<bool, InvalidKey> {
+    pub fn contains(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, InvalidKey> {
         Ok(self.contains_digest(self.digest(key)?))
     }
 
@@ -438,7 +426,7 @@ impl AnyFilter {
     }
 }
 
-impl Filter for AnyFilter {
+impl Contains for AnyFilter {
     fn contains_digest(&self, digest: Digest) -> bool {
         each!(self, filter => filter.contains_digest(digest))
     }
@@ -494,7 +482,7 @@ impl AnyFilter {
     ///
     /// [`ChangeError`] if the family takes no keys, there is no room, or this is no key. Nothing is
     /// changed then.
-    pub fn insert(&mut self, key: &[u8]) -> Result<bool, ChangeError> {
+    pub fn insert(&mut self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, ChangeError> {
         let digest = self.digest(key)?;
         Ok(self.as_insert()?.insert_digest(digest)?)
     }
@@ -525,7 +513,7 @@ impl AnyFilter {
     /// # Errors
     ///
     /// [`ChangeError`] if the family cannot, or this is no key.
-    pub fn remove(&mut self, key: &[u8]) -> Result<bool, ChangeError> {
+    pub fn remove(&mut self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, ChangeError> {
         let digest = self.digest(key)?;
         Ok(self.as_remove()?.remove_digest(digest))
     }

@@ -32,14 +32,14 @@
 //! assert!((0..2_000).all(|key| seen.contains(&key)));
 //! ```
 
-use crate::bloom::Bloom;
+use crate::bloom::RawBloom;
+use crate::edge::Filter;
 use crate::error::{BatchFull, Full, Incompatible};
-use crate::filter::{Insert, Union};
-use crate::hash::{Digest, Digester, Portable};
+use crate::filter::{Insert, InsertShared, Union};
+use crate::hash::{Digest, Digester, KeyOf, Portable};
 use crate::layout::Layout;
 use crate::parts::bits::{AtomicU64, Word};
 use crate::storage::{Shared, Storage};
-use core::borrow::Borrow;
 
 #[cfg(feature = "alloc")]
 use crate::parts::words::Words;
@@ -55,9 +55,9 @@ use core::{marker::PhantomData, sync::atomic::Ordering::Relaxed};
 use loom::sync::atomic::Ordering::Relaxed;
 
 /// A classic Bloom filter in memory of its own that many threads may fill. The
-/// [module](crate::atomic) tells what it promises, [`Bloom`] has its methods.
+/// [module](crate::atomic) tells what it promises.
 #[cfg(feature = "alloc")]
-pub type AtomicBloomFilter<T, H = Portable> = Bloom<T, H, SharedHeap>;
+pub type AtomicBloomFilter<T, H = Portable> = Filter<T, H, RawBloom<SharedHeap>>;
 
 /// A classic Bloom filter in an array that many threads may fill: a `static` without a lock.
 ///
@@ -72,13 +72,13 @@ pub type AtomicBloomFilter<T, H = Portable> = Bloom<T, H, SharedHeap>;
 /// ```
 #[cfg(not(loom))]
 pub type AtomicArrayBloomFilter<T, const WORDS: usize, H = Portable> =
-    Bloom<T, H, SharedArray<WORDS>>;
+    Filter<T, H, RawBloom<SharedArray<WORDS>>>;
 
 /// In an array, for many threads.
 #[cfg(not(loom))]
 impl<T: ?Sized, const WORDS: usize> AtomicArrayBloomFilter<T, WORDS> {
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`. In a constant or a
-    /// `static`, a mistake is an error of the compiler's.
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`. In a `const` or
+    /// `static`, invalid arguments fail to compile.
     ///
     /// # Panics
     ///
@@ -88,21 +88,20 @@ impl<T: ?Sized, const WORDS: usize> AtomicArrayBloomFilter<T, WORDS> {
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let storage = Shared([const { AtomicU64::new(0) }; WORDS]);
         let shape = Shape::for_array::<WORDS>(capacity, err_rate);
-        Self { shape, hasher: Portable::seeded(0), layout: Digits, storage, keys: PhantomData }
+        let raw = RawBloom { shape, layout: Digits, storage };
+        Self { raw, hasher: Portable::seeded(0), keys: PhantomData }
     }
 }
 
 /// For many threads to change.
-impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Bloom<T, H, Shared<B>, L> {
+impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Filter<T, H, RawBloom<Shared<B>, L>> {
     /// Inserts a key. `true` says that it is new, and is said at least once, but maybe to several
     /// threads that insert it at the same time; `false` says that [`contains`](Self::contains) would
     /// have answered `true` already.
     #[inline]
-    pub fn insert<Q>(&self, key: &Q) -> bool
+    pub fn insert(&self, key: &T) -> bool
     where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q, L::Digest>,
+        H: Digester<T, L::Digest>,
     {
         self.insert_digest(self.hasher.digest(key))
     }
@@ -110,7 +109,8 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Bloom<T, H, Shared<B>, L> {
     /// As [`insert`](Self::insert), for a key that was digested elsewhere.
     #[inline]
     pub fn insert_digest(&self, digest: L::Digest) -> bool {
-        self.layout.insert(&self.shape, self.storage.words(), digest)
+        let RawBloom { shape, layout, storage } = &self.raw;
+        layout.insert(shape, storage.words(), digest)
     }
 
     /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
@@ -122,33 +122,37 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Bloom<T, H, Shared<B>, L> {
     #[inline]
     pub fn insert_batch<A>(&self, keys: &[A], fresh: &mut [bool])
     where
-        A: Borrow<T>,
-        H: Digester<T, L::Digest>,
+        A: KeyOf<T>,
+        H: Digester<A::Key, L::Digest>,
     {
-        let digest = |key: &A| self.hasher.digest(key.borrow());
-        self.layout.insert_batch(&self.shape, self.storage.words(), keys, digest, fresh);
+        self.raw.put_each_shared(keys, |key| self.hasher.digest(key.key()), fresh);
     }
 
     /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
     #[inline]
     pub fn insert_digests(&self, digests: &[L::Digest], fresh: &mut [bool]) {
-        let words = self.storage.words();
-        self.layout.insert_batch(&self.shape, words, digests, |digest| *digest, fresh);
+        self.raw.put_each_shared(digests, |digest| *digest, fresh);
     }
 
-    /// Makes this the filter of all keys that were inserted into either of the two.
+    /// Makes this the filter of all keys that were inserted into either of the two. The other one may be
+    /// in memory, in an array or in a file.
     ///
     /// # Errors
     ///
     /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
-    pub fn union_with(&self, other: &Self) -> Result<(), Incompatible>
+    pub fn union_with<S: Storage>(
+        &self,
+        other: &Filter<T, H, RawBloom<S, L>>,
+    ) -> Result<(), Incompatible>
     where
         H: Digester<T, L::Digest>,
     {
-        self.compatible(other)?;
-        for (word, other) in self.storage.words().iter().zip(other.storage.words()) {
-            word.fetch_or(Word::load(other), Relaxed);
-        }
+        self.compatible_with(other)?;
+        self.raw.unite_shared(&other.raw);
         Ok(())
     }
 
@@ -156,79 +160,92 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Bloom<T, H, Shared<B>, L> {
     /// before.
     #[cfg(feature = "alloc")]
     #[must_use]
-    pub fn snapshot(&self) -> Bloom<T, H, Heap, L>
+    pub fn snapshot(&self) -> Filter<T, H, RawBloom<Heap, L>>
     where
         H: Clone,
         L: Clone,
     {
-        Bloom {
-            shape: self.shape,
-            hasher: self.hasher.clone(),
-            layout: self.layout.clone(),
-            storage: Own(Words::copy_of(self.storage.words())),
-            keys: self.keys,
+        let RawBloom { shape, layout, storage } = &self.raw;
+        let storage = Own(Words::copy_of(storage.words()));
+        let raw = RawBloom { shape: *shape, layout: layout.clone(), storage };
+        Filter::from_raw(raw, self.hasher.clone())
+    }
+}
+
+impl<B: AsRef<[AtomicU64]>, L: Layout> RawBloom<Shared<B>, L> {
+    #[inline]
+    fn put_each_shared<A>(&self, keys: &[A], digest: impl Fn(&A) -> L::Digest, fresh: &mut [bool]) {
+        self.layout.insert_batch(&self.shape, self.storage.words(), keys, digest, fresh);
+    }
+
+    fn unite_shared<S: Storage>(&self, other: &RawBloom<S, L>) {
+        for (word, other) in self.storage.words().iter().zip(other.storage.words()) {
+            word.fetch_or(other.load(), Relaxed);
         }
     }
 }
 
 /// The same keys, ready for many threads.
 #[cfg(feature = "alloc")]
-impl<T: ?Sized, H, L: Layout> From<Bloom<T, H, Heap, L>> for Bloom<T, H, SharedHeap, L> {
-    fn from(plain: Bloom<T, H, Heap, L>) -> Self {
-        let Bloom { shape, hasher, layout, storage, keys } = plain;
-        Self { shape, hasher, layout, storage: Shared(storage.0.share()), keys }
+impl<T, H, L> From<Filter<T, H, RawBloom<Heap, L>>> for Filter<T, H, RawBloom<SharedHeap, L>>
+where
+    T: ?Sized,
+    L: Layout,
+{
+    fn from(plain: Filter<T, H, RawBloom<Heap, L>>) -> Self {
+        let RawBloom { shape, layout, storage } = plain.raw;
+        let raw = RawBloom { shape, layout, storage: Shared(storage.0.share()) };
+        Self::from_raw(raw, plain.hasher)
     }
 }
 
 /// Keys are inserted in batches; whether they were new is not told. Many threads may do this at
 /// once, each with a `&` of its own.
-impl<A, T, H, B, L> Extend<A> for &Bloom<T, H, Shared<B>, L>
+impl<A, T, H, B, L> Extend<A> for &Filter<T, H, RawBloom<Shared<B>, L>>
 where
-    A: Borrow<T>,
+    A: KeyOf<T>,
     T: ?Sized,
-    H: Digester<T, L::Digest>,
+    H: Digester<A::Key, L::Digest>,
     B: AsRef<[AtomicU64]>,
     L: Layout,
 {
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
-        let Bloom { shape, hasher, layout, storage, .. } = *self;
-        let digests = keys.into_iter().map(|key| hasher.digest(key.borrow()));
+        let RawBloom { shape, layout, storage } = &self.raw;
+        let digests = keys.into_iter().map(|key| self.hasher.digest(key.key()));
         layout.extend(shape, storage.words(), digests);
     }
 }
 
-impl<T, H, B, L> Insert for Bloom<T, H, Shared<B>, L>
-where
-    T: ?Sized,
-    B: AsRef<[AtomicU64]>,
-    L: Layout<Digest = Digest>,
-{
+impl<B: AsRef<[AtomicU64]>, L: Layout<Digest = Digest>> InsertShared for RawBloom<Shared<B>, L> {
+    #[inline]
+    fn insert_digest(&self, digest: Digest) -> bool {
+        self.layout.insert(&self.shape, self.storage.words(), digest)
+    }
+}
+
+impl<B: AsRef<[AtomicU64]>, L: Layout<Digest = Digest>> Insert for RawBloom<Shared<B>, L> {
     /// Never [`Full`].
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
-        Ok(Self::insert_digest(self, digest))
+        Ok(InsertShared::insert_digest(self, digest))
     }
 
     /// Never [`BatchFull`].
     #[inline]
     fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
-        Self::insert_digests(self, digests, fresh);
+        self.put_each_shared(digests, |digest| *digest, fresh);
         Ok(())
     }
 }
 
-impl<T, H, B, L> Union for Bloom<T, H, Shared<B>, L>
-where
-    T: ?Sized,
-    H: Digester<T>,
-    B: AsRef<[AtomicU64]>,
-    L: Layout<Digest = Digest>,
-{
+impl<B: AsRef<[AtomicU64]>, L: Layout<Digest = Digest>> Union for RawBloom<Shared<B>, L> {
     fn fits(&self, other: &Self) -> Result<(), Incompatible> {
         self.compatible(other)
     }
 
     fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
-        Self::union_with(self, other)
+        self.compatible(other)?;
+        self.unite_shared(other);
+        Ok(())
     }
 }

@@ -52,7 +52,8 @@ mod shape;
 pub use lines::Lines;
 pub use shape::{Shape, words_for};
 
-use crate::bloom::Bloom;
+use crate::bloom::RawBloom;
+use crate::edge::Filter;
 use crate::error::InvalidShape;
 use crate::hash::Portable;
 use crate::storage::{Aligned, LineArray, Own};
@@ -68,9 +69,17 @@ use crate::{
 };
 
 /// A blocked Bloom filter in memory of its own. The [module](crate::blocked) tells what it is and
-/// when to choose it, [`Bloom`] has its methods.
+/// when to choose it.
+///
+/// ```
+/// use umbel::BlockedBloomFilter;
+///
+/// let mut seen = BlockedBloomFilter::new(1_000, 0.01); // capacity, false positive rate
+/// assert!(seen.insert("a")); // true: certainly new
+/// assert!(seen.contains("a") && !seen.contains("b"));
+/// ```
 #[cfg(feature = "alloc")]
-pub type BlockedBloomFilter<T, H = Portable> = Bloom<T, H, Heap, Lines>;
+pub type BlockedBloomFilter<T, H = Portable> = Filter<T, H, RawBloom<Heap, Lines>>;
 
 /// A blocked Bloom filter in memory of its own that many threads may fill through `&self`.
 ///
@@ -88,7 +97,7 @@ pub type BlockedBloomFilter<T, H = Portable> = Bloom<T, H, Heap, Lines>;
 /// assert!((0..2_000).all(|key| seen.contains(&key)));
 /// ```
 #[cfg(feature = "alloc")]
-pub type AtomicBlockedBloomFilter<T, H = Portable> = Bloom<T, H, SharedHeap, Lines>;
+pub type AtomicBlockedBloomFilter<T, H = Portable> = Filter<T, H, RawBloom<SharedHeap, Lines>>;
 
 /// A blocked Bloom filter in an array: on the stack, in a `static`, without an allocator.
 ///
@@ -101,7 +110,7 @@ pub type AtomicBlockedBloomFilter<T, H = Portable> = Bloom<T, H, SharedHeap, Lin
 /// assert!(seen.contains(&7) && !seen.contains(&8));
 /// ```
 pub type ArrayBlockedBloomFilter<T, const WORDS: usize, H = Portable> =
-    Bloom<T, H, LineArray<WORDS>, Lines>;
+    Filter<T, H, RawBloom<LineArray<WORDS>, Lines>>;
 
 /// A blocked Bloom filter in an array that many threads may fill: a `static` without a lock.
 ///
@@ -116,12 +125,12 @@ pub type ArrayBlockedBloomFilter<T, const WORDS: usize, H = Portable> =
 /// ```
 #[cfg(not(loom))]
 pub type AtomicArrayBlockedBloomFilter<T, const WORDS: usize, H = Portable> =
-    Bloom<T, H, SharedLineArray<WORDS>, Lines>;
+    Filter<T, H, RawBloom<SharedLineArray<WORDS>, Lines>>;
 
 /// Blocked, in an array.
 impl<T: ?Sized, const WORDS: usize> ArrayBlockedBloomFilter<T, WORDS> {
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`. In a constant or a
-    /// `static`, a mistake is an error of the compiler's.
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`. In a `const` or
+    /// `static`, invalid arguments fail to compile.
     ///
     /// # Panics
     ///
@@ -129,30 +138,32 @@ impl<T: ?Sized, const WORDS: usize> ArrayBlockedBloomFilter<T, WORDS> {
     /// lines: [`words_for`] tells how many are.
     #[must_use]
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
-        let (hasher, storage) = (Portable::seeded(0), Own(Aligned([0; WORDS])));
+        let storage = Own(Aligned([0; WORDS]));
         let shape = Shape::for_array::<WORDS>(capacity, err_rate);
-        Self { shape, hasher, layout: Lines::open(&shape), storage, keys: PhantomData }
+        let raw = RawBloom { shape, layout: Lines::open(&shape), storage };
+        Self { raw, hasher: Portable::seeded(0), keys: PhantomData }
     }
 }
 
 /// Blocked, in an array, with another hasher.
 impl<T: ?Sized, const WORDS: usize, H> ArrayBlockedBloomFilter<T, WORDS, H> {
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`, with this hasher.
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with this hasher.
     ///
     /// # Errors
     ///
     /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or `WORDS` words are
     /// not enough for it or no whole lines.
     pub fn try_with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Result<Self, InvalidShape> {
-        Self::of_layout(Shape::for_words::<WORDS>(capacity, err_rate)?, hasher, Lines::default())
+        let shape = Shape::for_words::<WORDS>(capacity, err_rate)?;
+        RawBloom::of_layout(shape, Lines::default()).map(|raw| Self::from_raw(raw, hasher))
     }
 }
 
 /// Blocked, in an array, for many threads.
 #[cfg(not(loom))]
 impl<T: ?Sized, const WORDS: usize> AtomicArrayBlockedBloomFilter<T, WORDS> {
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`. In a constant or a
-    /// `static`, a mistake is an error of the compiler's.
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`. In a `const` or
+    /// `static`, invalid arguments fail to compile.
     ///
     /// # Panics
     ///
@@ -162,12 +173,7 @@ impl<T: ?Sized, const WORDS: usize> AtomicArrayBlockedBloomFilter<T, WORDS> {
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let storage = Shared(Aligned([const { AtomicU64::new(0) }; WORDS]));
         let shape = Shape::for_array::<WORDS>(capacity, err_rate);
-        Self {
-            shape,
-            hasher: Portable::seeded(0),
-            layout: Lines::open(&shape),
-            storage,
-            keys: PhantomData,
-        }
+        let raw = RawBloom { shape, layout: Lines::open(&shape), storage };
+        Self { raw, hasher: Portable::seeded(0), keys: PhantomData }
     }
 }

@@ -16,7 +16,7 @@
 //! # Where it breaks
 //!
 //! Past its capacity it goes on without a word, at a rising rate: 1 % becomes 16 % at twice the
-//! items planned. [`Bloom::expected_rate`] tells the rate now. Keys cannot be removed. Whoever knows
+//! items planned. [`expected_rate`](crate::Filter::expected_rate) tells the rate now. Keys cannot be removed. Whoever knows
 //! the seed can choose keys that make it 7.7 % at capacity already: see [`Keyed`](crate::Keyed).
 //!
 //! # Reference
@@ -43,38 +43,50 @@ mod table;
 
 pub use shape::{Shape, words_for, words_for_cells};
 
-use crate::error::{BatchFull, Full, Incompatible, InvalidShape};
-use crate::filter::{Edge, Filter, Insert, Union};
+use crate::edge::{self, Filter, for_core_and_filter};
+use crate::error::{Incompatible, InvalidShape};
+use crate::filter::Union;
 use crate::hash::{Digest, Digester, Portable};
 use crate::kernels::{Digits, Kernels};
 use crate::layout::{Layout, Plan};
 use crate::parts::bits::{self, Word};
+use crate::raw::{Clear, Endless, Make, Probe, describe};
 use crate::storage::{Allocate, AnySize, Array, Own, Storage, StorageMut};
-use core::borrow::Borrow;
-use core::fmt;
 use core::marker::PhantomData;
 
 #[cfg(feature = "alloc")]
 use crate::storage::Heap;
 
-/// A Bloom filter of keys `T`, hashed by `H`, with words in `S`, in which a key has the bits that
-/// `L` gives it.
+/// The core of a Bloom filter: words in `S`, in which a digest has the bits that `L` gives it.
 ///
-/// Everyday names are [`BloomFilter`], in memory of its own, [`ArrayBloomFilter`], in an array, and
-/// [`AtomicBloomFilter`](crate::AtomicBloomFilter), for many threads: same code, same bits. Other
-/// layouts make the filters of [`blocked`](crate::blocked) and [`split`](crate::split).
-pub struct Bloom<T: ?Sized, H, S, L: Layout = Digits> {
+/// One type for the classic filter and those of [`blocked`](crate::blocked) and
+/// [`split`](crate::split), in memory of their own, in an array, in a file, and for many threads: same
+/// code, same bits.
+#[derive(Clone)]
+pub struct RawBloom<S, L: Layout = Digits> {
     pub(crate) shape: L::Shape,
-    pub(crate) hasher: H,
     pub(crate) layout: L,
     pub(crate) storage: S,
-    pub(crate) keys: PhantomData<fn(&T)>,
 }
 
-/// A classic Bloom filter in memory of its own. The [module](crate::bloom) tells what it is and
-/// when to choose it, [`Bloom`] has its methods.
+/// A Bloom filter of keys `T`, hashed by `H`, with any storage `S` and any layout `L`.
+///
+/// Everyday names are [`BloomFilter`], in memory of its own, [`ArrayBloomFilter`], in an array, and
+/// [`AtomicBloomFilter`](crate::AtomicBloomFilter), for many threads.
+pub type Bloom<T, H, S, L = Digits> = Filter<T, H, RawBloom<S, L>>;
+
+/// A classic Bloom filter in memory of its own. The [module](crate::bloom) tells what it is and when to
+/// choose it.
+///
+/// ```
+/// use umbel::BloomFilter;
+///
+/// let mut seen = BloomFilter::new(1_000, 0.01); // capacity, false positive rate
+/// assert!(seen.insert("a")); // true: certainly new
+/// assert!(seen.contains("a") && !seen.contains("b"));
+/// ```
 #[cfg(feature = "alloc")]
-pub type BloomFilter<T, H = Portable> = Bloom<T, H, Heap>;
+pub type BloomFilter<T, H = Portable> = Filter<T, H, RawBloom<Heap>>;
 
 /// A classic Bloom filter in an array: on the stack, in a `static`, without an allocator.
 ///
@@ -95,61 +107,13 @@ pub type BloomFilter<T, H = Portable> = Bloom<T, H, Heap>;
 /// ```compile_fail
 /// let filter = umbel::ArrayBloomFilter::<u64, 0>::new(1, 0.01);
 /// ```
-pub type ArrayBloomFilter<T, const WORDS: usize, H = Portable> = Bloom<T, H, Array<WORDS>>;
-
-/// In memory of its own.
-impl<T: ?Sized, S: AnySize, L: Layout + Default> Bloom<T, Portable, S, L> {
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`.
-    ///
-    /// # Panics
-    ///
-    /// Where [`try_new`](Self::try_new) gives an error: if `err_rate` is not above 0 and below 1,
-    /// or there is no memory for so large a filter.
-    #[must_use]
-    pub fn new(capacity: u64, err_rate: f64) -> Self {
-        Self::with_hasher(capacity, err_rate, Portable::default())
-    }
-
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or if so large a
-    /// filter cannot be represented or allocated.
-    pub fn try_new(capacity: u64, err_rate: f64) -> Result<Self, InvalidShape> {
-        Self::with(L::Shape::for_rate(capacity, err_rate)?, Portable::default())
-    }
-}
-
-/// In memory of its own, with another hasher or shape.
-impl<T: ?Sized, H, S: AnySize, L: Layout + Default> Bloom<T, H, S, L> {
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`, with this hasher.
-    ///
-    /// # Panics
-    ///
-    /// As `new`: where there is no such shape, or [`with`](Self::with) gives an error.
-    #[must_use]
-    pub fn with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Self {
-        L::Shape::for_rate(capacity, err_rate)
-            .and_then(|shape| Self::with(shape, hasher))
-            .unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    /// A filter of this shape, with this hasher.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidShape`] if there is no memory for it, or the layout does not take the shape: an even
-    /// number of bits in a classic filter.
-    pub fn with(shape: L::Shape, hasher: H) -> Result<Self, InvalidShape> {
-        Self::of_layout(shape, hasher, L::default())
-    }
-}
+pub type ArrayBloomFilter<T, const WORDS: usize, H = Portable> =
+    Filter<T, H, RawBloom<Array<WORDS>>>;
 
 /// In an array.
 impl<T: ?Sized, const WORDS: usize> ArrayBloomFilter<T, WORDS> {
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`. In a constant or a
-    /// `static`, a mistake is an error of the compiler's.
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`. In a `const` or
+    /// `static`, invalid arguments fail to compile.
     ///
     /// # Panics
     ///
@@ -157,15 +121,15 @@ impl<T: ?Sized, const WORDS: usize> ArrayBloomFilter<T, WORDS> {
     /// [`words_for`] tells how many are.
     #[must_use]
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
-        let (hasher, storage) = (Portable::seeded(0), Own([0; WORDS]));
         let shape = Shape::for_array::<WORDS>(capacity, err_rate);
-        Self { shape, hasher, layout: Digits, storage, keys: PhantomData }
+        let raw = RawBloom { shape, layout: Digits, storage: Own([0; WORDS]) };
+        Self { raw, hasher: Portable::seeded(0), keys: PhantomData }
     }
 }
 
 /// In an array, with another hasher.
 impl<T: ?Sized, const WORDS: usize, H> ArrayBloomFilter<T, WORDS, H> {
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`, with this hasher.
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with this hasher.
     ///
     /// # Errors
     ///
@@ -177,104 +141,98 @@ impl<T: ?Sized, const WORDS: usize, H> ArrayBloomFilter<T, WORDS, H> {
 }
 
 /// In any storage, with any kernels.
-impl<T: ?Sized, H, S: Allocate, K: Kernels> Bloom<T, H, S, K> {
+impl<T: ?Sized, H, S: Allocate, K: Kernels> Filter<T, H, RawBloom<S, K>> {
     /// A filter of this shape, with this hasher and these kernels.
     ///
     /// # Errors
     ///
     /// [`InvalidShape`] if there is no memory for it, or the kernels do not accept the shape.
     pub fn with_kernels(shape: Shape, hasher: H, kernels: K) -> Result<Self, InvalidShape> {
-        Self::of_layout(shape, hasher, kernels)
+        RawBloom::of_layout(shape, kernels).map(|raw| Self::from_raw(raw, hasher))
     }
 }
 
-impl<T: ?Sized, H, S: Allocate, L: Layout> Bloom<T, H, S, L> {
+impl<S: Allocate, L: Layout> RawBloom<S, L> {
     /// The one place where filters are made.
-    pub(crate) fn of_layout(
+    pub(crate) fn of_layout(shape: L::Shape, layout: L) -> Result<Self, InvalidShape> {
+        let storage = S::zeroed(shape.words())?;
+        Self::of_parts(shape, layout, storage)
+    }
+}
+
+impl<S, L: Layout> RawBloom<S, L> {
+    /// A filter whose words are there already, as many as the shape says.
+    pub(crate) fn of_parts(
         shape: L::Shape,
-        hasher: H,
         mut layout: L,
+        storage: S,
     ) -> Result<Self, InvalidShape> {
         layout.admit(&shape)?;
-        let storage = S::zeroed(shape.words())?;
-        Ok(Self { shape, hasher, layout, storage, keys: PhantomData })
+        Ok(Self { shape, layout, storage })
     }
 }
 
-impl<T: ?Sized, H, S, L: Layout + Default> Bloom<T, H, S, L> {
-    /// A filter whose words are there already, as many as the shape says.
-    pub(crate) fn of_parts(shape: L::Shape, hasher: H, storage: S) -> Result<Self, InvalidShape> {
-        let mut layout = L::default();
-        layout.admit(&shape)?;
-        Ok(Self { shape, hasher, layout, storage, keys: PhantomData })
-    }
+describe! {
+    impl[S: Storage, L: Layout] RawBloom<S, L>: L::Shape, L::Digest, L::Shape::NAME, |this| this.shape.words() * 8;
+    capacity: this.shape.items(),
+    bits: this.shape.bits(),
+    probes: this.shape.probes(),
 }
 
-/// For reading.
-impl<T: ?Sized, H, S: Storage, L: Layout> Bloom<T, H, S, L> {
-    /// Whether the key may have been inserted. `false` is proof that it was not; `true` is wrong
-    /// for a share of absent keys that [`expected_rate`](Self::expected_rate) tells.
-    #[must_use]
+impl<S: Storage, L: Layout> Probe for RawBloom<S, L> {
     #[inline]
-    pub fn contains<Q>(&self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q, L::Digest>,
-    {
-        self.contains_digest(self.hasher.digest(key))
-    }
-
-    /// As [`contains`](Self::contains), for a key that was digested elsewhere.
-    #[must_use]
-    #[inline]
-    pub fn contains_digest(&self, digest: L::Digest) -> bool {
+    fn probe(&self, digest: L::Digest) -> bool {
         self.layout.contains(&self.shape, self.storage.words(), digest)
     }
 
-    /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
-    ///
-    /// Faster than one by one where the filter is larger than the cache, since all keys of a batch
-    /// wait for memory at the same time.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
     #[inline]
-    pub fn contains_batch<A>(&self, keys: &[A], found: &mut [bool])
-    where
-        A: Borrow<T>,
-        H: Digester<T, L::Digest>,
-    {
-        let digest = |key: &A| self.hasher.digest(key.borrow());
+    fn probe_each<A>(&self, keys: &[A], digest: impl Fn(&A) -> L::Digest, found: &mut [bool]) {
         self.layout.contains_batch(&self.shape, self.storage.words(), keys, digest, found);
     }
 
-    /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
+    fn rate(&self) -> f64 {
+        self.layout.rate(&self.shape, self.storage.words())
+    }
+}
+
+impl<S: AnySize, L: Layout + Default> Make for RawBloom<S, L> {
+    fn plan(capacity: u64, err_rate: f64) -> Result<L::Shape, InvalidShape> {
+        L::Shape::for_rate(capacity, err_rate)
+    }
+
+    fn make(shape: L::Shape) -> Result<Self, InvalidShape> {
+        Self::of_layout(shape, L::default())
+    }
+}
+
+/// For one thread to change.
+impl<B: AsRef<[u64]> + AsMut<[u64]>, L: Layout> Endless for RawBloom<Own<B>, L> {
     #[inline]
-    pub fn contains_digests(&self, digests: &[L::Digest], found: &mut [bool]) {
-        let words = self.storage.words();
-        self.layout.contains_batch(&self.shape, words, digests, |digest| *digest, found);
+    fn put(&mut self, digest: L::Digest) -> bool {
+        self.layout.insert(&self.shape, self.storage.words_mut(), digest)
     }
 
-    /// The plan it was made by.
-    #[must_use]
-    pub const fn shape(&self) -> &L::Shape {
-        &self.shape
+    #[inline]
+    fn put_each<A>(&mut self, keys: &[A], digest: impl Fn(&A) -> L::Digest, fresh: &mut [bool]) {
+        self.layout.insert_batch(&self.shape, self.storage.words_mut(), keys, digest, fresh);
     }
 
-    /// What turns keys into digests.
-    #[must_use]
-    pub const fn hasher(&self) -> &H {
-        &self.hasher
+    #[inline]
+    fn put_all(&mut self, digests: impl Iterator<Item = L::Digest>) {
+        self.layout.extend(&self.shape, self.storage.words_mut(), digests);
     }
+}
 
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.shape.words() * 8
+/// Not in a file, where keys would be lost that are on the disk already.
+impl<S: Allocate, L: Layout> Clear for RawBloom<S, L> {
+    fn clear(&mut self) {
+        for word in self.storage.words_mut() {
+            word.store(0);
+        }
     }
+}
 
+for_core_and_filter! { impl[S: Storage, L: Layout] RawBloom<S, L> {
     /// How many bits are set. Reads the whole filter.
     #[must_use]
     pub fn count_ones(&self) -> u64 {
@@ -293,98 +251,47 @@ impl<T: ?Sized, H, S: Storage, L: Layout> Bloom<T, H, S, L> {
     pub fn estimated_len(&self) -> u64 {
         self.shape.estimate_items(self.count_ones())
     }
+} }
 
-    /// The error rate now, judged by the bits that are set. Reads the whole filter.
-    #[must_use]
-    pub fn expected_rate(&self) -> f64 {
-        self.layout.rate(&self.shape, self.storage.words())
-    }
-
-    /// Whether two filters can be combined.
-    pub(crate) fn compatible<R>(&self, other: &Bloom<T, H, R, L>) -> Result<(), Incompatible>
-    where
-        H: Digester<T, L::Digest>,
-    {
+impl<S: Storage, L: Layout> RawBloom<S, L> {
+    /// Whether the bits of two filters mean the same, if their digests do.
+    pub(crate) fn compatible<R>(&self, other: &RawBloom<R, L>) -> Result<(), Incompatible> {
         self.shape.compatible(&other.shape)?;
-        if self.layout.tag() != other.layout.tag() {
-            return Err(Incompatible::Kernels);
-        }
-        if self.hasher.check() != other.hasher.check() {
-            return Err(Incompatible::Hasher);
-        }
-        Ok(())
+        if self.layout.tag() == other.layout.tag() { Ok(()) } else { Err(Incompatible::Kernels) }
     }
 }
 
-/// For one thread to change.
-impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, L: Layout> Bloom<T, H, Own<B>, L> {
-    /// Inserts a key. `true` is proof that it is new; `false` says that
-    /// [`contains`](Self::contains) would have answered `true` already.
-    #[inline]
-    pub fn insert<Q>(&mut self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q, L::Digest>,
-    {
-        self.insert_digest(self.hasher.digest(key))
-    }
-
-    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
-    #[inline]
-    pub fn insert_digest(&mut self, digest: L::Digest) -> bool {
-        self.layout.insert(&self.shape, self.storage.words_mut(), digest)
-    }
-
-    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
-    /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
-    #[inline]
-    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool])
-    where
-        A: Borrow<T>,
-        H: Digester<T, L::Digest>,
-    {
-        let digest = |key: &A| self.hasher.digest(key.borrow());
-        self.layout.insert_batch(&self.shape, self.storage.words_mut(), keys, digest, fresh);
-    }
-
-    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
-    #[inline]
-    pub fn insert_digests(&mut self, digests: &[L::Digest], fresh: &mut [bool]) {
-        let words = self.storage.words_mut();
-        self.layout.insert_batch(&self.shape, words, digests, |digest| *digest, fresh);
-    }
-
-    /// Makes this the filter of all keys that were inserted into either of the two: the same bits
-    /// as if they had all been inserted here.
+impl<T: ?Sized, H, S: Storage, L: Layout> Filter<T, H, RawBloom<S, L>> {
+    /// Whether the two filters can be united: they have as many bits, probes, the same kernels and the
+    /// same hasher.
     ///
     /// # Errors
     ///
-    /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
-    pub fn union_with(&mut self, other: &Self) -> Result<(), Incompatible>
+    /// [`Incompatible`] says what differs.
+    pub fn compatible_with<R>(
+        &self,
+        other: &Filter<T, H, RawBloom<R, L>>,
+    ) -> Result<(), Incompatible>
     where
         H: Digester<T, L::Digest>,
     {
-        self.compatible(other)?;
-        for (word, other) in self.storage.words_mut().iter_mut().zip(other.storage.words()) {
-            *word |= other;
-        }
-        Ok(())
+        self.raw.compatible(&other.raw)?;
+        edge::same_hasher::<T, H, L::Digest>(&self.hasher, &other.hasher)
     }
+}
 
+for_core_and_filter! { impl[B: AsRef<[u64]>, L: Layout] RawBloom<Own<B>, L> {
     /// The words: bit `i` of the filter is bit `i % 64` of word `i / 64`.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         self.storage.words()
     }
+} }
 
-    /// Sets every bit that `words` have, which are those of a filter of the same shape and hasher from
-    /// word `first` on. When all of them have come, piece by piece, whatever that filter finds is found
-    /// here.
+for_core_and_filter! { impl[B: AsRef<[u64]> + AsMut<[u64]>, L: Layout] RawBloom<Own<B>, L> {
+    /// Sets every bit that is set in `words`, which are those of a filter of the same shape and hasher
+    /// from word `first` on. When all of them have come, piece by piece, whatever that filter finds is
+    /// found here.
     ///
     /// ```
     /// use umbel::BlockedBloomFilter;
@@ -407,10 +314,61 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>, L: Layout> Bloom<T, H, Own<B>
             *word |= other;
         }
     }
+} }
+
+/// For one thread to change.
+impl<B: AsRef<[u64]> + AsMut<[u64]>, L: Layout> RawBloom<Own<B>, L> {
+    fn unite<S: Storage>(&mut self, other: &RawBloom<S, L>) {
+        for (word, other) in self.storage.words_mut().iter_mut().zip(other.storage.words()) {
+            *word |= other.load();
+        }
+    }
+}
+
+impl<B, L> Union for RawBloom<Own<B>, L>
+where
+    B: AsRef<[u64]> + AsMut<[u64]>,
+    L: Layout<Digest = Digest>,
+{
+    fn fits(&self, other: &Self) -> Result<(), Incompatible> {
+        self.compatible(other)
+    }
+
+    fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
+        self.compatible(other)?;
+        self.unite(other);
+        Ok(())
+    }
+}
+
+/// Uniting.
+impl<T, H, B, L> Filter<T, H, RawBloom<Own<B>, L>>
+where
+    T: ?Sized,
+    B: AsRef<[u64]> + AsMut<[u64]>,
+    L: Layout,
+{
+    /// Makes this the filter of all keys that were inserted into either of the two: the same bits
+    /// as if they had all been inserted here. The other one may be in memory, in an array or in a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
+    pub fn union_with<S: Storage>(
+        &mut self,
+        other: &Filter<T, H, RawBloom<S, L>>,
+    ) -> Result<(), Incompatible>
+    where
+        H: Digester<T, L::Digest>,
+    {
+        self.compatible_with(other)?;
+        self.raw.unite(&other.raw);
+        Ok(())
+    }
 }
 
 /// For whoever has the filter for itself.
-impl<T: ?Sized, H, S: StorageMut, L: Layout> Bloom<T, H, S, L> {
+impl<T: ?Sized, H, S: Allocate, L: Layout> Filter<T, H, RawBloom<S, L>> {
     /// Keeps only the bits that both filters have. Keys that were inserted into both are still
     /// found; of the others no more are found than either filter found before. It is not the filter
     /// of the keys in both, which would have fewer bits still, so its
@@ -423,131 +381,19 @@ impl<T: ?Sized, H, S: StorageMut, L: Layout> Bloom<T, H, S, L> {
     where
         H: Digester<T, L::Digest>,
     {
-        self.compatible(other)?;
-        for (word, other) in self.storage.words_mut().iter_mut().zip(other.storage.words()) {
+        self.compatible_with(other)?;
+        let words = self.raw.storage.words_mut();
+        for (word, other) in words.iter_mut().zip(other.raw.storage.words()) {
             word.store(word.load() & other.load());
         }
         Ok(())
     }
-
-    /// Forgets all keys.
-    pub fn clear(&mut self) {
-        for word in self.storage.words_mut() {
-            word.store(0);
-        }
-    }
 }
 
-impl<T: ?Sized, H, S: Storage, L: Layout<Digest = Digest>> Filter for Bloom<T, H, S, L> {
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.contains_digest(digest)
-    }
-}
-
-impl<T, H, S, L> Edge for Bloom<T, H, S, L>
-where
-    T: ?Sized,
-    H: Digester<T>,
-    S: Storage,
-    L: Layout<Digest = Digest>,
-{
-    type Key = T;
-
-    #[inline]
-    fn digest(&self, key: &T) -> Digest {
-        self.hasher.digest(key)
-    }
-}
-
-impl<T, H, B, L> Insert for Bloom<T, H, Own<B>, L>
-where
-    T: ?Sized,
-    B: AsRef<[u64]> + AsMut<[u64]>,
-    L: Layout<Digest = Digest>,
-{
-    /// Never [`Full`].
-    #[inline]
-    fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
-        Ok(self.insert_digest(digest))
-    }
-
-    /// Never [`BatchFull`].
-    #[inline]
-    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
-        self.insert_digests(digests, fresh);
-        Ok(())
-    }
-}
-
-impl<T, H, B, L> Union for Bloom<T, H, Own<B>, L>
-where
-    T: ?Sized,
-    H: Digester<T>,
-    B: AsRef<[u64]> + AsMut<[u64]>,
-    L: Layout<Digest = Digest>,
-{
-    fn fits(&self, other: &Self) -> Result<(), Incompatible> {
-        self.compatible(other)
-    }
-
-    fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
-        self.union_with(other)
-    }
-}
-
-/// Keys are inserted in batches; whether they were new is not told.
-impl<A, T, H, B, L> Extend<A> for Bloom<T, H, Own<B>, L>
-where
-    A: Borrow<T>,
-    T: ?Sized,
-    H: Digester<T, L::Digest>,
-    B: AsRef<[u64]> + AsMut<[u64]>,
-    L: Layout,
-{
-    fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
-        let Self { shape, hasher, layout, storage, .. } = self;
-        let digests = keys.into_iter().map(|key| hasher.digest(key.borrow()));
-        layout.extend(shape, storage.words_mut(), digests);
-    }
-}
-
-impl<T: ?Sized, H: Clone, S: Clone, L: Layout + Clone> Clone for Bloom<T, H, S, L> {
-    fn clone(&self) -> Self {
-        Self {
-            shape: self.shape,
-            hasher: self.hasher.clone(),
-            layout: self.layout.clone(),
-            storage: self.storage.clone(),
-            keys: PhantomData,
-        }
-    }
-}
-
-/// Equal filters give equal answers: same bits, same hasher. Two sets of keys may have one filter. Of
-/// filters that other threads are filling, it compares what it comes across.
-impl<T, H, S, L> PartialEq for Bloom<T, H, S, L>
-where
-    T: ?Sized,
-    H: Digester<T, L::Digest>,
-    S: Storage,
-    L: Layout,
-{
+/// Same bits. Of filters that other threads are filling, it compares what it comes across.
+impl<S: Storage, L: Layout> PartialEq for RawBloom<S, L> {
     fn eq(&self, other: &Self) -> bool {
         let (words, others) = (self.storage.words().iter(), other.storage.words().iter());
         self.compatible(other).is_ok() && words.map(Word::load).eq(others.map(Word::load))
-    }
-}
-
-impl<T: ?Sized, H: fmt::Debug, S: Storage, L: Layout> fmt::Debug for Bloom<T, H, S, L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (shape, set) = (&self.shape, self.count_ones());
-        f.debug_struct(L::Shape::NAME)
-            .field("capacity", &shape.items())
-            .field("bits", &shape.bits())
-            .field("probes", &shape.probes())
-            .field("fill", &format_args!("{:.4}", set as f64 / shape.bits() as f64))
-            .field("hasher", &self.hasher)
-            .finish()
     }
 }

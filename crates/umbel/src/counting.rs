@@ -34,9 +34,9 @@
 //! A cell that has reached its largest number is *saturated*: nobody knows how much more it would
 //! hold, so it is never counted down again. That keeps every key, and costs what it keeps: the keys
 //! of such a cell never leave it, and the rate no longer goes down all the way when keys are removed,
-//! until [`clear`](Counting::clear). At capacity it happens to one 4-bit cell in 6 · 10^14, and to one
+//! until [`clear`](crate::Filter::clear). At capacity it happens to one 4-bit cell in 6 · 10^14, and to one
 //! in 190 at ten times the capacity; a key that is inserted 15 times does it to all cells it has. The
-//! number of saturated cells is [`saturated`](Counting::saturated), and [`Width::Eight`] counts to
+//! number of saturated cells is [`saturated`](RawCounting::saturated), and [`Width::Eight`] counts to
 //! 255. Past its capacity a filter goes on at a rising rate, as a classic one does.
 //!
 //! # Reference
@@ -70,40 +70,57 @@ pub use line::InLine;
 pub use line_shape::LineShape;
 pub use shape::{Shape, Width, words_for};
 
-use crate::error::{BatchFull, Full, Incompatible, InvalidShape};
-use crate::filter::{Edge, Filter, Insert, Remove, Union};
+use crate::edge::{Filter, for_core_and_filter};
+use crate::error::{Incompatible, InvalidShape};
+use crate::filter::{Remove, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::Plan;
 use crate::parts::cells::Cells;
+use crate::raw::{Clear, Endless, Make, Probe, RemoveEach, describe};
 use crate::storage::{Allocate, Array, Own, Storage, StorageMut};
-use core::borrow::Borrow;
-use core::fmt;
-use core::marker::PhantomData;
 
 #[cfg(feature = "alloc")]
 use crate::storage::Heap;
 
-/// A counting Bloom filter of keys `T`, hashed by `H`, with words in `S`, laid out by `L`.
+/// The core of a counting Bloom filter: words in `S`, in which a digest has the cells that `L` gives it.
+#[derive(Clone)]
+pub struct RawCounting<S, L: CellLayout = Anywhere> {
+    shape: L::Shape,
+    layout: L,
+    storage: S,
+}
+
+/// A counting Bloom filter of keys `T`, hashed by `H`, with any storage `S` and any layout `L`.
 ///
 /// Everyday names are [`CountingBloomFilter`] and [`BlockedCountingBloomFilter`], in memory of their
 /// own, and [`ArrayCountingBloomFilter`], in an array.
-pub struct Counting<T: ?Sized, H, S, L: CellLayout = Anywhere> {
-    shape: L::Shape,
-    hasher: H,
-    layout: L,
-    storage: S,
-    keys: PhantomData<fn(&T)>,
-}
+pub type Counting<T, H, S, L = Anywhere> = Filter<T, H, RawCounting<S, L>>;
 
 /// A counting Bloom filter in memory of its own. The [module](crate::counting) tells what it is and
-/// when to choose it, [`Counting`] has its methods.
+/// when to choose it.
+///
+/// ```
+/// use umbel::CountingBloomFilter;
+///
+/// let mut open = CountingBloomFilter::new(1_000, 0.01); // capacity, false positive rate
+/// assert!(open.insert("a")); // true: certainly not there yet
+/// assert!(open.remove("a") && !open.contains("a"));
+/// ```
 #[cfg(feature = "alloc")]
-pub type CountingBloomFilter<T, H = Portable> = Counting<T, H, Heap>;
+pub type CountingBloomFilter<T, H = Portable> = Filter<T, H, RawCounting<Heap>>;
 
 /// A blocked counting Bloom filter in memory of its own: all cells of a key in one cache line. The
-/// [module](crate::counting) tells when to choose it, [`Counting`] has its methods.
+/// [module](crate::counting) tells when to choose it.
+///
+/// ```
+/// use umbel::BlockedCountingBloomFilter;
+///
+/// let mut open = BlockedCountingBloomFilter::new(1_000, 0.01); // capacity, false positive rate
+/// assert!(open.insert("a")); // true: certainly not there yet
+/// assert!(open.remove("a") && !open.contains("a"));
+/// ```
 #[cfg(feature = "alloc")]
-pub type BlockedCountingBloomFilter<T, H = Portable> = Counting<T, H, Heap, InLine>;
+pub type BlockedCountingBloomFilter<T, H = Portable> = Filter<T, H, RawCounting<Heap, InLine>>;
 
 /// A counting Bloom filter in an array, without an allocator. The array has exactly the words of its
 /// shape.
@@ -116,159 +133,86 @@ pub type BlockedCountingBloomFilter<T, H = Portable> = Counting<T, H, Heap, InLi
 /// assert!(filter.insert(&7) && filter.remove(&7) && !filter.contains(&7));
 /// ```
 pub type ArrayCountingBloomFilter<T, const WORDS: usize, H = Portable> =
-    Counting<T, H, Array<WORDS>>;
+    Filter<T, H, RawCounting<Array<WORDS>>>;
 
-impl<T: ?Sized, S: Allocate, L: CellLayout> Counting<T, Portable, S, L> {
-    /// A filter of 4-bit cells for `capacity` keys at an error rate of at most `err_rate`.
-    ///
-    /// # Panics
-    ///
-    /// Where [`try_new`](Self::try_new) gives an error: if `err_rate` is not above 0 and below 1,
-    /// or there is no memory for so large a filter.
-    #[must_use]
-    pub fn new(capacity: u64, err_rate: f64) -> Self {
-        Self::with_hasher(capacity, err_rate, Portable::default())
-    }
-
-    /// A filter of 4-bit cells for `capacity` keys at an error rate of at most `err_rate`.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or if so large a
-    /// filter cannot be represented or allocated.
-    pub fn try_new(capacity: u64, err_rate: f64) -> Result<Self, InvalidShape> {
-        Self::with(L::Shape::for_rate(capacity, err_rate)?, Portable::default())
-    }
+describe! {
+    impl[S, L: CellLayout] RawCounting<S, L>: L::Shape, Digest, L::Shape::NAME, |this| this.shape.words() * 8;
+    capacity: this.shape.items(),
+    cells: this.shape.bits(),
+    bits_per_cell: this.shape.width().bits(),
+    probes: this.shape.probes(),
 }
 
-/// With another hasher or shape.
-impl<T: ?Sized, H, S: Allocate, L: CellLayout> Counting<T, H, S, L> {
-    /// A filter of 4-bit cells for `capacity` keys at an error rate of at most `err_rate`, with this
-    /// hasher.
-    ///
-    /// # Panics
-    ///
-    /// As `new`: where there is no such shape, or [`with`](Self::with) gives an error.
-    #[must_use]
-    pub fn with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Self {
+impl<S: Allocate, L: CellLayout> Make for RawCounting<S, L> {
+    fn plan(capacity: u64, err_rate: f64) -> Result<L::Shape, InvalidShape> {
         L::Shape::for_rate(capacity, err_rate)
-            .and_then(|shape| Self::with(shape, hasher))
-            .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A filter of this shape, with this hasher.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidShape`] if there is no memory for it, or the number of cells is even where they may
-    /// be anywhere.
-    pub fn with(shape: L::Shape, hasher: H) -> Result<Self, InvalidShape> {
+    fn make(shape: L::Shape) -> Result<Self, InvalidShape> {
         L::admit(&shape)?;
         let storage = S::zeroed(shape.words())?;
-        Ok(Self { shape, hasher, layout: L::default(), storage, keys: PhantomData })
+        Ok(Self { shape, layout: L::default(), storage })
     }
 }
 
-/// For reading.
-impl<T: ?Sized, H, B: AsRef<[u64]>, L: CellLayout> Counting<T, H, Own<B>, L> {
-    fn cells(&self) -> Cells<&[u64]> {
-        Cells::new(self.storage.words(), self.shape.width().bits())
-    }
-
-    /// Whether the key may be in the filter: inserted and not removed. `false` is proof that it is
-    /// not; `true` is wrong for a share of absent keys that [`expected_rate`](Self::expected_rate)
-    /// tells.
-    #[must_use]
+impl<B: AsRef<[u64]>, L: CellLayout> Probe for RawCounting<Own<B>, L> {
     #[inline]
-    pub fn contains<Q>(&self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q>,
-    {
-        self.contains_digest(self.hasher.digest(key))
-    }
-
-    /// As [`contains`](Self::contains), for a key that was digested elsewhere.
-    #[must_use]
-    #[inline]
-    pub fn contains_digest(&self, digest: Digest) -> bool {
+    fn probe(&self, digest: Digest) -> bool {
         self.layout.contains(&self.shape, self.storage.words(), digest)
     }
 
-    /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
-    /// Faster than one by one where the filter is larger than the cache.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
     #[inline]
-    pub fn contains_batch<A>(&self, keys: &[A], found: &mut [bool])
-    where
-        A: Borrow<T>,
-        H: Digester<T>,
-    {
-        let (words, digest) = (self.storage.words(), |key: &A| self.hasher.digest(key.borrow()));
-        self.layout.contains_batch(&self.shape, words, keys, digest, found);
+    fn probe_each<A>(&self, keys: &[A], digest: impl Fn(&A) -> Digest, found: &mut [bool]) {
+        self.layout.contains_batch(&self.shape, self.storage.words(), keys, digest, found);
     }
 
-    /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
+    fn rate(&self) -> f64 {
+        self.layout.rate(&self.shape, self.storage.words())
+    }
+}
+
+impl<B: AsRef<[u64]> + AsMut<[u64]>, L: CellLayout> Endless for RawCounting<Own<B>, L> {
     #[inline]
-    pub fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
-        let words = self.storage.words();
-        self.layout.contains_batch(&self.shape, words, digests, |digest| *digest, found);
+    fn put(&mut self, digest: Digest) -> bool {
+        self.layout.insert(&self.shape, self.storage.words_mut(), digest)
     }
 
-    /// How many times the key is in the filter: inserted and not removed. Never too low, except that
-    /// the largest number of a cell, [`Width::max`], means that many or more; too high for keys all
-    /// of whose cells others have too, which are as many as are found without being there.
+    #[inline]
+    fn put_each<A>(&mut self, keys: &[A], digest: impl Fn(&A) -> Digest, fresh: &mut [bool]) {
+        self.layout.insert_batch(&self.shape, self.storage.words_mut(), keys, digest, fresh);
+    }
+
+    #[inline]
+    fn put_all(&mut self, digests: impl Iterator<Item = Digest>) {
+        self.layout.extend(&self.shape, self.storage.words_mut(), digests);
+    }
+}
+
+impl<B: AsRef<[u64]> + AsMut<[u64]>, L: CellLayout> Remove for RawCounting<Own<B>, L> {
+    #[inline]
+    fn remove_digest(&mut self, digest: Digest) -> bool {
+        self.layout.remove(&self.shape, self.storage.words_mut(), digest)
+    }
+}
+
+impl<B: AsRef<[u64]> + AsMut<[u64]>, L: CellLayout> RemoveEach for RawCounting<Own<B>, L> {
+    #[inline]
+    fn remove_each<A>(&mut self, keys: &[A], digest: impl Fn(&A) -> Digest, removed: &mut [bool]) {
+        self.layout.remove_batch(&self.shape, self.storage.words_mut(), keys, digest, removed);
+    }
+}
+
+impl<B: AsRef<[u64]> + AsMut<[u64]>, L: CellLayout> Clear for RawCounting<Own<B>, L> {
+    fn clear(&mut self) {
+        self.storage.words_mut().fill(0);
+    }
+}
+
+for_core_and_filter! { impl[B: AsRef<[u64]>, L: CellLayout] RawCounting<Own<B>, L> {
+    /// As [`estimated_count`](crate::Filter::estimated_count), for a key that was digested elsewhere.
     #[must_use]
-    #[inline]
-    pub fn estimated_count<Q>(&self, key: &Q) -> u64
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q>,
-    {
-        self.estimated_count_digest(self.hasher.digest(key))
-    }
-
-    /// As [`estimated_count`](Self::estimated_count), for a key that was digested elsewhere.
-    #[must_use]
-    #[inline]
     pub fn estimated_count_digest(&self, digest: Digest) -> u64 {
         self.layout.count(&self.shape, self.storage.words(), digest)
-    }
-
-    /// Whether the key may be in the filter `n` times or more. `false` is proof that it is not.
-    /// Cells cannot tell numbers above [`Width::max`] from it, and then the answer is `true`.
-    #[must_use]
-    #[inline]
-    pub fn count_at_least<Q>(&self, key: &Q, n: u64) -> bool
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q>,
-    {
-        self.estimated_count(key) >= n.min(self.shape.width().max())
-    }
-
-    /// The plan it was made by.
-    #[must_use]
-    pub const fn shape(&self) -> &L::Shape {
-        &self.shape
-    }
-
-    /// What turns keys into digests.
-    #[must_use]
-    pub const fn hasher(&self) -> &H {
-        &self.hasher
-    }
-
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.shape.words() * 8
     }
 
     /// The words: bit `i` of the cells is bit `i % 64` of word `i / 64`, and with cells of `b` bits,
@@ -303,112 +247,61 @@ impl<T: ?Sized, H, B: AsRef<[u64]>, L: CellLayout> Counting<T, H, Own<B>, L> {
     pub fn estimated_len(&self) -> u64 {
         self.shape.estimate_items(self.count_nonzero())
     }
+} }
 
-    /// The error rate now, judged by the cells that are not zero. Reads the whole filter.
-    #[must_use]
-    pub fn expected_rate(&self) -> f64 {
-        self.layout.rate(&self.shape, self.storage.words())
+impl<B: AsRef<[u64]>, L: CellLayout> RawCounting<Own<B>, L> {
+    fn cells(&self) -> Cells<&[u64]> {
+        Cells::new(self.storage.words(), self.shape.width().bits())
     }
+}
 
-    fn compatible(&self, other: &Self) -> Result<(), Incompatible>
+/// Counting.
+impl<T: ?Sized, H, B: AsRef<[u64]>, L: CellLayout> Filter<T, H, RawCounting<Own<B>, L>> {
+    /// How many times the key is in the filter: inserted and not removed. Never too low, except that
+    /// the largest number of a cell, [`Width::max`], means that many or more; too high for keys all
+    /// of whose cells others have too, which are as many as are found without being there.
+    #[must_use]
+    #[inline]
+    pub fn estimated_count(&self, key: &T) -> u64
     where
         H: Digester<T>,
     {
-        self.shape.compatible(&other.shape)?;
-        if self.hasher.check() != other.hasher.check() {
-            return Err(Incompatible::Hasher);
-        }
+        self.estimated_count_digest(self.hasher.digest(key))
+    }
+
+    /// Whether the key may be in the filter `n` times or more. `false` is proof that it is not.
+    /// Cells cannot tell numbers above [`Width::max`] from it, and then the answer is `true`.
+    #[must_use]
+    #[inline]
+    pub fn count_at_least(&self, key: &T, n: u64) -> bool
+    where
+        H: Digester<T>,
+    {
+        self.estimated_count(key) >= n.min(self.raw.shape.width().max())
+    }
+}
+
+/// By adding: a key that was in both is in the union as often as in both together.
+impl<B: AsRef<[u64]> + AsMut<[u64]>, L: CellLayout> Union for RawCounting<Own<B>, L> {
+    fn fits(&self, other: &Self) -> Result<(), Incompatible> {
+        self.shape.compatible(&other.shape)
+    }
+
+    fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
+        self.fits(other)?;
+        let (cells, bits) = (self.shape.bits(), self.shape.width().bits());
+        Cells::new(self.storage.words_mut(), bits).add_all(other.cells(), cells);
         Ok(())
     }
 }
 
-/// For changing.
-impl<T, H, B, L> Counting<T, H, Own<B>, L>
+/// Merging.
+impl<T, H, B, L> Filter<T, H, RawCounting<Own<B>, L>>
 where
     T: ?Sized,
     B: AsRef<[u64]> + AsMut<[u64]>,
     L: CellLayout,
 {
-    /// Inserts a key, once more if it is there already. `true` is proof that it was not; `false` says
-    /// that [`contains`](Self::contains) would have answered `true` already.
-    #[inline]
-    pub fn insert<Q>(&mut self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q>,
-    {
-        self.insert_digest(self.hasher.digest(key))
-    }
-
-    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
-    #[inline]
-    pub fn insert_digest(&mut self, digest: Digest) -> bool {
-        self.layout.insert(&self.shape, self.storage.words_mut(), digest)
-    }
-
-    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
-    /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
-    #[inline]
-    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool])
-    where
-        A: Borrow<T>,
-        H: Digester<T>,
-    {
-        let Self { shape, hasher, layout, storage, .. } = self;
-        let digest = |key: &A| hasher.digest(key.borrow());
-        layout.insert_batch(shape, storage.words_mut(), keys, digest, fresh);
-    }
-
-    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
-    #[inline]
-    pub fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) {
-        let words = self.storage.words_mut();
-        self.layout.insert_batch(&self.shape, words, digests, |digest| *digest, fresh);
-    }
-
-    /// Removes a key, once if it is there several times. `false` is proof that it is not there, and
-    /// then nothing is changed.
-    ///
-    /// To remove a key that was not inserted, but is found, takes other keys' numbers away, and they
-    /// may be lost.
-    #[inline]
-    pub fn remove<Q>(&mut self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q>,
-    {
-        self.remove_digest(self.hasher.digest(key))
-    }
-
-    /// As [`remove`](Self::remove), for a key that was digested elsewhere.
-    #[inline]
-    pub fn remove_digest(&mut self, digest: Digest) -> bool {
-        self.layout.remove(&self.shape, self.storage.words_mut(), digest)
-    }
-
-    /// As [`remove`](Self::remove), for many keys in their order: `removed[i]` is the answer for
-    /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
-    #[inline]
-    pub fn remove_batch<A>(&mut self, keys: &[A], removed: &mut [bool])
-    where
-        A: Borrow<T>,
-        H: Digester<T>,
-    {
-        let Self { shape, hasher, layout, storage, .. } = self;
-        let digest = |key: &A| hasher.digest(key.borrow());
-        layout.remove_batch(shape, storage.words_mut(), keys, digest, removed);
-    }
-
     /// Adds the cells of the other filter to the cells of this one: the same as if all keys had been
     /// inserted here, as often as they were inserted in either. Cells saturate as they do then.
     ///
@@ -420,142 +313,13 @@ where
     where
         H: Digester<T>,
     {
-        self.compatible(other)?;
-        let (cells, bits) = (self.shape.bits(), self.shape.width().bits());
-        Cells::new(self.storage.words_mut(), bits).add_all(other.cells(), cells);
-        Ok(())
-    }
-
-    /// Forgets all keys.
-    pub fn clear(&mut self) {
-        self.storage.words_mut().fill(0);
+        Union::union_with(self, other)
     }
 }
 
-impl<T: ?Sized, H, B: AsRef<[u64]>, L: CellLayout> Filter for Counting<T, H, Own<B>, L> {
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.contains_digest(digest)
-    }
-}
-
-impl<T, H, B, L> Edge for Counting<T, H, Own<B>, L>
-where
-    T: ?Sized,
-    H: Digester<T>,
-    B: AsRef<[u64]>,
-    L: CellLayout,
-{
-    type Key = T;
-
-    #[inline]
-    fn digest(&self, key: &T) -> Digest {
-        self.hasher.digest(key)
-    }
-}
-
-impl<T, H, B, L> Insert for Counting<T, H, Own<B>, L>
-where
-    T: ?Sized,
-    B: AsRef<[u64]> + AsMut<[u64]>,
-    L: CellLayout,
-{
-    /// Never [`Full`].
-    #[inline]
-    fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
-        Ok(self.insert_digest(digest))
-    }
-
-    /// Never [`BatchFull`].
-    #[inline]
-    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
-        self.insert_digests(digests, fresh);
-        Ok(())
-    }
-}
-
-impl<T, H, B, L> Remove for Counting<T, H, Own<B>, L>
-where
-    T: ?Sized,
-    B: AsRef<[u64]> + AsMut<[u64]>,
-    L: CellLayout,
-{
-    #[inline]
-    fn remove_digest(&mut self, digest: Digest) -> bool {
-        self.remove_digest(digest)
-    }
-}
-
-/// By adding: a key that was in both is in the union as often as in both together.
-impl<T, H, B, L> Union for Counting<T, H, Own<B>, L>
-where
-    T: ?Sized,
-    H: Digester<T>,
-    B: AsRef<[u64]> + AsMut<[u64]>,
-    L: CellLayout,
-{
-    fn fits(&self, other: &Self) -> Result<(), Incompatible> {
-        self.compatible(other)
-    }
-
-    fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
-        self.merge_with(other)
-    }
-}
-
-/// Keys are inserted in batches; whether they were new is not told.
-impl<A, T, H, B, L> Extend<A> for Counting<T, H, Own<B>, L>
-where
-    A: Borrow<T>,
-    T: ?Sized,
-    H: Digester<T>,
-    B: AsRef<[u64]> + AsMut<[u64]>,
-    L: CellLayout,
-{
-    fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
-        let Self { shape, hasher, layout, storage, .. } = self;
-        let digests = keys.into_iter().map(|key| hasher.digest(key.borrow()));
-        layout.extend(shape, storage.words_mut(), digests);
-    }
-}
-
-impl<T: ?Sized, H: Clone, S: Clone, L: CellLayout> Clone for Counting<T, H, S, L> {
-    fn clone(&self) -> Self {
-        let Self { shape, layout, .. } = *self;
-        let (hasher, storage) = (self.hasher.clone(), self.storage.clone());
-        Self { shape, hasher, layout, storage, keys: PhantomData }
-    }
-}
-
-/// Equal filters give equal answers: same cells, same hasher.
-impl<T, H, B, L> PartialEq for Counting<T, H, Own<B>, L>
-where
-    T: ?Sized,
-    H: Digester<T>,
-    B: AsRef<[u64]>,
-    L: CellLayout,
-{
+/// Same cells.
+impl<B: AsRef<[u64]>, L: CellLayout> PartialEq for RawCounting<Own<B>, L> {
     fn eq(&self, other: &Self) -> bool {
-        self.compatible(other).is_ok() && self.words() == other.words()
-    }
-}
-
-impl<T, H, B, L> fmt::Debug for Counting<T, H, Own<B>, L>
-where
-    T: ?Sized,
-    H: fmt::Debug,
-    B: AsRef<[u64]>,
-    L: CellLayout,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (shape, fill) = (&self.shape, self.count_nonzero() as f64);
-        f.debug_struct(L::Shape::NAME)
-            .field("capacity", &shape.items())
-            .field("cells", &shape.bits())
-            .field("bits_per_cell", &shape.width().bits())
-            .field("probes", &shape.probes())
-            .field("fill", &format_args!("{:.4}", fill / shape.bits() as f64))
-            .field("hasher", &self.hasher)
-            .finish()
+        self.shape.compatible(&other.shape).is_ok() && self.words() == other.words()
     }
 }

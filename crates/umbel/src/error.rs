@@ -142,11 +142,18 @@ impl fmt::Display for InvalidShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::RateOutOfRange { rate } => {
-                write!(f, "the error rate {rate} is not above 0 and below 1")
+                write!(f, "expected a false positive rate above 0 and below 1, got {rate}")
             }
-            Self::RateTooSmall { rate, min } => {
-                write!(f, "the error rate {rate:e} is too small, at least {min:e} is possible")
+            // With digests of 64 bits, so many keys have equal ones at any rate.
+            Self::RateTooSmall { min, .. } if min >= 1.0 => {
+                f.write_str("there are more keys than a filter can tell apart by 64 bits each")
             }
+            Self::RateTooSmall { rate, min } => write!(
+                f,
+                "a false positive rate of {rate:e} is too small for so many keys: at least {:.1e} is possible",
+                // Rounded up: what is told can be asked for.
+                min * 1.05
+            ),
             Self::TooLarge { bits, max } => {
                 write!(f, "{bits} bits are too many, at most {max} are possible")
             }
@@ -196,7 +203,9 @@ impl fmt::Display for InvalidShape {
             Self::FingerprintOutOfRange { bits, min, max } => {
                 write!(f, "fingerprints of {bits} bits are not possible, it takes {min} to {max}")
             }
-            Self::OutOfMemory { bytes } => write!(f, "the allocator has no {bytes} bytes to give"),
+            Self::OutOfMemory { bytes } => {
+                write!(f, "there is not enough memory: the filter needs {bytes} bytes")
+            }
         }
     }
 }
@@ -271,7 +280,9 @@ impl fmt::Display for Incompatible {
             Self::Room { keys, most } => {
                 write!(f, "together the filters have {keys} keys, and there is room for {most}")
             }
-            Self::OutOfMemory { bytes } => write!(f, "the allocator has no {bytes} bytes to give"),
+            Self::OutOfMemory { bytes } => {
+                write!(f, "there is not enough memory: the filter of both needs {bytes} bytes")
+            }
             Self::Hasher => f.write_str("the filters hash keys with different seeds or secrets"),
             Self::Kernels => f.write_str("the filters map digests to positions differently"),
         }
@@ -477,7 +488,7 @@ impl fmt::Display for InvalidBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Length { expected, got } => {
-                write!(f, "there are {got} bytes and there should be {expected}")
+                write!(f, "the filter has the wrong length: expected {expected} bytes, got {got}")
             }
             Self::Magic => f.write_str("these bytes do not begin as a filter does"),
             Self::Version { expected, got } => {
@@ -498,13 +509,18 @@ impl fmt::Display for InvalidBytes {
             Self::Hasher => f.write_str("this filter was made with another seed or secret"),
             Self::Header => f.write_str("the header is damaged: its checksum does not match"),
             Self::Unknown { field, got } => {
-                write!(f, "this filter says {field} {got}, which is not known")
+                write!(f, "this filter has {field} number {got}, which this version does not know")
             }
             Self::Secret => f.write_str("this filter opens only with the hasher it was made with"),
             Self::Flags { got } => {
-                write!(f, "this filter has flags {got:#x}, not all of which can be read")
+                write!(
+                    f,
+                    "this filter has flags {got:#x}, some of which this version does not know"
+                )
             }
-            Self::Open => f.write_str("somebody was changing this filter and has not finished"),
+            Self::Open => {
+                f.write_str("a program was changing this filter in place and has not finished")
+            }
             Self::Block { number } => {
                 write!(f, "block {number} is damaged: its checksum does not match")
             }

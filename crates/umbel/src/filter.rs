@@ -1,9 +1,12 @@
-//! What every family can do, for code that is generic over families. Everyday use needs none of it:
-//! the filters have methods of the same names that take keys.
+//! What filters can do with digests, for code that is generic over families.
+//!
+//! Everyday use needs none of these traits: a [`Filter`](crate::Filter) has methods of the same names.
+//! The cores in [`raw`](crate::raw) have no other way in, and that is what they are for: an engine that
+//! has hashed a key already asks many of them with one digest.
 //!
 //! # Batches that do not fit
 //!
-//! Inserting a batch is the same, in every family, as inserting its keys one by one and stopping at the
+//! In every family, inserting a batch is the same as inserting its keys one by one and stopping at the
 //! first that is [`Full`]. [`BatchFull`] then tells how many were inserted. The filter contains those, and
 //! nothing of the others. Their answers in `fresh` are `false`. It is not all or nothing, because a filter
 //! without removal cannot take keys back.
@@ -12,13 +15,27 @@ use crate::error::{BatchFull, Full, Incompatible};
 use crate::hash::Digest;
 
 /// Answers "have I seen this digest?".
-pub trait Filter {
+pub trait Contains {
     /// `false` is proof that the digest was never inserted; `true` is evidence that it was.
     fn contains_digest(&self, digest: Digest) -> bool;
+
+    /// As [`contains_digest`](Self::contains_digest), for many digests: `found[i]` is the answer for
+    /// `digests[i]`. Filters that are larger than the cache are faster this way.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
+        assert_eq!(digests.len(), found.len(), "one answer for each key");
+        for (digest, found) in digests.iter().zip(found) {
+            *found = self.contains_digest(*digest);
+        }
+    }
 }
 
 /// Knows how its keys become digests.
-pub trait Edge: Filter {
+#[doc(hidden)]
+pub trait Edge: Contains {
     /// What users insert and ask for.
     type Key: ?Sized;
 
@@ -27,7 +44,7 @@ pub trait Edge: Filter {
 }
 
 /// Takes digests, one at a time or many.
-pub trait Insert: Filter {
+pub trait Insert: Contains {
     /// Inserts a digest. `Ok(true)` is proof that it is new; `Ok(false)` says that the filter
     /// would have answered `true` for it already.
     ///
@@ -56,15 +73,22 @@ pub trait Insert: Filter {
     }
 }
 
+/// Takes digests from many threads at once: an atomic filter.
+pub trait InsertShared: Contains {
+    /// Inserts a digest. `true` says that it is new, and is said at least once, but maybe to several
+    /// threads that insert it at the same time.
+    fn insert_digest(&self, digest: Digest) -> bool;
+}
+
 /// Forgets digests on request.
-pub trait Remove: Filter {
+pub trait Remove: Contains {
     /// Takes back one insertion of a digest. `false` if it cannot have been inserted, and then
     /// nothing is changed.
     fn remove_digest(&mut self, digest: Digest) -> bool;
 }
 
 /// Can be united with another of its kind.
-pub trait Union: Filter {
+pub trait Union: Contains {
     /// Whether the two can be united.
     ///
     /// # Errors

@@ -11,6 +11,7 @@
 mod blocks;
 mod bytes;
 #[cfg(feature = "std")]
+#[doc(hidden)]
 pub mod disk;
 mod family;
 #[cfg(feature = "std")]
@@ -25,14 +26,19 @@ mod saved;
 mod through_serde;
 
 #[cfg(feature = "alloc")]
+pub use bytes::Secret;
+#[cfg(feature = "alloc")]
 pub(crate) use bytes::planned;
-pub use family::{Family, Mark, Stored};
+pub use family::{Family, Mark, Stored, StoredCore};
 pub(crate) use family::{NOT_COUNTED, hashes};
 pub use header::Header;
 #[cfg(feature = "alloc")]
 pub(crate) use header::LEN as HEADER;
 #[cfg(feature = "mmap")]
-pub use map::{FileWords, FileWordsMut, Mappable, MappableMut, Mapped, MappedMut, Writes};
+pub use map::{
+    FileWords, FileWordsMut, InFile, Mappable, MappableCore, MappableMut, MappableMutCore, Mapped,
+    MappedMut, Writes,
+};
 #[cfg(feature = "std")]
 pub use open::{OpenError, Opening};
 pub use saved::Saved;

@@ -17,7 +17,7 @@
 //! | [`fuse`](crate::fuse) | three or four, in segments side by side | 1.13, 1.08 |
 //! | [`ribbon`](crate::ribbon) | about half of 64 bits side by side | 1.003 |
 //!
-//! What a filter can do is written once, for [`Frozen`] of any [`Arrangement`].
+//! What such a filter can do is written once, for any arrangement.
 //!
 //! Keys are digested once, as they are read. Equal keys, and keys with equal digests, count once. If
 //! there is no solution the digests are mixed in another way, at most a hundred times.
@@ -25,7 +25,7 @@
 //! # Memory
 //!
 //! Building from a million keys or more takes at most 165 bits a key at rates down to
-//! 2<sup>−8</sup>, the filter included. [`Frozen::peak_bytes`] tells how many bytes it may be for any
+//! 2<sup>−8</sup>, the filter included. [`peak_bytes`](crate::Filter::peak_bytes) tells how many bytes it may be for any
 //! number of keys, and [`Build::memory_limit`] refuses more.
 
 mod batch;
@@ -40,16 +40,16 @@ pub(crate) use build::{MAX_ATTEMPTS, bits_for_rate};
 pub use bytes::StoredArrangement;
 pub use peeled::{Job, Map, Peeled, Shape};
 
+use crate::edge::{Filter, for_core_and_filter};
 use crate::error::InvalidShape;
-use crate::filter::{Edge, Filter};
-use crate::hash::{Digest, Digester, Portable};
+use crate::hash::{Digest, Digester, KeyOf, Portable};
 use crate::parts::gather::Gathered;
+use crate::raw::{Probe, describe};
 use crate::storage::{Heap, Own, Storage};
-use core::borrow::Borrow;
 use core::fmt;
-use core::marker::PhantomData;
 
 /// Where the bits of a key are, and how they are found for a whole set. Sealed, as storage is.
+#[doc(hidden)]
 pub trait Arrangement: 'static {
     /// The plan of such a filter: all that must be known to ask it, but for its words.
     type Shape: Drawing;
@@ -87,6 +87,7 @@ pub trait Arrangement: 'static {
 }
 
 /// What every shape of a filter for a set that does not change can tell.
+#[doc(hidden)]
 pub trait Drawing: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The number of keys it was built from, equal ones counted once.
     fn items(&self) -> u64;
@@ -103,18 +104,19 @@ pub trait Drawing: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     }
 }
 
-/// A filter of keys `T`, hashed by `H`, for a set that does not change: its words are in `S`, in an
-/// arrangement `A`. Use it as [`XorFilter`](crate::XorFilter),
-/// [`BinaryFuseFilter`](crate::BinaryFuseFilter) or [`RibbonFilter`](crate::RibbonFilter).
-pub struct Frozen<T: ?Sized, H, A: Arrangement, S = Heap> {
+/// The core of a filter for a set that does not change: its words are in `S`, in an arrangement `A`.
+pub struct RawFrozen<A: Arrangement, S = Heap> {
     shape: A::Shape,
-    hasher: H,
-    storage: S,
-    keys: PhantomData<fn(&T)>,
+    pub(crate) storage: S,
 }
 
-/// With the default hasher.
-impl<T: ?Sized, A: Arrangement> Frozen<T, Portable, A> {
+/// A filter of keys `T`, hashed by `H`, for a set that does not change, in an arrangement `A`. Use it as
+/// [`XorFilter`](crate::XorFilter), [`BinaryFuseFilter`](crate::BinaryFuseFilter) or
+/// [`RibbonFilter`](crate::RibbonFilter).
+pub type Frozen<T, H, A, S = Heap> = Filter<T, H, RawFrozen<A, S>>;
+
+/// Building, with the default hasher.
+impl<T: ?Sized, A: Arrangement> Filter<T, Portable, RawFrozen<A>> {
     /// The filter of these keys. It answers `true` for all of them, and for other keys with a
     /// probability of at most `err_rate`.
     ///
@@ -124,15 +126,15 @@ impl<T: ?Sized, A: Arrangement> Frozen<T, Portable, A> {
     /// memory; the others do not happen here.
     pub fn build<K>(keys: impl IntoIterator<Item = K>, err_rate: f64) -> Result<Self, BuildError>
     where
-        K: Borrow<T>,
-        Portable: Digester<T>,
+        K: KeyOf<T>,
+        Portable: Digester<K::Key>,
     {
         Self::build_with(Build::new(err_rate), keys)
     }
 }
 
 /// Building.
-impl<T: ?Sized, H, A: Arrangement> Frozen<T, H, A> {
+impl<T: ?Sized, H, A: Arrangement> Filter<T, H, RawFrozen<A>> {
     /// As `build`, in this way.
     ///
     /// # Errors
@@ -143,8 +145,8 @@ impl<T: ?Sized, H, A: Arrangement> Frozen<T, H, A> {
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Self, BuildError>
     where
-        K: Borrow<T>,
-        H: Digester<T>,
+        K: KeyOf<T>,
+        H: Digester<K::Key>,
     {
         Self::try_build_with(how, keys.into_iter().map(Ok))
     }
@@ -159,15 +161,13 @@ impl<T: ?Sized, H, A: Arrangement> Frozen<T, H, A> {
         keys: impl IntoIterator<Item = Result<K, E>>,
     ) -> Result<Self, BuildError<E>>
     where
-        K: Borrow<T>,
-        H: Digester<T>,
+        K: KeyOf<T>,
+        H: Digester<K::Key>,
     {
-        let bits = how.bits()?;
         let hasher = &how.hasher;
-        let digest = |key: K| hasher.digest(key.borrow()).bits();
-        let digests = keys.into_iter().map(|key| key.map(digest));
-        let gathered = gather(&how, |items| A::peak_bytes(items, bits), digests)?;
-        Self::of_gathered(how, bits, gathered).map_err(BuildError::widen)
+        let digest = |key: K| hasher.digest(key.key()).bits();
+        let raw = RawFrozen::of_digests(&how, keys.into_iter().map(|key| key.map(digest)))?;
+        Ok(Self::from_raw(raw, how.hasher))
     }
 
     /// As [`build_with`](Self::build_with), from keys that were digested elsewhere, by what gives the
@@ -180,20 +180,36 @@ impl<T: ?Sized, H, A: Arrangement> Frozen<T, H, A> {
         how: Build<'_, H>,
         digests: impl IntoIterator<Item = Digest>,
     ) -> Result<Self, BuildError> {
-        let bits = how.bits()?;
         let digests = digests.into_iter().map(|digest| Ok(digest.bits()));
-        let gathered = gather(&how, |items| A::peak_bytes(items, bits), digests)?;
-        Self::of_gathered(how, bits, gathered)
+        let raw = RawFrozen::of_digests(&how, digests)?;
+        Ok(Self::from_raw(raw, how.hasher))
     }
 
-    fn of_gathered(how: Build<'_, H>, bits: u32, digests: Gathered) -> Result<Self, BuildError> {
-        let kept = how.checked.then(|| digests.clone());
-        let (shape, storage) = A::build(digests, bits, &how.work)?;
-        let filter = Self { shape, hasher: how.hasher, storage, keys: PhantomData };
+    /// How many bytes of memory it takes at most to build a filter of `items` keys at this rate, the
+    /// filter included; [`Build::checked`] adds 8 a key.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is not one, or below 2<sup>−32</sup>.
+    pub fn peak_bytes(items: u64, err_rate: f64) -> Result<u64, InvalidShape> {
+        Ok(A::peak_bytes(items, build::bits_for_rate(err_rate)?))
+    }
+}
+
+impl<A: Arrangement> RawFrozen<A> {
+    fn of_digests<H, E>(
+        how: &Build<'_, H>,
+        digests: impl Iterator<Item = Result<u64, E>>,
+    ) -> Result<Self, BuildError<E>> {
+        let bits = how.bits()?;
+        let gathered = gather(how, |items| A::peak_bytes(items, bits), digests)?;
+        let kept = how.checked.then(|| gathered.clone());
+        let (shape, storage) = A::build(gathered, bits, &how.work).map_err(BuildError::widen)?;
+        let core = Self { shape, storage };
         if let Some(digests) = kept {
-            filter.check(digests, &how.work)?;
+            core.check(digests, &how.work).map_err(BuildError::widen)?;
         }
-        Ok(filter)
+        Ok(core)
     }
 
     fn check(&self, digests: Gathered, work: &Work<'_>) -> Result<(), BuildError> {
@@ -202,23 +218,12 @@ impl<T: ?Sized, H, A: Arrangement> Frozen<T, H, A> {
         let mut found = alloc::vec::Vec::new();
         for chunk in digests.into_chunks() {
             found.resize(chunk.len(), false);
-            let words = self.storage.words();
-            A::contains_batch(&self.shape, words, &chunk, |bits| Digest::new(*bits), &mut found);
+            self.probe_each(&chunk, |bits| Digest::new(*bits), &mut found);
             lost += found.iter().filter(|found| !**found).count() as u64;
             done += chunk.len() as u64;
             work.tell(Stage::Checking, done, Some(total));
         }
         if lost == 0 { Ok(()) } else { Err(BuildError::Lost { keys: lost }) }
-    }
-
-    /// How many bytes of memory it takes at most to build a filter of `items` keys at this error rate,
-    /// the filter included; [`Build::checked`] adds 8 a key.
-    ///
-    /// # Errors
-    ///
-    /// If the rate is not one, or below 2<sup>−32</sup>.
-    pub fn peak_bytes(items: u64, err_rate: f64) -> Result<u64, InvalidShape> {
-        Ok(A::peak_bytes(items, build::bits_for_rate(err_rate)?))
     }
 }
 
@@ -259,64 +264,31 @@ pub(crate) fn gather<N: Default, H, E>(
     Ok(gathered)
 }
 
-/// For reading.
-impl<T: ?Sized, H, A: Arrangement, S: Storage<Word = u64>> Frozen<T, H, A, S> {
-    /// Whether the key may be in the set. `false` is proof that it is not; `true` is wrong for a
-    /// share of absent keys that [`expected_rate`](Self::expected_rate) tells.
-    #[must_use]
-    #[inline(always)]
-    pub fn contains<Q>(&self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q>,
-    {
-        self.contains_digest(self.hasher.digest(key))
-    }
+describe! {
+    impl[A: Arrangement, S] RawFrozen<A, S>: A::Shape, Digest, A::NAME, |this| this.shape.words() * 8;
+    len: this.shape.items(),
+    bits: this.shape.bits(),
+    bytes: this.bytes(),
+}
 
-    /// As [`contains`](Self::contains), for a key that was digested elsewhere.
-    #[must_use]
+impl<A: Arrangement, S: Storage<Word = u64>> Probe for RawFrozen<A, S> {
     #[inline(always)]
-    pub fn contains_digest(&self, digest: Digest) -> bool {
+    fn probe(&self, digest: Digest) -> bool {
         A::contains(&self.shape, self.storage.words(), digest)
     }
 
-    /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
-    ///
-    /// Faster than one by one where the filter is larger than the cache, since all keys of a batch
-    /// wait for memory at the same time.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
     #[inline]
-    pub fn contains_batch<K>(&self, keys: &[K], found: &mut [bool])
-    where
-        K: Borrow<T>,
-        H: Digester<T>,
-    {
-        let digest = |key: &K| self.hasher.digest(key.borrow());
+    fn probe_each<K>(&self, keys: &[K], digest: impl Fn(&K) -> Digest, found: &mut [bool]) {
         A::contains_batch(&self.shape, self.storage.words(), keys, digest, found);
     }
 
-    /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
-    #[inline]
-    pub fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
-        A::contains_batch(&self.shape, self.storage.words(), digests, |digest| *digest, found);
+    /// 2 to minus the bits of a key, or 0 if it is empty.
+    fn rate(&self) -> f64 {
+        self.shape.expected_rate()
     }
+}
 
-    /// The plan it was made by.
-    #[must_use]
-    pub const fn shape(&self) -> &A::Shape {
-        &self.shape
-    }
-
-    /// What turns keys into digests.
-    #[must_use]
-    pub const fn hasher(&self) -> &H {
-        &self.hasher
-    }
-
+for_core_and_filter! { impl[A: Arrangement, S: Storage<Word = u64>] RawFrozen<A, S> {
     /// How many keys it was built from, equal ones counted once.
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -329,98 +301,31 @@ impl<T: ?Sized, H, A: Arrangement, S: Storage<Word = u64>> Frozen<T, H, A, S> {
         self.len() == 0
     }
 
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.shape.words() * 8
-    }
-
-    /// The share of absent keys it answers `true` for: 2 to minus the bits of a key, or 0 if it is
-    /// empty.
-    #[must_use]
-    pub fn expected_rate(&self) -> f64 {
-        self.shape.expected_rate()
-    }
-
     /// The words.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         self.storage.words()
     }
+} }
 
+impl<T: ?Sized, H, A: Arrangement, S: Storage<Word = u64>> Filter<T, H, RawFrozen<A, S>> {
     /// The same filter, whose words stay where they are.
     #[must_use]
-    pub fn borrowed(&self) -> Frozen<T, &H, A, Own<&[u64]>> {
-        let storage = Own(self.storage.words());
-        Frozen { shape: self.shape, hasher: &self.hasher, storage, keys: PhantomData }
+    pub fn borrowed(&self) -> Filter<T, &H, RawFrozen<A, Own<&[u64]>>> {
+        let raw = RawFrozen { shape: self.raw.shape, storage: Own(self.raw.storage.words()) };
+        Filter::from_raw(raw, &self.hasher)
     }
 }
 
-impl<T, H, A, S> Filter for Frozen<T, H, A, S>
-where
-    T: ?Sized,
-    A: Arrangement,
-    S: Storage<Word = u64>,
-{
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.contains_digest(digest)
-    }
-}
-
-impl<T, H, A, S> Edge for Frozen<T, H, A, S>
-where
-    T: ?Sized,
-    H: Digester<T>,
-    A: Arrangement,
-    S: Storage<Word = u64>,
-{
-    type Key = T;
-
-    #[inline]
-    fn digest(&self, key: &T) -> Digest {
-        self.hasher.digest(key)
-    }
-}
-
-impl<T: ?Sized, H: Clone, A: Arrangement, S: Clone> Clone for Frozen<T, H, A, S> {
+impl<A: Arrangement, S: Clone> Clone for RawFrozen<A, S> {
     fn clone(&self) -> Self {
-        Self {
-            shape: self.shape,
-            hasher: self.hasher.clone(),
-            storage: self.storage.clone(),
-            keys: PhantomData,
-        }
+        Self { shape: self.shape, storage: self.storage.clone() }
     }
 }
 
-/// Equal filters give equal answers: same bits, same hasher.
-impl<T, H, A, S> PartialEq for Frozen<T, H, A, S>
-where
-    T: ?Sized,
-    H: Digester<T>,
-    A: Arrangement,
-    S: Storage<Word = u64>,
-{
+/// Same bits.
+impl<A: Arrangement, S: Storage<Word = u64>> PartialEq for RawFrozen<A, S> {
     fn eq(&self, other: &Self) -> bool {
-        self.shape == other.shape
-            && self.hasher.check() == other.hasher.check()
-            && self.storage.words() == other.storage.words()
-    }
-}
-
-impl<T, H, A, S> fmt::Debug for Frozen<T, H, A, S>
-where
-    T: ?Sized,
-    H: fmt::Debug,
-    A: Arrangement,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(A::NAME)
-            .field("len", &self.shape.items())
-            .field("bits", &self.shape.bits())
-            .field("bytes", &(self.shape.words() * 8))
-            .field("hasher", &self.hasher)
-            .finish()
+        self.shape == other.shape && self.storage.words() == other.storage.words()
     }
 }

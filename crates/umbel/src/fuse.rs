@@ -47,8 +47,9 @@
 //! # Ok::<(), umbel::frozen::BuildError>(())
 //! ```
 
+use crate::edge::Filter;
 use crate::frozen::peel::{Places, stirred};
-use crate::frozen::{self, Frozen, Job, Map, Peeled};
+use crate::frozen::{self, Job, Map, Peeled, RawFrozen};
 use crate::hash::Portable;
 use crate::parts::math::{ceil, ln};
 use crate::storage::Heap;
@@ -56,10 +57,27 @@ use crate::xor::Thirds;
 
 /// A filter of keys `T` for a set that does not change, hashed by `H`, with its words in `S`: three
 /// entries a key.
-pub type BinaryFuseFilter<T, H = Portable, S = Heap> = Frozen<T, H, Peeled<Fused<3>>, S>;
+///
+/// ```
+/// use umbel::BinaryFuseFilter;
+///
+/// let known = BinaryFuseFilter::<str>::build(["a", "b"], 0.01)?; // keys, false positive rate
+/// assert!(known.contains("a") && known.contains("b")); // any other key: false, but for one in a hundred
+/// # Ok::<(), umbel::frozen::BuildError>(())
+/// ```
+pub type BinaryFuseFilter<T, H = Portable, S = Heap> = Filter<T, H, RawFrozen<Peeled<Fused<3>>, S>>;
 
 /// As [`BinaryFuseFilter`], with four entries a key: smaller, and a little slower.
-pub type BinaryFuse4Filter<T, H = Portable, S = Heap> = Frozen<T, H, Peeled<Fused<4>>, S>;
+///
+/// ```
+/// use umbel::BinaryFuse4Filter;
+///
+/// let known = BinaryFuse4Filter::<str>::build(["a", "b"], 0.01)?; // keys, false positive rate
+/// assert!(known.contains("a") && known.contains("b")); // any other key: false, but for one in a hundred
+/// # Ok::<(), umbel::frozen::BuildError>(())
+/// ```
+pub type BinaryFuse4Filter<T, H = Portable, S = Heap> =
+    Filter<T, H, RawFrozen<Peeled<Fused<4>>, S>>;
 
 /// The plan of a [`BinaryFuseFilter`].
 pub type Shape = frozen::Shape<Fused<3>>;

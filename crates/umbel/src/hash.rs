@@ -24,8 +24,10 @@ mod city;
 mod crc64;
 mod farm;
 mod key;
+mod key_of;
 mod keyed;
 mod murmur3;
+mod parts;
 mod portable;
 mod standard;
 mod xxh;
@@ -35,10 +37,11 @@ pub use city::City64;
 pub use crc64::Crc64;
 pub use farm::Farm64;
 pub use key::{Form, Key, Kind};
+pub use key_of::KeyOf;
 pub use keyed::Keyed;
 pub use murmur3::Murmur3;
 pub use portable::Portable;
-pub use standard::Std;
+pub use standard::{New, Std};
 pub use xxh::{Xxh3, Xxh64};
 
 /// What a filter remembers a key by: 64 well-mixed bits.

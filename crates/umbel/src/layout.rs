@@ -19,6 +19,7 @@ use core::fmt;
 /// How a family lays the bits of a key into words.
 ///
 /// Every method is given the shape of the filter and all its words.
+#[doc(hidden)]
 pub trait Layout: 'static {
     /// What it needs to know of a key.
     type Digest: Copy;
@@ -74,6 +75,7 @@ pub trait Layout: 'static {
 }
 
 /// What every shape can tell.
+#[doc(hidden)]
 pub trait Plan: Copy + fmt::Debug + 'static {
     /// The everyday name of the filter.
     const NAME: &'static str;
@@ -126,9 +128,13 @@ pub trait Plan: Copy + fmt::Debug + 'static {
     }
 }
 
-/// Makes a plan of a shape: every one has these as methods of its own, which work at compile time.
+/// Makes a plan of a shape: most have these as methods of their own, which work at compile time.
 macro_rules! plan {
-    ($shape:ty, $name:literal $(, $more:item)?) => {
+    ($shape:ty, $name:expr, |$this:ident, $set:ident| {
+        bits: $bits:expr,
+        probes: $probes:expr,
+        estimate_items: $items:expr,
+    } $(, $more:item)?) => {
         impl $crate::layout::Plan for $shape {
             const NAME: &'static str = $name;
 
@@ -141,28 +147,105 @@ macro_rules! plan {
             }
 
             fn bits(&self) -> u64 {
-                self.bits()
+                let $this = self;
+                $bits
             }
 
             fn probes(&self) -> u32 {
-                self.probes()
+                let $this = self;
+                let _ = $this;
+                $probes
             }
 
             fn words(&self) -> u64 {
                 self.words()
             }
 
-            fn estimate_items(&self, set: u64) -> u64 {
-                self.estimate_items(set)
+            fn estimate_items(&self, $set: u64) -> u64 {
+                let $this = self;
+                let _ = $this;
+                $items
             }
 
             $($more)?
         }
     };
+    ($shape:ty, $name:expr $(, $more:item)?) => {
+        $crate::layout::plan!($shape, $name, |this, set| {
+            bits: this.bits(),
+            probes: this.probes(),
+            estimate_items: this.estimate_items(set),
+        } $(, $more)?);
+    };
 }
 pub(crate) use plan;
 
+/// Makes the function that tells, at compile time, how many words an array needs.
+macro_rules! words_for {
+    ($(#[$doc:meta])* $shape:ty) => {
+        $(#[$doc])*
+        ///
+        /// # Panics
+        ///
+        /// If there is no such [`Shape`]; in a constant, it does not compile then.
+        #[must_use]
+        pub const fn words_for(items: u64, rate: f64) -> usize {
+            match <$shape>::for_rate(items, rate) {
+                Ok(shape) if shape.words() <= usize::MAX as u64 => shape.words() as usize,
+                Ok(_) => panic!("so many words do not fit into this machine's memory"),
+                Err($crate::InvalidShape::RateOutOfRange { .. }) => {
+                    panic!("the rate must be above 0 and below 1")
+                }
+                Err($crate::InvalidShape::RateTooSmall { .. }) => {
+                    panic!("the rate is too small for so many items")
+                }
+                Err(_) => panic!("there is no filter so large"),
+            }
+        }
+    };
+}
+pub(crate) use words_for;
+
+/// Makes the constructors of a shape for an array of `WORDS` words.
+macro_rules! for_arrays {
+    ($shape:ty, $words:ident => $whole:expr, $message:literal) => {
+        impl $shape {
+            /// The shape of exactly `WORDS` words: that of [`for_rate`](Self::for_rate) if this is the
+            /// number it takes, else the best one.
+            pub(crate) const fn for_words<const $words: usize>(
+                items: u64,
+                rate: f64,
+            ) -> Result<Self, $crate::InvalidShape> {
+                const { assert!($whole, $message) }
+                let bytes = $words as u64 * 8;
+                match Self::for_rate(items, rate) {
+                    Ok(shape) if shape.bytes() == bytes => Ok(shape),
+                    Ok(shape) if shape.bytes() < bytes => Self::for_memory(items, bytes),
+                    Ok(shape) => Err($crate::InvalidShape::TooSmall { bytes, min: shape.bytes() }),
+                    Err(error) => Err(error),
+                }
+            }
+
+            /// As [`for_words`](Self::for_words).
+            ///
+            /// # Panics
+            ///
+            /// Where that gives an error.
+            pub(crate) const fn for_array<const WORDS: usize>(items: u64, rate: f64) -> Self {
+                match Self::for_words::<WORDS>(items, rate) {
+                    Ok(shape) => shape,
+                    Err(_) => {
+                        panic!("the rate must be above 0 and below 1, and the words enough for it")
+                    }
+                }
+            }
+        }
+    };
+}
+pub(crate) use for_arrays;
+
 /// A layout whose filters have a form in bytes.
+#[doc(hidden)]
 pub trait StoredLayout: Layout + Default {
     /// The number of the family in a header.
     const FAMILY: u16;

@@ -3,7 +3,7 @@
 //! ```
 //! use umbel::BloomFilter;
 //!
-//! let mut seen = BloomFilter::<str>::new(1_000_000, 0.001); // capacity, error rate
+//! let mut seen = BloomFilter::new(1_000_000, 0.001); // capacity, false positive rate
 //! assert!(seen.insert("https://example.org/")); // true: certainly new
 //! assert!(seen.contains("https://example.org/"));
 //! ```
@@ -17,7 +17,7 @@
 //! | the same without an allocator, sized by the compiler | [`ArrayBloomFilter`] | 9.6 |
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 9.9 |
 //! | a set whose size nobody knows | [`ScalableBloomFilter`] | 16.9 when grown 64-fold and full |
-//! | the last million keys, or the last minute's | [`WindowBloomFilter`] | 16.7 |
+//! | the last million keys, or those of the last minute | [`WindowBloomFilter`] | 16.7, or 58 |
 //! | keys that leave again, or how often they came | [`CountingBloomFilter`] | 38.4 |
 //! | the same, in batches | [`BlockedCountingBloomFilter`] | 43.7 |
 //! | a stream without end: old keys are forgotten | [`StableBloomFilter`] | 69 for each of the last keys |
@@ -30,33 +30,40 @@
 //! | the same, in the simplest way | [`XorFilter`] | 8.6 |
 //! | records, asked for by any of their attributes | [`MultiBloomFilter`] of any of these | the sum over the attributes |
 //!
+//! # One filter, many cores
+//!
+//! Every filter above is a [`Filter`] of keys `T`, hashed by `H`, around a core of its family. A key is
+//! digested once, at this edge; below it every filter speaks digests. So [`contains`](Filter::contains),
+//! batches, equality, serde and files are the same for all of them, and each family adds what only it can
+//! do. `docs/api.md` has the table.
+//!
 //! # Reading order
 //!
-//! A key is digested once, at the edge; below it every filter speaks digests.
-//!
-//! 1. [`hash`]: from a key to a [`Digest`], and which hasher to choose.
+//! 1. [`Filter`]: what all filters do. [`hash`]: from a key to a [`Digest`], which types are keys, and which
+//!    hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
 //! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`],
-//!    [`mod@stable`]: the families, each with its own picture, costs and limits; [`layout`] is what the
-//!    first four differ in. [`cuckoo`] and [`quotient`] are no Bloom filters: they keep a part of every
-//!    digest. [`frozen`] is what filters for sets that do not change have in common: [`xor`],
-//!    [`fuse`] and [`ribbon`]. [`multi`] is made of several of any kind.
-//! 4. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
-//! 5. [`filter`]: traits for code that is generic over families.
+//!    [`mod@stable`]: the families of Bloom filters, each with its own picture, costs and limits.
+//!    [`cuckoo`] and [`quotient`] keep a part of every digest. [`frozen`] is what filters for static sets
+//!    have in common: [`xor`], [`fuse`] and [`ribbon`]. [`multi`] is made of several of any kind.
+//! 4. [`raw`]: the cores, for engines that have digests already. [`filter`]: traits for code that is
+//!    generic over families.
+//! 5. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
 //! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`error`]: every way to
 //!    fail.
-//! 7. [`plan`]: all families side by side. [`format`]: filters as bytes and files, by the methods of
-//!    [`Saved`]. [`any`]: a filter whose family nobody told us.
+//! 7. [`plan`]: all families side by side. [`mod@format`]: filters as bytes and files, by the methods of
+//!    [`Saved`]. [`any`]: a filter whose type is known only at run time.
 //!
 //! # Features
 //!
 //! `std` (default) brings `alloc` and randomness for [`Keyed`]; without it the crate is `no_std`,
-//! and without `alloc` it needs no allocator. `serde` and `crc64` add what their names say, `rayon` threads
+//! and without `alloc` it needs no allocator. `serde`, `uuid` and `crc64` add what their names say, `rayon` threads
 //! that build filters for sets that do not change, `mmap` filters that are used in their files. A
 //! feature never changes an answer, a rate or a byte.
 
 #![no_std]
 #![deny(unsafe_code)]
+#![deny(unnameable_types)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "alloc")]
@@ -95,10 +102,13 @@ pub mod window;
 #[cfg(feature = "alloc")]
 pub mod xor;
 
+mod edge;
 pub mod error;
 pub mod filter;
 pub mod format;
+#[doc(hidden)]
 pub mod layout;
+pub mod raw;
 pub mod simd;
 pub mod storage;
 
@@ -106,12 +116,15 @@ mod parts;
 
 #[cfg(feature = "alloc")]
 pub use any::AnyFilter;
-pub use bloom::{ArrayBloomFilter, words_for, words_for_cells};
+#[doc(hidden)]
+pub use bloom::words_for_cells;
+pub use bloom::{ArrayBloomFilter, words_for};
+pub use edge::Filter;
 pub use error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
-pub use filter::{Edge, Filter, Insert, Remove, Union};
+pub use filter::{Contains, Edge, Insert, InsertShared, Remove, Union};
 pub use format::Saved;
 pub use hash::Keyed;
-pub use hash::{Digest, Key, Portable, Std};
+pub use hash::{Digest, Key, KeyOf, New, Portable, Std};
 pub use multi::MultiBloomFilter;
 
 #[cfg(feature = "alloc")]
@@ -140,6 +153,16 @@ pub use stable::StableBloomFilter;
 pub use window::WindowBloomFilter;
 #[cfg(feature = "alloc")]
 pub use xor::XorFilter;
+
+/// What stands in public signatures, and is for this library only.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::parts::bits::{SetBit, Word};
+    #[cfg(feature = "alloc")]
+    pub use crate::{
+        parts::alloc_zeroed::Zeroable, parts::gather::Gathered, scalable::Said, window::State,
+    };
+}
 
 /// The examples of README are tests too.
 #[cfg(doctest)]

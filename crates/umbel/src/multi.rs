@@ -77,7 +77,7 @@ pub use dimensions::{Dimensions, EdgeEach, InsertEach, RemoveEach, UnionEach};
 pub use everything::Everything;
 
 use crate::error::{Full, Incompatible};
-use crate::filter::{Filter, Insert, Remove, Union};
+use crate::filter::{Contains, Insert, Remove, Union};
 use crate::hash::Digest;
 
 /// A filter of records, one filter for each of their attributes: `D` is an array or a tuple of
@@ -173,7 +173,7 @@ impl<D, J> Multi<D, J> {
 }
 
 /// For reading.
-impl<D: Dimensions, J: Filter> Multi<D, J> {
+impl<D: Dimensions, J: Contains> Multi<D, J> {
     /// The digests of a record, one for each dimension, by the hashers of the dimensions.
     #[must_use]
     #[inline]

@@ -77,11 +77,12 @@ mod shape;
 mod solve;
 mod tier;
 
-pub use map::{MapError, RibbonMap, Value, Width, map_peak_bytes};
+pub use map::{MapError, RawRibbonMap, RibbonMap, Value, Width, map_peak_bytes};
 pub use shape::{Outline, Shape};
 
+use crate::edge::Filter;
 use crate::error::InvalidShape;
-use crate::frozen::{Arrangement, BuildError, Frozen, Work};
+use crate::frozen::{Arrangement, BuildError, RawFrozen, Work};
 use crate::hash::{Digest, Portable};
 use crate::parts::gather::Gathered;
 use crate::sizing;
@@ -90,9 +91,16 @@ use alloc::vec::Vec;
 use layers::Fault;
 use row::mask;
 
-/// A ribbon filter. The [module](crate::ribbon) tells what it is and when to choose it, [`Frozen`] has
-/// its methods.
-pub type RibbonFilter<T, H = Portable, S = Heap> = Frozen<T, H, Ribbon, S>;
+/// A ribbon filter. The [module](crate::ribbon) tells what it is and when to choose it.
+///
+/// ```
+/// use umbel::RibbonFilter;
+///
+/// let known = RibbonFilter::<str>::build(["a", "b"], 0.01)?; // keys, false positive rate
+/// assert!(known.contains("a") && known.contains("b")); // any other key: false, but for one in a hundred
+/// # Ok::<(), umbel::frozen::BuildError>(())
+/// ```
+pub type RibbonFilter<T, H = Portable, S = Heap> = Filter<T, H, RawFrozen<Ribbon, S>>;
 
 /// Keys take some of 64 rows side by side; those that find no room are bumped to the next layer.
 #[derive(Clone, Copy, Debug)]

@@ -50,86 +50,72 @@ mod bytes;
 mod level;
 mod shape;
 
+#[doc(hidden)]
+pub use bytes::Said;
 pub use level::Level;
 pub use shape::{MAX_LEVELS, Shape};
 
 use crate::blocked::Lines;
+use crate::edge::{Filter, for_core_and_filter, insert_or_full};
 use crate::error::{BatchFull, Full, InvalidShape};
-use crate::filter::{Edge, Filter, Insert};
-use crate::hash::{Digest, Digester, Portable};
+use crate::filter::Insert;
+use crate::hash::{Digest, Digester, KeyOf, Portable};
 use crate::layout::ring::{batch, one};
+use crate::raw::{self, Clear, Make, Probe, describe};
 use alloc::vec::Vec;
-use core::borrow::Borrow;
-use core::fmt;
-use core::marker::PhantomData;
 use level::LookUp;
 
-/// A Bloom filter of keys `T`, hashed by `H`, that grows. The [module](crate::scalable) tells what it
-/// is and when to choose it.
-pub struct ScalableBloomFilter<T: ?Sized, H = Portable> {
+/// The core of a scalable Bloom filter.
+#[derive(Clone)]
+pub struct RawScalable {
     shape: Shape,
-    hasher: H,
     /// On which path batches go.
     layout: Lines,
     /// Never empty; the newest, which is the largest, is the last.
     levels: Vec<Level>,
-    keys: PhantomData<fn(&T)>,
 }
 
-/// With the default hasher.
-impl<T: ?Sized> ScalableBloomFilter<T> {
-    /// A filter that starts with room for `capacity` keys, and keeps an error rate of at most
-    /// `err_rate` however many come.
-    ///
-    /// # Panics
-    ///
-    /// Where [`try_new`](Self::try_new) gives an error: if `err_rate` is not above 0 and below 1,
-    /// or there is no memory for so large a filter.
-    #[must_use]
-    pub fn new(capacity: u64, err_rate: f64) -> Self {
-        Self::with_hasher(capacity, err_rate, Portable::default())
-    }
+/// A Bloom filter of keys `T`, hashed by `H`, that grows. The [module](crate::scalable) tells what it
+/// is and when to choose it.
+///
+/// [`new`](crate::Filter::new) gives a filter that starts with room for `capacity` keys, and keeps a false
+/// positive rate of at most `err_rate` however many come.
+///
+/// ```
+/// use umbel::ScalableBloomFilter;
+///
+/// let mut seen = ScalableBloomFilter::new(1_000, 0.01); // capacity to start with, false positive rate
+/// assert!(seen.insert("a")?); // true: certainly new; Full is an error
+/// assert!(seen.contains("a") && !seen.contains("b"));
+/// let collected: ScalableBloomFilter<u64> = (0..100).collect();
+/// assert!(collected.contains(&99));
+/// # Ok::<(), umbel::Full>(())
+/// ```
+pub type ScalableBloomFilter<T, H = Portable> = Filter<T, H, RawScalable>;
 
-    /// A filter that starts with room for `capacity` keys, and keeps an error rate of at most
-    /// `err_rate` however many come.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or if so large a
-    /// filter cannot be represented or allocated.
-    pub fn try_new(capacity: u64, err_rate: f64) -> Result<Self, InvalidShape> {
-        Self::with(Shape::for_rate(capacity, err_rate)?, Portable::default())
-    }
+describe! {
+    impl[] RawScalable: Shape, Digest, "ScalableBloomFilter", |this| this.levels.iter().map(Level::bytes).sum();
+    shape: this.shape,
+    levels: this.levels,
 }
 
-/// With another hasher or shape.
-impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
-    /// As `new`, with this hasher.
-    ///
-    /// # Panics
-    ///
-    /// Where there is no such shape, or [`with`](Self::with) gives an error.
-    #[must_use]
-    pub fn with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Self {
+/// With its first level.
+impl Make for RawScalable {
+    fn plan(capacity: u64, err_rate: f64) -> Result<Shape, InvalidShape> {
         Shape::for_rate(capacity, err_rate)
-            .and_then(|shape| Self::with(shape, hasher))
-            .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A filter of this shape, with this hasher. It has its first level.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidShape::OutOfMemory`] if there is no memory for that.
-    pub fn with(shape: Shape, hasher: H) -> Result<Self, InvalidShape> {
-        let mut filter = Self::without_levels(shape, hasher);
+    fn make(shape: Shape) -> Result<Self, InvalidShape> {
+        let mut filter = Self::without_levels(shape);
         filter.grow()?;
         Ok(filter)
     }
+}
 
+impl RawScalable {
     /// To be given its levels.
-    fn without_levels(shape: Shape, hasher: H) -> Self {
-        Self { shape, hasher, layout: Lines::default(), levels: Vec::new(), keys: PhantomData }
+    fn without_levels(shape: Shape) -> Self {
+        Self { shape, layout: Lines::default(), levels: Vec::new() }
     }
 
     /// Adds a level, or changes nothing.
@@ -143,76 +129,97 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
         self.levels.push(level);
         Ok(())
     }
-}
 
-/// For reading.
-impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
-    /// Whether the key may have been inserted. `false` is proof that it was not; `true` is wrong
-    /// for a share of absent keys that [`expected_rate`](Self::expected_rate) tells.
-    #[must_use]
-    #[inline]
-    pub fn contains<Q>(&self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q>,
-    {
-        self.contains_digest(self.hasher.digest(key))
+    /// Inserts a digest where all levels are full.
+    #[cold]
+    fn insert_into_new_level(&mut self, digest: Digest) -> Result<bool, Full> {
+        if self.probe(digest) {
+            return Ok(false);
+        }
+        self.grow().map_err(|_| Full)?;
+        self.insert_digest(digest)
     }
 
-    /// As [`contains`](Self::contains), for a key that was digested elsewhere.
-    #[must_use]
     #[inline]
-    pub fn contains_digest(&self, digest: Digest) -> bool {
+    fn insert_each<A>(
+        &mut self,
+        mut keys: &[A],
+        digest: impl Fn(&A) -> Digest,
+        mut fresh: &mut [bool],
+    ) -> Result<(), BatchFull> {
+        assert_eq!(keys.len(), fresh.len(), "one answer for each key");
+        fresh.fill(false);
+        let all = keys.len();
+        while let Some(first) = keys.first() {
+            let full = BatchFull { inserted: all - keys.len() };
+            let Self { layout, levels, .. } = self;
+            let Some((newest, older)) = levels.split_last_mut() else { return Err(full) };
+            let room = usize::try_from(newest.room()).unwrap_or(usize::MAX);
+            // As many keys as are sure to find room, or one that needs a new level.
+            let (now, later) = keys.split_at(room.clamp(1, keys.len()));
+            let (answers, answers_later) = fresh.split_at_mut(now.len());
+            if room == 0 {
+                answers[0] = self.insert_into_new_level(digest(first)).map_err(|Full| full)?;
+            } else {
+                batch(layout.choice(), level::Insert { older, newest }, now, &digest, answers);
+            }
+            (keys, fresh) = (later, answers_later);
+        }
+        Ok(())
+    }
+}
+
+impl Probe for RawScalable {
+    #[inline]
+    fn probe(&self, digest: Digest) -> bool {
         one(self.layout.choice(), LookUp { levels: &self.levels }, digest)
     }
 
-    /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
-    /// Faster than one by one, since all levels and all keys of a batch wait for memory at the same
-    /// time.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
     #[inline]
-    pub fn contains_batch<A>(&self, keys: &[A], found: &mut [bool])
-    where
-        A: Borrow<T>,
-        H: Digester<T>,
-    {
-        let digest = |key: &A| self.hasher.digest(key.borrow());
+    fn probe_each<A>(&self, keys: &[A], digest: impl Fn(&A) -> Digest, found: &mut [bool]) {
         batch(self.layout.choice(), LookUp { levels: &self.levels }, keys, digest, found);
     }
 
-    /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
+    fn rate(&self) -> f64 {
+        let compound = |rate, level: &Level| {
+            let next = level.expected_rate();
+            rate + next - rate * next
+        };
+        self.levels.iter().fold(0.0, compound)
+    }
+}
+
+impl Insert for RawScalable {
     #[inline]
-    pub fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
-        let look_up = LookUp { levels: &self.levels };
-        batch(self.layout.choice(), look_up, digests, |digest| *digest, found);
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
+        let choice = self.layout.choice();
+        match self.levels.split_last_mut() {
+            Some((newest, older)) if newest.room() > 0 => {
+                Ok(one(choice, level::Insert { older, newest }, digest))
+            }
+            _ => self.insert_into_new_level(digest),
+        }
     }
 
-    /// The plan it grows by.
-    #[must_use]
-    pub const fn shape(&self) -> &Shape {
-        &self.shape
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        self.insert_each(digests, |digest| *digest, fresh)
     }
+}
 
-    /// What turns keys into digests.
-    #[must_use]
-    pub const fn hasher(&self) -> &H {
-        &self.hasher
+/// Gives the memory of all levels but the first back.
+impl Clear for RawScalable {
+    fn clear(&mut self) {
+        self.levels.truncate(1);
+        self.levels.iter_mut().for_each(Level::clear);
     }
+}
 
+for_core_and_filter! { impl[] RawScalable {
     /// Its levels, the oldest and smallest first. All but the last are full.
     #[must_use]
     pub fn levels(&self) -> &[Level] {
         &self.levels
-    }
-
-    /// The memory of the words of all levels, in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.levels.iter().map(Level::bytes).sum()
     }
 
     /// Whether nothing was ever inserted.
@@ -241,189 +248,42 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
         (len + 0.5) as u64
     }
 
-    /// The error rate now, judged by the bits that are set in all levels. Reads the whole filter.
-    #[must_use]
-    pub fn expected_rate(&self) -> f64 {
-        let compound = |rate, level: &Level| {
-            let next = level.expected_rate();
-            rate + next - rate * next
-        };
-        self.levels.iter().fold(0.0, compound)
-    }
-
-    /// The error rate that its levels are planned to have together when all are full: below that of
-    /// the [`shape`](Self::shape), which another level will not exceed either.
+    /// The false positive rate that its levels are planned to have together when all are full: below
+    /// that of the shape, which another level will not exceed either.
     #[must_use]
     pub fn planned_rate(&self) -> f64 {
         self.shape.compound_rate(self.levels.len() as u32)
     }
+} }
+
+insert_or_full! { impl[] RawScalable;
+    new = "Inserts a key. `Ok(true)` is proof that it is new; `Ok(false)` says that [`contains`](Self::contains) \
+        would have answered `true` already.";
+    full = "[`Full`](crate::Full) if the key is new, the newest level is full, and there can be no other: there \
+        is no memory for it, or [`Shape::level`] tells why. The filter is then unchanged, and a key that it has \
+        is still `Ok(false)`."
 }
 
-/// For changing.
 impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
-    /// Inserts a key. `Ok(true)` is proof that it is new; `Ok(false)` says that
-    /// [`contains`](Self::contains) would have answered `true` already.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] if the key is new, the newest level is full, and there can be no other: there is no
-    /// memory for it, or [`Shape::level`] tells why. The filter is then unchanged, and a key that it
-    /// has is still `Ok(false)`.
-    #[inline]
-    pub fn insert<Q>(&mut self, key: &Q) -> Result<bool, Full>
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q>,
-    {
-        self.insert_digest(self.hasher.digest(key))
-    }
-
-    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    #[inline]
-    pub fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
-        let choice = self.layout.choice();
-        match self.levels.split_last_mut() {
-            Some((newest, older)) if newest.room() > 0 => {
-                Ok(one(choice, level::Insert { older, newest }, digest))
-            }
-            _ => self.insert_into_new_level(digest),
-        }
-    }
-
-    /// As [`insert_digest`](Self::insert_digest), where all levels are full.
-    #[cold]
-    fn insert_into_new_level(&mut self, digest: Digest) -> Result<bool, Full> {
-        if self.contains_digest(digest) {
-            return Ok(false);
-        }
-        self.grow().map_err(|_| Full)?;
-        self.insert_digest(digest)
-    }
-
-    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
-    /// `keys[i]`.
-    ///
-    /// # Errors
-    ///
-    /// [`BatchFull`] if there is no room for one of them. The keys before it are inserted; it and those
-    /// after it are not, and their answers are `false`.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
-    #[inline]
-    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool]) -> Result<(), BatchFull>
-    where
-        A: Borrow<T>,
-        H: Digester<T>,
-    {
-        self.insert_each(keys, |hasher, key| hasher.digest(key.borrow()), fresh)
-    }
-
-    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_batch`](Self::insert_batch).
-    #[inline]
-    pub fn insert_digests(
-        &mut self,
-        digests: &[Digest],
-        fresh: &mut [bool],
-    ) -> Result<(), BatchFull> {
-        self.insert_each(digests, |_, digest| *digest, fresh)
-    }
-
-    #[inline]
-    fn insert_each<A>(
-        &mut self,
-        mut keys: &[A],
-        digest: impl Fn(&H, &A) -> Digest,
-        mut fresh: &mut [bool],
-    ) -> Result<(), BatchFull> {
-        assert_eq!(keys.len(), fresh.len(), "one answer for each key");
-        fresh.fill(false);
-        let all = keys.len();
-        while let Some(first) = keys.first() {
-            let full = BatchFull { inserted: all - keys.len() };
-            let Self { hasher, layout, levels, .. } = self;
-            let Some((newest, older)) = levels.split_last_mut() else { return Err(full) };
-            let room = usize::try_from(newest.room()).unwrap_or(usize::MAX);
-            // As many keys as are sure to find room, or one that needs a new level.
-            let (now, later) = keys.split_at(room.clamp(1, keys.len()));
-            let (answers, answers_later) = fresh.split_at_mut(now.len());
-            if room == 0 {
-                let first = digest(hasher, first);
-                answers[0] = self.insert_into_new_level(first).map_err(|Full| full)?;
-            } else {
-                let insert = level::Insert { older, newest };
-                batch(layout.choice(), insert, now, |key| digest(hasher, key), answers);
-            }
-            (keys, fresh) = (later, answers_later);
-        }
-        Ok(())
-    }
-
     /// Inserts all keys; whether they were new is not told.
     ///
     /// # Errors
     ///
     /// [`BatchFull`] if there is no room for one of them. The keys before it are inserted, and no others.
-    pub fn try_extend<A, I>(&mut self, keys: I) -> Result<(), BatchFull>
+    pub fn try_extend<A>(&mut self, keys: impl IntoIterator<Item = A>) -> Result<(), BatchFull>
     where
-        A: Borrow<T>,
-        I: IntoIterator<Item = A>,
-        H: Digester<T>,
+        A: KeyOf<T>,
+        H: Digester<A::Key>,
     {
-        /// How many are worth going through at once.
-        const BATCH: usize = 256;
-        let mut keys = keys.into_iter();
-        let (mut digests, mut fresh) = ([Digest::new(0); BATCH], [false; BATCH]);
+        let Self { raw, hasher, .. } = self;
+        let digests = keys.into_iter().map(|key| hasher.digest(key.key()));
         let mut done = 0;
-        loop {
-            let mut len = 0;
-            for (slot, key) in digests.iter_mut().zip(&mut keys) {
-                *slot = self.hasher.digest(key.borrow());
-                len += 1;
-            }
-            self.insert_digests(&digests[..len], &mut fresh[..len])
+        raw::try_in_batches::<256, _>(digests, |digests, fresh| {
+            raw.insert_digests(digests, fresh)
                 .map_err(|full| BatchFull { inserted: done + full.inserted })?;
-            if len < BATCH {
-                return Ok(());
-            }
-            done += len;
-        }
-    }
-
-    /// Forgets all keys, and gives the memory of all levels but the first back.
-    pub fn clear(&mut self) {
-        self.levels.truncate(1);
-        self.levels.iter_mut().for_each(Level::clear);
-    }
-}
-
-impl<T: ?Sized, H> Filter for ScalableBloomFilter<T, H> {
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.contains_digest(digest)
-    }
-}
-
-impl<T: ?Sized, H> Insert for ScalableBloomFilter<T, H> {
-    /// [`Full`] if there can be no other level.
-    #[inline]
-    fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
-        self.insert_digest(digest)
-    }
-
-    #[inline]
-    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
-        self.insert_digests(digests, fresh)
+            done += digests.len();
+            Ok(())
+        })
     }
 }
 
@@ -431,49 +291,40 @@ impl<T: ?Sized, H> Insert for ScalableBloomFilter<T, H> {
 /// [`try_extend`](ScalableBloomFilter::try_extend) gives an error: if there is no room.
 impl<A, T, H> Extend<A> for ScalableBloomFilter<T, H>
 where
-    A: Borrow<T>,
+    A: KeyOf<T>,
     T: ?Sized,
-    H: Digester<T>,
+    H: Digester<A::Key>,
 {
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
         self.try_extend(keys).unwrap_or_else(|error| panic!("{error}"));
     }
 }
 
-impl<T: ?Sized, H: Clone> Clone for ScalableBloomFilter<T, H> {
-    fn clone(&self) -> Self {
-        let Self { shape, layout, .. } = *self;
-        let (hasher, levels) = (self.hasher.clone(), self.levels.clone());
-        Self { shape, hasher, layout, levels, keys: PhantomData }
+/// The capacity to start with and the false positive rate of a filter that is collected.
+const COLLECTED: (u64, f64) = (1_024, 0.01);
+
+/// A filter at a false positive rate of 1 % that starts with room for as many keys as the iterator
+/// announces, and at least 1,024. Panics if there is no room.
+impl<A, T, H> FromIterator<A> for ScalableBloomFilter<T, H>
+where
+    A: KeyOf<T>,
+    T: ?Sized,
+    H: Digester<A::Key> + Default,
+{
+    fn from_iter<I: IntoIterator<Item = A>>(keys: I) -> Self {
+        let (keys, (least, rate)) = (keys.into_iter(), COLLECTED);
+        let capacity = least.max(keys.size_hint().0 as u64);
+        let mut filter = Self::with_hasher(capacity, rate, H::default());
+        filter.extend(keys);
+        filter
     }
 }
 
-/// Equal filters give equal answers, now and after the same insertions: same shape, same bits, same
-/// hasher.
-impl<T: ?Sized, H: Digester<T>> PartialEq for ScalableBloomFilter<T, H> {
+/// Equal cores give equal answers, now and after the same insertions: same shape, same bits.
+impl PartialEq for RawScalable {
     fn eq(&self, other: &Self) -> bool {
         self.shape == other.shape
-            && self.hasher.check() == other.hasher.check()
             && self.levels.len() == other.levels.len()
             && self.levels.iter().zip(&other.levels).all(|(one, two)| one.same(two))
-    }
-}
-
-impl<T: ?Sized, H: fmt::Debug> fmt::Debug for ScalableBloomFilter<T, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScalableBloomFilter")
-            .field("shape", &self.shape)
-            .field("levels", &self.levels)
-            .field("hasher", &self.hasher)
-            .finish()
-    }
-}
-
-impl<T: ?Sized, H: Digester<T>> Edge for ScalableBloomFilter<T, H> {
-    type Key = T;
-
-    #[inline]
-    fn digest(&self, key: &T) -> Digest {
-        self.hasher.digest(key)
     }
 }

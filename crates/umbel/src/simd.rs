@@ -98,6 +98,7 @@ pub fn path() -> Path {
 /// # Errors
 ///
 /// [`Unavailable`] if this processor cannot take it. Nothing is changed then.
+#[doc(hidden)]
 pub fn force(path: Option<Path>) -> Result<(), Unavailable> {
     match path {
         None => FORCED.store(FREE, Relaxed),
@@ -379,13 +380,13 @@ mod tests {
             for other in Path::ALL.into_iter().filter(|path| path.is_available()) {
                 force(Some(other)).unwrap();
                 let shared = AtomicBlockedBloomFilter::from(filter.clone());
-                assert!(format!("{:?}", filter.layout).contains(&made));
-                assert!(format!("{:?}", split.layout).contains(&made));
-                assert!(format!("{:?}", filter.clone().layout).contains(&made));
-                assert!(format!("{:?}", shared.snapshot().layout).contains(&made));
+                assert!(format!("{:?}", filter.raw.layout).contains(&made));
+                assert!(format!("{:?}", split.raw.layout).contains(&made));
+                assert!(format!("{:?}", filter.clone().raw.layout).contains(&made));
+                assert!(format!("{:?}", shared.snapshot().raw.layout).contains(&made));
                 // What is read anew is made anew.
                 let read = BlockedBloomFilter::<u64>::from_bytes(&filter.to_bytes()).unwrap();
-                assert!(format!("{:?}", read.layout).contains(&format!("{other:?}")));
+                assert!(format!("{:?}", read.raw.layout).contains(&format!("{other:?}")));
             }
         }
         force(None).unwrap();

@@ -12,7 +12,7 @@
 //! | 10.5 at 1 %, 16.9 at 0.1 %, or more: a power of two | 1 | no | yes | it folds | no |
 //!
 //! Choose it to read what Parquet files have and to write what their readers take:
-//! [`to_parquet`](Bloom::to_parquet) and [`from_parquet`](Bloom::from_parquet) are exact to the
+//! [`to_parquet`](crate::Filter::to_parquet) and [`from_parquet`](crate::Filter::from_parquet) are exact to the
 //! byte. Prefer [`blocked`](crate::blocked) when nobody else reads the filter: it is smaller at
 //! every rate.
 //!
@@ -21,7 +21,7 @@
 //! The specification allows any number of blocks, but many readers take only powers of two, so
 //! [`Shape::for_rate`] gives one. [`Shape::for_rate_tight`] takes the smallest number there is.
 //! Whoever does not know how many keys will come plans for many and calls
-//! [`fold_to_rate`](Bloom::fold_to_rate) at the end.
+//! [`fold_to_rate`](crate::Filter::fold_to_rate) at the end.
 //!
 //! # Where it breaks
 //!
@@ -62,7 +62,8 @@ pub use blocks::Blocks;
 pub use plain::{Plain, PlainEncoded};
 pub use shape::Shape;
 
-use crate::bloom::Bloom;
+use crate::bloom::RawBloom;
+use crate::edge::Filter;
 use crate::error::InvalidShape;
 use crate::storage::AnySize;
 
@@ -70,9 +71,17 @@ use crate::storage::AnySize;
 use crate::storage::{Heap, SharedHeap};
 
 /// A split-block Bloom filter in memory of its own. The [module](crate::split) tells what it is and
-/// when to choose it, [`Bloom`] has its methods.
+/// when to choose it.
+///
+/// ```
+/// use umbel::SplitBlockBloomFilter;
+///
+/// let mut column = SplitBlockBloomFilter::<i32>::new(1_000, 0.01); // capacity, false positive rate
+/// assert!(column.insert(&7)); // true: certainly new
+/// assert!(column.contains(&7) && !column.contains(&8));
+/// ```
 #[cfg(feature = "alloc")]
-pub type SplitBlockBloomFilter<T, H = Plain> = Bloom<T, H, Heap, Blocks>;
+pub type SplitBlockBloomFilter<T, H = Plain> = Filter<T, H, RawBloom<Heap, Blocks>>;
 
 /// A split-block Bloom filter in memory of its own that many threads may fill through `&self`.
 ///
@@ -90,11 +99,11 @@ pub type SplitBlockBloomFilter<T, H = Plain> = Bloom<T, H, Heap, Blocks>;
 /// assert!((0..2_000).all(|key| seen.contains(&key)));
 /// ```
 #[cfg(feature = "alloc")]
-pub type AtomicSplitBlockBloomFilter<T, H = Plain> = Bloom<T, H, SharedHeap, Blocks>;
+pub type AtomicSplitBlockBloomFilter<T, H = Plain> = Filter<T, H, RawBloom<SharedHeap, Blocks>>;
 
 /// Split-block, with the hash of Parquet.
-impl<T: ?Sized, S: AnySize> Bloom<T, Plain, S, Blocks> {
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`, with a power of two of
+impl<T: ?Sized, S: AnySize> Filter<T, Plain, RawBloom<S, Blocks>> {
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with a power of two of
     /// blocks.
     ///
     /// # Panics
@@ -106,7 +115,7 @@ impl<T: ?Sized, S: AnySize> Bloom<T, Plain, S, Blocks> {
         Self::with_hasher(capacity, err_rate, Plain)
     }
 
-    /// A filter for `capacity` keys at an error rate of at most `err_rate`, with a power of two of
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with a power of two of
     /// blocks.
     ///
     /// # Errors

@@ -13,14 +13,16 @@ use crate::error::InvalidShape;
 use crate::parts::bits::{AtomicU64, Word};
 
 #[cfg(feature = "alloc")]
-use crate::parts::words::Words;
+pub use crate::parts::words::Words;
 
 mod sealed {
+    #[expect(unnameable_types, reason = "nobody else can implement it")]
     pub trait Sealed {}
 }
 use sealed::Sealed;
 
 /// Words that can be read.
+#[doc(hidden)]
 pub trait Storage: Sealed {
     /// `u64`, or its atomic twin.
     type Word: Word;
@@ -48,12 +50,14 @@ pub(crate) fn for_runs<W: Word, E>(
 }
 
 /// Words that whoever has the filter for itself can change.
+#[doc(hidden)]
 pub trait StorageMut: Storage {
     /// All of them.
     fn words_mut(&mut self) -> &mut [Self::Word];
 }
 
 /// Storage that can be made for a number of words.
+#[doc(hidden)]
 pub trait Allocate: StorageMut + Sized {
     /// Storage for `words` words, all zero.
     ///
@@ -64,6 +68,7 @@ pub trait Allocate: StorageMut + Sized {
 }
 
 /// Storage that can be made for any number of words.
+#[doc(hidden)]
 pub trait AnySize: Allocate {}
 
 /// Words that one thread at a time may change.

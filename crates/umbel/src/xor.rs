@@ -37,13 +37,22 @@
 //! # Ok::<(), umbel::frozen::BuildError>(())
 //! ```
 
+use crate::edge::Filter;
 use crate::frozen::peel::{Places, stirred};
-use crate::frozen::{self, Frozen, Job, Map, Peeled};
+use crate::frozen::{self, Job, Map, Peeled, RawFrozen};
 use crate::hash::Portable;
 use crate::storage::Heap;
 
 /// A filter of keys `T` for a set that does not change, hashed by `H`, with its words in `S`.
-pub type XorFilter<T, H = Portable, S = Heap> = Frozen<T, H, Peeled<Thirds>, S>;
+///
+/// ```
+/// use umbel::XorFilter;
+///
+/// let known = XorFilter::<str>::build(["a", "b"], 0.01)?; // keys, false positive rate
+/// assert!(known.contains("a") && known.contains("b")); // any other key: false, but for one in a hundred
+/// # Ok::<(), umbel::frozen::BuildError>(())
+/// ```
+pub type XorFilter<T, H = Portable, S = Heap> = Filter<T, H, RawFrozen<Peeled<Thirds>, S>>;
 
 /// The plan of a [`XorFilter`].
 pub type Shape = frozen::Shape<Thirds>;

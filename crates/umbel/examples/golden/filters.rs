@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 use umbel::format::{Saved, Stored};
 use umbel::frozen::Build;
-use umbel::hash::{City64, Digester, Farm64, Murmur3, Portable, Xxh3, Xxh64};
+use umbel::hash::{City64, Digester, Farm64, KeyOf, Murmur3, Portable, Xxh3, Xxh64};
 use umbel::ribbon::Width;
 use umbel::split::Plain;
 use umbel::storage::Heap;
@@ -25,7 +25,7 @@ pub(crate) trait Numbered: 'static {
     /// What a file calls the kind.
     const KEYS: &'static str;
     /// A key with memory of its own.
-    type Owned: Borrow<Self>;
+    type Owned: Borrow<Self> + KeyOf<Self, Key = Self>;
 
     /// The key with this number.
     fn numbered(number: u64) -> Self::Owned;
@@ -225,7 +225,7 @@ sorts! {
         |numbers, hasher, of| {
             let (second, start) = (Duration::from_secs(1), numbers.start);
             let window = second * count(&numbers) as u32;
-            let shape = umbel::window::Shape::for_time(window, count(&numbers), RATE).unwrap();
+            let shape = umbel::window::Shape::for_even_time(window, count(&numbers), RATE).unwrap();
             let mut filter = WindowBloomFilter::with(shape, hasher).unwrap();
             for number in numbers {
                 let now = second * (number - start) as u32;

@@ -10,7 +10,8 @@ use crate::hash::Crc64;
 
 /// Any hasher of this library, and the kind of its keys, which it takes as bytes: strings as they are,
 /// integers of up to 64 bits as eight bytes and those of 128 as sixteen, little-endian, numbers in
-/// Parquet's encoding as they are there.
+/// Parquet's encoding as they are there, tuples and options as their parts are encoded in
+/// `docs/hashing.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnyHasher {
     keys: Kind,
@@ -85,7 +86,7 @@ impl AnyHasher {
     /// [`InvalidKey`] if keys of this kind have another number of bytes.
     pub const fn check_key(&self, key: &[u8]) -> Result<(), InvalidKey> {
         let expected = match self.keys {
-            Kind::Bytes => return Ok(()),
+            Kind::Bytes | Kind::Parts => return Ok(()),
             Kind::Words | Kind::Plain8 => 8,
             Kind::Wide => 16,
             Kind::Plain4 => 4,
@@ -156,7 +157,7 @@ impl Stored<[u8]> for AnyHasher {
         let plain = matches!(hash, Hash::Plain(_));
         let fits = match keys {
             Kind::Bytes => true,
-            Kind::Words | Kind::Wide => !plain,
+            Kind::Words | Kind::Wide | Kind::Parts => !plain,
             Kind::Plain4 | Kind::Plain8 => plain,
         };
         if fits { Ok(Self { keys, hash }) } else { Err(InvalidBytes::Inconsistent) }

@@ -1,7 +1,7 @@
 //! The plan of a blocked Bloom filter: how many lines, one or two of them a key, how many probes.
 
 use crate::error::{Incompatible, InvalidShape};
-use crate::layout::plan;
+use crate::layout::{for_arrays, plan, words_for};
 use crate::parts::math::{ceil, ln};
 use crate::simd::MAX_LANES;
 use crate::sizing::{MAX_BITS, Rate, digest_collisions};
@@ -302,35 +302,7 @@ impl Shape {
     }
 }
 
-impl Shape {
-    /// The shape of exactly `WORDS` words: that of [`for_rate`](Self::for_rate) if this is the
-    /// number it takes, else the best one.
-    pub(super) const fn for_words<const WORDS: usize>(
-        items: u64,
-        rate: f64,
-    ) -> Result<Self, InvalidShape> {
-        const { assert!(WORDS > 0 && WORDS.is_multiple_of(8), "a line has eight words") }
-        let bytes = WORDS as u64 * 8;
-        match Self::for_rate(items, rate) {
-            Ok(shape) if shape.bytes() == bytes => Ok(shape),
-            Ok(shape) if shape.bytes() < bytes => Self::for_memory(items, bytes),
-            Ok(shape) => Err(InvalidShape::TooSmall { bytes, min: shape.bytes() }),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// As [`for_words`](Self::for_words).
-    ///
-    /// # Panics
-    ///
-    /// Where that gives an error.
-    pub(super) const fn for_array<const WORDS: usize>(items: u64, rate: f64) -> Self {
-        match Self::for_words::<WORDS>(items, rate) {
-            Ok(shape) => shape,
-            Err(_) => panic!("the rate must be above 0 and below 1, and the words enough for it"),
-        }
-    }
-}
+for_arrays!(Shape, WORDS => WORDS > 0 && WORDS.is_multiple_of(8), "a line has eight words");
 
 plan!(
     Shape,
@@ -340,19 +312,10 @@ plan!(
     }
 );
 
-/// The number of words for `items` items at this rate: the `WORDS` of an
-/// [`ArrayBlockedBloomFilter`](super::ArrayBlockedBloomFilter).
-///
-/// # Panics
-///
-/// If there is no such [`Shape`]; in a constant, that is an error of the compiler's.
-#[must_use]
-pub const fn words_for(items: u64, rate: f64) -> usize {
-    match Shape::for_rate(items, rate) {
-        Ok(shape) if shape.words() <= usize::MAX as u64 => shape.words() as usize,
-        Ok(_) => panic!("so many words do not fit into this machine's memory"),
-        Err(_) => panic!("the rate must be above 0 and below 1, and the filter not too large"),
-    }
+words_for! {
+    /// The number of words for `items` items at this rate: the `WORDS` of an
+    /// [`ArrayBlockedBloomFilter`](super::ArrayBlockedBloomFilter).
+    Shape
 }
 
 const LN_2_SQUARED: f64 = core::f64::consts::LN_2 * core::f64::consts::LN_2;

@@ -1,24 +1,22 @@
 //! A Bloom filter as bytes, and back.
 
-use super::Bloom;
+use super::RawBloom;
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, NOT_COUNTED, Stored};
+use crate::format::{Header, Mark, NOT_COUNTED, StoredCore};
 use crate::layout::{Plan, StoredLayout};
 use crate::storage::{Storage, for_runs};
 
-impl<T: ?Sized, H: Stored<T>, S: Storage, L: StoredLayout> Family for Bloom<T, H, S, L> {
-    type Keys = T;
-    type Hasher = H;
+impl<S: Storage, L: StoredLayout> StoredCore for RawBloom<S, L> {
     type Storage = S;
     type Plan = L::Shape;
 
     const FAMILY: u16 = L::FAMILY;
     const STILL: bool = S::STILL;
 
-    fn header(&self) -> Header {
+    fn header(&self, mark: Mark) -> Header {
         let shape = &self.shape;
         let fields = [shape.items(), shape.bits(), shape.probes().into()];
-        Header::new(L::FAMILY, L::kernels(shape), self.hasher.mark(), NOT_COUNTED, &fields)
+        Header::new(L::FAMILY, L::kernels(shape), mark, NOT_COUNTED, &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -41,11 +39,10 @@ impl<T: ?Sized, H: Stored<T>, S: Storage, L: StoredLayout> Family for Bloom<T, H
     fn assemble<E: From<InvalidBytes>>(
         shape: L::Shape,
         _: &Header,
-        hasher: H,
         take: &mut impl FnMut(u64) -> Result<S, E>,
     ) -> Result<Self, E> {
         let storage = take(shape.words())?;
-        Ok(Self::of_parts(shape, hasher, storage).map_err(InvalidBytes::from)?)
+        Ok(Self::of_parts(shape, L::default(), storage).map_err(InvalidBytes::from)?)
     }
 
     fn audit(&self) -> Result<(), InvalidBytes> {
@@ -53,6 +50,3 @@ impl<T: ?Sized, H: Stored<T>, S: Storage, L: StoredLayout> Family for Bloom<T, H
         if stray { Err(InvalidBytes::Inconsistent) } else { Ok(()) }
     }
 }
-
-#[cfg(feature = "serde")]
-crate::format::through_serde!([T: ?Sized, H, S, L: StoredLayout] Bloom<T, H, S, L>);

@@ -2,6 +2,7 @@
 
 use crate::error::InvalidShape;
 use crate::kernels::MAX_PROBES;
+use crate::layout::{for_arrays, words_for};
 use crate::parts::math::{ceil, exp, ln, ln_1p, ln_1p_wide, powi};
 use crate::parts::occupancy::{all_full, mean_full};
 use crate::sizing::{MAX_BITS, Rate, digest_collisions};
@@ -220,49 +221,12 @@ impl Shape {
     }
 }
 
-impl Shape {
-    /// The shape of exactly `WORDS` words: that of [`for_rate`](Self::for_rate) if this is the
-    /// number it takes, else the best one.
-    pub(crate) const fn for_words<const WORDS: usize>(
-        items: u64,
-        rate: f64,
-    ) -> Result<Self, InvalidShape> {
-        const { assert!(WORDS > 0, "a filter has at least one word") }
-        let bytes = WORDS as u64 * 8;
-        match Self::for_rate(items, rate) {
-            Ok(shape) if shape.bytes() == bytes => Ok(shape),
-            Ok(shape) if shape.bytes() < bytes => Self::for_memory(items, bytes),
-            Ok(shape) => Err(InvalidShape::TooSmall { bytes, min: shape.bytes() }),
-            Err(error) => Err(error),
-        }
-    }
+for_arrays!(Shape, WORDS => WORDS > 0, "a filter has at least one word");
 
-    /// As [`for_words`](Self::for_words).
-    ///
-    /// # Panics
-    ///
-    /// Where that gives an error.
-    pub(crate) const fn for_array<const WORDS: usize>(items: u64, rate: f64) -> Self {
-        match Self::for_words::<WORDS>(items, rate) {
-            Ok(shape) => shape,
-            Err(_) => panic!("the rate must be above 0 and below 1, and the words enough for it"),
-        }
-    }
-}
-
-/// The number of words for `items` items at this rate: the `WORDS` of an
-/// [`ArrayBloomFilter`](crate::ArrayBloomFilter).
-///
-/// # Panics
-///
-/// If there is no such [`Shape`]; in a constant, that is an error of the compiler's.
-#[must_use]
-pub const fn words_for(items: u64, rate: f64) -> usize {
-    match Shape::for_rate(items, rate) {
-        Ok(shape) if shape.words() <= usize::MAX as u64 => shape.words() as usize,
-        Ok(_) => panic!("so many words do not fit into this machine's memory"),
-        Err(_) => panic!("the rate must be above 0 and below 1, and the filter not too large"),
-    }
+words_for! {
+    /// The number of words for `items` items at this rate: the `WORDS` of an
+    /// [`ArrayBloomFilter`](crate::ArrayBloomFilter).
+    Shape
 }
 
 /// The number of words for `cells` cells of `bits_per_cell` bits, packed.
@@ -272,6 +236,7 @@ pub const fn words_for(items: u64, rate: f64) -> usize {
 /// If a cell has no bits or more than 64, or there are too many; in a constant, that is an error of
 /// the compiler's.
 #[must_use]
+#[doc(hidden)]
 pub const fn words_for_cells(cells: usize, bits_per_cell: u32) -> usize {
     assert!(bits_per_cell >= 1 && bits_per_cell <= 64, "a cell has from 1 to 64 bits");
     let bits = cells as u128 * bits_per_cell as u128;

@@ -1,27 +1,24 @@
 //! A counting Bloom filter as bytes, and back.
 
-use super::{CellLayout, CellPlan, Counting, Width};
+use super::{CellLayout, CellPlan, RawCounting, Width};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, NOT_COUNTED, Stored};
+use crate::format::{Header, Mark, NOT_COUNTED, StoredCore};
 use crate::layout::Plan;
 use crate::storage::Own;
-use core::marker::PhantomData;
 
 /// The number of the family in a header.
 const FAMILY: u16 = 4;
 
-impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>, L: CellLayout> Family for Counting<T, H, Own<B>, L> {
-    type Keys = T;
-    type Hasher = H;
+impl<B: AsRef<[u64]>, L: CellLayout> StoredCore for RawCounting<Own<B>, L> {
     type Storage = Own<B>;
     type Plan = L::Shape;
 
     const FAMILY: u16 = FAMILY;
 
-    fn header(&self) -> Header {
+    fn header(&self, mark: Mark) -> Header {
         let (shape, width) = (&self.shape, self.shape.width().bits());
         let fields = [shape.items(), shape.bits(), shape.probes().into(), width.into()];
-        Header::new(FAMILY, L::KERNELS.into(), self.hasher.mark(), NOT_COUNTED, &fields)
+        Header::new(FAMILY, L::KERNELS.into(), mark, NOT_COUNTED, &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -48,11 +45,10 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>, L: CellLayout> Family for Countin
     fn assemble<E: From<InvalidBytes>>(
         shape: L::Shape,
         _: &Header,
-        hasher: H,
         take: &mut impl FnMut(u64) -> Result<Own<B>, E>,
     ) -> Result<Self, E> {
         let storage = take(shape.words())?;
-        Ok(Self { shape, hasher, layout: L::default(), storage, keys: PhantomData })
+        Ok(Self { shape, layout: L::default(), storage })
     }
 
     fn audit(&self) -> Result<(), InvalidBytes> {
@@ -61,6 +57,3 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>, L: CellLayout> Family for Countin
         if stray { Err(InvalidBytes::Inconsistent) } else { Ok(()) }
     }
 }
-
-#[cfg(feature = "serde")]
-crate::format::through_serde!([T: ?Sized, H, S, L: CellLayout] Counting<T, H, S, L>);

@@ -17,6 +17,7 @@ use crate::parts::cells::Cells;
 ///
 /// Every method is given the shape of the filter and all its words. Sealed: what a filter promises
 /// rests on it.
+#[doc(hidden)]
 pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
     /// The plan of such a filter.
     type Shape: CellPlan;
@@ -94,6 +95,7 @@ pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
 }
 
 /// What the shape of a counting filter can tell.
+#[doc(hidden)]
 pub trait CellPlan: Plan {
     /// How many bits a cell has.
     fn width(&self) -> Width;
@@ -107,6 +109,7 @@ pub(super) fn same_width(one: Width, other: Width) -> Result<(), Incompatible> {
 
 pub(super) mod sealed {
     /// Only layouts of this crate.
+    #[expect(unnameable_types, reason = "nobody else can implement it")]
     pub trait Sealed {}
 }
 

@@ -13,7 +13,7 @@
 use super::layout::{CellPlan, same_width};
 use super::shape::Width;
 use crate::error::{Incompatible, InvalidShape};
-use crate::layout::Plan;
+use crate::layout::plan;
 use crate::parts::math::{ceil, exp, ln, ln_1p_wide};
 use crate::sizing::{MAX_BITS, Rate, digest_collisions};
 
@@ -331,37 +331,13 @@ const fn same(one: &[u8; 9], other: &[u8; 9]) -> bool {
 /// What a classic filter takes: -ln(rate) / (ln 2)^2 bits an item.
 const LN_2_SQUARED: f64 = core::f64::consts::LN_2 * core::f64::consts::LN_2;
 
-impl Plan for LineShape {
-    const NAME: &'static str = "BlockedCountingBloomFilter";
-
-    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        Self::for_rate(items, rate)
-    }
-
-    fn items(&self) -> u64 {
-        self.items()
-    }
-
-    fn bits(&self) -> u64 {
-        self.cells()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes()
-    }
-
-    fn words(&self) -> u64 {
-        self.words()
-    }
-
-    fn estimate_items(&self, set: u64) -> u64 {
-        self.estimate_items(set)
-    }
-
-    fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
-        same_width(self.width, other.width)
-    }
-}
+plan!(LineShape, "BlockedCountingBloomFilter", |this, set| {
+    bits: this.cells(),
+    probes: this.probes(),
+    estimate_items: this.estimate_items(set),
+}, fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
+    same_width(self.width, other.width)
+});
 
 impl CellPlan for LineShape {
     fn width(&self) -> Width {

@@ -3,7 +3,7 @@
 use super::layout::{CellPlan, same_width};
 use crate::bloom;
 use crate::error::{Incompatible, InvalidShape};
-use crate::layout::Plan;
+use crate::layout::{plan, words_for};
 use crate::sizing::MAX_BITS;
 
 /// How many bits a cell has.
@@ -144,52 +144,19 @@ impl Shape {
     }
 }
 
-/// The number of words for `items` items at this rate in 4-bit cells: the `WORDS` of an
-/// [`ArrayCountingBloomFilter`](super::ArrayCountingBloomFilter).
-///
-/// # Panics
-///
-/// If there is no such [`Shape`]; in a constant, that is an error of the compiler's.
-#[must_use]
-pub const fn words_for(items: u64, rate: f64) -> usize {
-    match Shape::for_rate(items, rate) {
-        Ok(shape) if shape.words() <= usize::MAX as u64 => shape.words() as usize,
-        Ok(_) => panic!("so many words do not fit into this machine's memory"),
-        Err(_) => panic!("the rate must be above 0 and below 1, and the filter not too large"),
-    }
+words_for! {
+    /// The number of words for `items` items at this rate in 4-bit cells: the `WORDS` of an
+    /// [`ArrayCountingBloomFilter`](super::ArrayCountingBloomFilter).
+    Shape
 }
 
-impl Plan for Shape {
-    const NAME: &'static str = "CountingBloomFilter";
-
-    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        Self::for_rate(items, rate)
-    }
-
-    fn items(&self) -> u64 {
-        self.items()
-    }
-
-    fn bits(&self) -> u64 {
-        self.cells()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes()
-    }
-
-    fn words(&self) -> u64 {
-        self.words()
-    }
-
-    fn estimate_items(&self, set: u64) -> u64 {
-        self.positions.estimate_items(set)
-    }
-
-    fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
-        same_width(self.width, other.width)
-    }
-}
+plan!(Shape, "CountingBloomFilter", |this, set| {
+    bits: this.cells(),
+    probes: this.probes(),
+    estimate_items: this.positions.estimate_items(set),
+}, fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
+    same_width(self.width, other.width)
+});
 
 impl CellPlan for Shape {
     fn width(&self) -> Width {

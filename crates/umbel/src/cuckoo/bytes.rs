@@ -1,10 +1,9 @@
 //! A cuckoo filter as bytes, and back.
 
-use super::{Cuckoo, Shape};
+use super::{RawCuckoo, Shape};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored};
+use crate::format::{Header, Mark, StoredCore};
 use crate::storage::Own;
-use core::marker::PhantomData;
 
 /// The number of the family in a header.
 const FAMILY: u16 = 8;
@@ -12,18 +11,16 @@ const FAMILY: u16 = 8;
 /// The number of the kernels in a header: one of two buckets.
 const KERNELS: u16 = 9;
 
-impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Cuckoo<T, H, Own<B>> {
-    type Keys = T;
-    type Hasher = H;
+impl<B: AsRef<[u64]>> StoredCore for RawCuckoo<Own<B>> {
     type Storage = Own<B>;
     type Plan = Shape;
 
     const FAMILY: u16 = FAMILY;
 
-    fn header(&self) -> Header {
+    fn header(&self, mark: Mark) -> Header {
         let shape = &self.shape;
         let fields = [shape.items(), shape.buckets(), shape.fingerprint_bits().into()];
-        Header::new(FAMILY, KERNELS, self.hasher.mark(), self.len, &fields)
+        Header::new(FAMILY, KERNELS, mark, self.len, &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -44,17 +41,13 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Cuckoo<T, H, Own<B>> {
     fn assemble<E: From<InvalidBytes>>(
         shape: Shape,
         header: &Header,
-        hasher: H,
         take: &mut impl FnMut(u64) -> Result<Own<B>, E>,
     ) -> Result<Self, E> {
         let storage = take(shape.words())?;
-        Ok(Self { shape, hasher, storage, len: header.insertions, keys: PhantomData })
+        Ok(Self { shape, storage, len: header.insertions })
     }
 
     fn audit(&self) -> Result<(), InvalidBytes> {
         self.validate()
     }
 }
-
-#[cfg(feature = "serde")]
-crate::format::through_serde!([T: ?Sized, H, S] Cuckoo<T, H, S>);

@@ -2,7 +2,7 @@
 
 use super::room::{buckets_for, even, room};
 use crate::error::{Incompatible, InvalidShape};
-use crate::layout::Plan;
+use crate::layout::{plan, words_for};
 use crate::parts::buckets::{SLOTS, words_for_buckets};
 use crate::parts::math::{ceil, exp_m1, ln_1p, ln_1p_wide};
 use crate::sizing::{MAX_BITS, Rate};
@@ -260,54 +260,17 @@ const fn buckets_for_rate(items: u64, rate: f64, width: u32) -> u64 {
     if buckets > 1 { even(buckets) } else { 1 }
 }
 
-/// The number of words for `items` items at this rate: the `WORDS` of an
-/// [`ArrayCuckooFilter`](super::ArrayCuckooFilter).
-///
-/// # Panics
-///
-/// If there is no such [`Shape`]; in a constant, that is an error of the compiler's.
-#[must_use]
-pub const fn words_for(items: u64, rate: f64) -> usize {
-    match Shape::for_rate(items, rate) {
-        Ok(shape) if shape.words() <= usize::MAX as u64 => shape.words() as usize,
-        Ok(_) => panic!("so many words do not fit into this machine's memory"),
-        Err(_) => {
-            panic!("the rate must be above 4.7e-10 and below 1, and the filter not too large")
-        }
-    }
+words_for! {
+    /// The number of words for `items` items at this rate: the `WORDS` of an
+    /// [`ArrayCuckooFilter`](super::ArrayCuckooFilter).
+    Shape
 }
 
-impl Plan for Shape {
-    const NAME: &'static str = "CuckooFilter";
-
-    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        Self::for_rate(items, rate)
-    }
-
-    fn items(&self) -> u64 {
-        self.items()
-    }
-
-    fn bits(&self) -> u64 {
-        self.bits()
-    }
-
-    /// The buckets of a key.
-    fn probes(&self) -> u32 {
-        2
-    }
-
-    fn words(&self) -> u64 {
-        self.words()
-    }
-
-    /// Every key takes one slot.
-    fn estimate_items(&self, set: u64) -> u64 {
-        set
-    }
-
-    fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
-        let (expected, got) = (self.width, other.width);
-        if expected == got { Ok(()) } else { Err(Incompatible::Cells { expected, got }) }
-    }
-}
+plan!(Shape, "CuckooFilter", |this, set| {
+    bits: this.bits(),
+    probes: 2,
+    estimate_items: set,
+}, fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
+    let (expected, got) = (self.width, other.width);
+    if expected == got { Ok(()) } else { Err(Incompatible::Cells { expected, got }) }
+});

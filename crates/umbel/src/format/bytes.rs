@@ -14,12 +14,23 @@ use alloc::vec::Vec;
 #[cfg(feature = "alloc")]
 use core::convert::Infallible;
 
-/// Whether the secret of the hasher goes into the header.
+/// Whether the secret of a hasher is written with its filter.
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Secret {
+pub enum Secret {
+    /// It is among the bytes: the filter opens without bringing the hasher.
     Kept,
+    /// It is not: who opens the filter brings it.
     Left,
+}
+
+/// For programs from the time when this was a `bool`.
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+impl From<bool> for Secret {
+    fn from(kept: bool) -> Self {
+        if kept { Self::Kept } else { Self::Left }
+    }
 }
 
 /// The header of a filter, the length of its words and the checksums of its blocks in hand.

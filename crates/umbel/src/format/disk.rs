@@ -128,6 +128,13 @@ impl Disk for System {
                     }
                 },
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    // To open a pipe is to wait for its writer.
+                    if std::fs::symlink_metadata(path).is_ok_and(|left| !left.is_file()) {
+                        return Err(io::Error::other(alloc::format!(
+                            "{} is in the way, and is not a file that a writer left behind: remove it",
+                            path.display()
+                        )));
+                    }
                     let left = OpenOptions::new().read(true).open(path);
                     match left {
                         Ok(file) if lock(&file)? => {

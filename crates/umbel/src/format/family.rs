@@ -1,12 +1,14 @@
 //! What the format has to know of a family, and of a hasher.
 
 use super::header::Header;
+use crate::edge::Filter;
 use crate::error::InvalidBytes;
 use crate::hash::{City64, Digester, Farm64, Key, Keyed, Kind, Murmur3, Portable, Xxh3, Xxh64};
 
 /// A filter that has a form in bytes. What can be done with it is in [`Saved`](super::Saved).
 ///
 /// Its hidden methods are for this library only: families have numbers, and numbers are for ever.
+#[doc(hidden)]
 pub trait Family: Sized {
     /// Its keys.
     type Keys: ?Sized;
@@ -59,6 +61,76 @@ pub trait Family: Sized {
         Ok(())
     }
 }
+
+/// A core that has a form in bytes: all of a [`Family`] but its hasher.
+#[doc(hidden)]
+pub trait StoredCore: Sized {
+    type Storage;
+    type Plan;
+
+    const FAMILY: u16;
+    const STILL: bool = true;
+
+    fn header(&self, mark: Mark) -> Header;
+
+    fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E>;
+
+    fn plan(header: &Header) -> Result<Self::Plan, InvalidBytes>;
+
+    fn words(plan: &Self::Plan) -> u64;
+
+    fn assemble<E: From<InvalidBytes>>(
+        plan: Self::Plan,
+        header: &Header,
+        take: &mut impl FnMut(u64) -> Result<Self::Storage, E>,
+    ) -> Result<Self, E>;
+
+    fn audit(&self) -> Result<(), InvalidBytes> {
+        Ok(())
+    }
+}
+
+impl<T: ?Sized, H: Stored<T>, C: StoredCore> Family for Filter<T, H, C> {
+    type Keys = T;
+    type Hasher = H;
+    type Storage = C::Storage;
+    type Plan = C::Plan;
+
+    const FAMILY: u16 = C::FAMILY;
+    const STILL: bool = C::STILL;
+
+    fn header(&self) -> Header {
+        self.raw.header(self.hasher.mark())
+    }
+
+    fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+        self.raw.for_words(each)
+    }
+
+    fn plan(header: &Header) -> Result<C::Plan, InvalidBytes> {
+        C::plan(header)
+    }
+
+    fn words(plan: &C::Plan) -> u64 {
+        C::words(plan)
+    }
+
+    fn assemble<E: From<InvalidBytes>>(
+        plan: C::Plan,
+        header: &Header,
+        hasher: H,
+        take: &mut impl FnMut(u64) -> Result<C::Storage, E>,
+    ) -> Result<Self, E> {
+        C::assemble(plan, header, take).map(|raw| Self::from_raw(raw, hasher))
+    }
+
+    fn audit(&self) -> Result<(), InvalidBytes> {
+        self.raw.audit()
+    }
+}
+
+#[cfg(feature = "serde")]
+super::through_serde!([T: ?Sized, H, C] Filter<T, H, C>);
 
 /// What a header says of insertions that nobody counts.
 pub(crate) const NOT_COUNTED: u64 = u64::MAX;

@@ -88,8 +88,15 @@ impl Header {
         if got == kernels { Ok(()) } else { Err(InvalidBytes::Kernels { got }) }
     }
 
-    /// The header at the start of these bytes.
-    pub(crate) fn of(bytes: &[u8]) -> Result<Self, InvalidBytes> {
+    /// How many bytes a header has.
+    pub const BYTES: usize = LEN;
+
+    /// The header at the start of these bytes. What follows it is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidBytes`] if they do not begin with a header.
+    pub fn of(bytes: &[u8]) -> Result<Self, InvalidBytes> {
         let Some(first) = bytes.first_chunk() else {
             return Err(InvalidBytes::Length { expected: LEN as u64, got: bytes.len() as u64 });
         };
@@ -118,6 +125,12 @@ impl Header {
     #[must_use]
     pub const fn has_secret(&self) -> bool {
         self.secret.is_some()
+    }
+
+    /// The number of the secret, as its owner numbers them; 0 if it has none.
+    #[must_use]
+    pub const fn secret_number(&self) -> u64 {
+        self.key_id
     }
 
     /// Whether somebody is changing the words in place, or was and never finished.

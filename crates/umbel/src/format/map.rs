@@ -6,90 +6,169 @@
 //!              ^ the filter looks at these            ^ asked by `verify`
 //! ```
 //!
+//! A filter in a file is an ordinary [`Filter`] whose words are in a mapping, so it has all methods that only
+//! read. One that is changed in the file has those that set bits as well.
+//!
 //! The way that needs no promise is [`load`](super::Saved::load), which copies.
 
 use super::blocks::{self, BLOCK, Sums};
-use super::bytes::{self, Secret};
-use super::family::Family;
+use super::bytes;
+use super::family::{Family, Stored, StoredCore};
 use super::file;
 use super::header::{self, Header};
 use super::{OpenError, Opening};
-use crate::bloom::Bloom;
-use crate::error::{BatchFull, Full, Incompatible, InvalidBytes};
-use crate::filter::{Edge, Filter, Insert};
-use crate::frozen::{Frozen, StoredArrangement};
-use crate::hash::{Digest, Digester};
+use crate::bloom::RawBloom;
+use crate::edge::Filter;
+use crate::error::InvalidBytes;
+use crate::frozen::{RawFrozen, StoredArrangement};
 use crate::layout::StoredLayout;
-use crate::parts::bits::{AtomicU64, Word};
-use crate::ribbon::{RibbonMap, Value};
-use crate::storage::{Heap, Own, Shared, SharedHeap, Storage, StorageMut};
-use core::borrow::Borrow;
+use crate::parts::bits::AtomicU64;
+use crate::ribbon::{RawRibbonMap, Value};
+use crate::storage::{Heap, Own, Shared, SharedHeap, Storage};
 use core::convert::Infallible;
 use core::fmt;
-use core::ops::Deref;
-use core::sync::atomic::Ordering::Relaxed;
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// A filter whose file can be used in place: its words are looked at as they are there.
+#[doc(hidden)]
 pub trait Mappable: Family {
     /// The same filter with its words in a file.
     type Mapped: Family<Hasher = Self::Hasher, Storage = Own<FileWords>>;
 }
 
-impl<T: ?Sized, H: super::Stored<T>, L: StoredLayout> Mappable for Bloom<T, H, Heap, L> {
-    type Mapped = Bloom<T, H, Own<FileWords>, L>;
-}
-
-impl<T: ?Sized, H: super::Stored<T>, A: StoredArrangement> Mappable for Frozen<T, H, A, Heap> {
-    type Mapped = Frozen<T, H, A, Own<FileWords>>;
-}
-
-impl<T: ?Sized, V: Value, H: super::Stored<T>> Mappable for RibbonMap<T, V, H, Heap> {
-    type Mapped = RibbonMap<T, V, H, Own<FileWords>>;
-}
-
 /// A filter whose file can be changed in place: bits are only ever set, so whatever part of them is on
 /// the disk when the power fails, nothing is lost that was there before.
+#[doc(hidden)]
 pub trait MappableMut: Family {
     /// The same filter with its words in a file, to be changed.
     type MappedMut: Family<Hasher = Self::Hasher, Storage: Writes>;
+
+    #[doc(hidden)]
+    fn file(mapped: &Self::MappedMut) -> &FileWords;
 }
 
-impl<T: ?Sized, H: super::Stored<T>, L: StoredLayout> MappableMut for Bloom<T, H, Heap, L> {
-    type MappedMut = Bloom<T, H, Own<FileWordsMut>, L>;
+/// A filter `F` in a file, which answers from there. It has all methods of the filter that only read, and
+/// those that check the file: [`verify`](Filter::verify) and others.
+pub type Mapped<F> = <F as Mappable>::Mapped;
+
+/// A filter `F` in a file that is changed there. It has all methods of the filter that only read, those that
+/// only set bits, and [`flush`](Filter::flush) and [`close`](Filter::close).
+///
+/// It cannot be cleared or intersected, which would lose keys that are on the disk already:
+///
+/// ```compile_fail,E0599
+/// # use umbel::format::MappedMut;
+/// # use umbel::BloomFilter;
+/// fn forget(file: &mut MappedMut<BloomFilter<u64>>) {
+///     file.clear();
+/// }
+/// ```
+///
+/// From the moment it is opened until [`close`](Filter::close), the header says that the file is being
+/// changed. If the process ends before `close`, the file opens as long as nothing was inserted after the
+/// last [`flush`](Filter::flush). Otherwise it opens with [`Opening::unfinished`] only.
+pub type MappedMut<F> = <F as MappableMut>::MappedMut;
+
+/// A core whose words may be in a file.
+#[doc(hidden)]
+pub trait MappableCore: StoredCore {
+    type Mapped: StoredCore<Storage = Own<FileWords>> + InFile;
 }
 
-impl<T: ?Sized, H: super::Stored<T>, L: StoredLayout> MappableMut for Bloom<T, H, SharedHeap, L> {
-    type MappedMut = Bloom<T, H, Shared<FileWordsMut>, L>;
+/// A core whose words may be changed in a file.
+#[doc(hidden)]
+pub trait MappableMutCore: StoredCore {
+    type MappedMut: StoredCore<Storage: Writes>;
+
+    fn file(mapped: &Self::MappedMut) -> &FileWords;
+}
+
+/// A core whose words are in a file.
+#[doc(hidden)]
+pub trait InFile: StoredCore {
+    fn file(&self) -> &FileWords;
+}
+
+impl<T: ?Sized, H: Stored<T>, C: MappableCore> Mappable for Filter<T, H, C> {
+    type Mapped = Filter<T, H, C::Mapped>;
+}
+
+impl<T: ?Sized, H: Stored<T>, C: MappableMutCore> MappableMut for Filter<T, H, C> {
+    type MappedMut = Filter<T, H, C::MappedMut>;
+
+    fn file(mapped: &Self::MappedMut) -> &FileWords {
+        C::file(&mapped.raw)
+    }
+}
+
+/// Cores with one run of words.
+macro_rules! mappable {
+    ($([$($generics:tt)*] $heap:ty => $mapped:ty;)*) => {$(
+        impl<$($generics)*> MappableCore for $heap {
+            type Mapped = $mapped;
+        }
+
+        impl<$($generics)*> InFile for $mapped {
+            fn file(&self) -> &FileWords {
+                &self.storage.0
+            }
+        }
+    )*};
+}
+
+mappable! {
+    [L: StoredLayout] RawBloom<Heap, L> => RawBloom<Own<FileWords>, L>;
+    [A: StoredArrangement] RawFrozen<A, Heap> => RawFrozen<A, Own<FileWords>>;
+    [V: Value] RawRibbonMap<V, Heap> => RawRibbonMap<V, Own<FileWords>>;
+}
+
+impl<L: StoredLayout> MappableMutCore for RawBloom<Heap, L> {
+    type MappedMut = RawBloom<Own<FileWordsMut>, L>;
+
+    fn file(mapped: &Self::MappedMut) -> &FileWords {
+        mapped.storage.file()
+    }
+}
+
+impl<L: StoredLayout> MappableMutCore for RawBloom<SharedHeap, L> {
+    type MappedMut = RawBloom<Shared<FileWordsMut>, L>;
+
+    fn file(mapped: &Self::MappedMut) -> &FileWords {
+        mapped.storage.file()
+    }
 }
 
 /// Storage for words that are changed in a file. Sealed, as all storage is.
-pub trait Writes: sealed::OfWords {}
+#[doc(hidden)]
+pub trait Writes: Storage {
+    fn of_words(words: FileWordsMut) -> Self;
 
-mod sealed {
-    pub trait OfWords {
-        fn of_words(words: super::FileWordsMut) -> Self;
-    }
+    fn file(&self) -> &FileWords;
 }
 
-impl sealed::OfWords for Own<FileWordsMut> {
+impl Writes for Own<FileWordsMut> {
     fn of_words(words: FileWordsMut) -> Self {
         Self(words)
     }
-}
 
-impl sealed::OfWords for Shared<FileWordsMut> {
-    fn of_words(words: FileWordsMut) -> Self {
-        Self(words)
+    fn file(&self) -> &FileWords {
+        &self.0.0
     }
 }
 
-impl Writes for Own<FileWordsMut> {}
-impl Writes for Shared<FileWordsMut> {}
+impl Writes for Shared<FileWordsMut> {
+    fn of_words(words: FileWordsMut) -> Self {
+        Self(words)
+    }
+
+    fn file(&self) -> &FileWords {
+        &self.0.0
+    }
+}
 
 /// A file that is mapped whole, and locked for as long.
 #[derive(Debug)]
@@ -117,7 +196,7 @@ impl Mapping {
     fn bytes(&self, start: u64, end: u64) -> &[u8] {
         assert!(start <= end && end <= self.memory.len() as u64, "a part of the file");
         // SAFETY: the range is inside the mapping, which lives as long as the result. Whoever mapped the
-        // file promised that nobody changes it; this library writes only through `&mut MappedMut`.
+        // file promised that nobody changes it; this library writes only words, and checksums through `&mut` of a filter.
         unsafe {
             core::slice::from_raw_parts(
                 self.memory.as_ptr().add(start as usize),
@@ -131,8 +210,8 @@ impl Mapping {
     fn write(&self, at: u64, bytes: &[u8]) {
         let end = at + bytes.len() as u64;
         assert!(end <= self.memory.len() as u64, "a part of the file");
-        // SAFETY: the range is inside the mapping, which is writable: only `MappedMut` writes. It calls
-        // this through `&mut`, and nobody has a reference to bytes outside of the words then.
+        // SAFETY: the range is inside the mapping, which is writable: only filters of `FileWordsMut` write.
+        // They call this through `&mut`, and nobody has a reference to bytes outside of the words then.
         unsafe {
             let to = self.memory.as_mut_ptr().add(at as usize);
             core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
@@ -142,13 +221,49 @@ impl Mapping {
 
 /// The words of a file.
 pub struct FileWords {
-    mapping: Arc<Mapping>,
-    len: usize,
+    mapping: Mapping,
+    header: Header,
+    /// Whether the table of checksums is what the header says.
+    table: OnceLock<Result<(), InvalidBytes>>,
+}
+
+impl FileWords {
+    /// The words of a mapping, if they are as many.
+    fn new(mapping: Mapping, header: Header, count: u64) -> Result<Self, InvalidBytes> {
+        if count != header.payload / 8 {
+            return Err(InvalidBytes::Inconsistent);
+        }
+        Ok(Self { mapping, header, table: OnceLock::new() })
+    }
+
+    fn len(&self) -> usize {
+        (self.header.payload / 8) as usize
+    }
+
+    fn blocks(&self) -> u64 {
+        blocks::count(self.header.payload)
+    }
+
+    fn verify_block(&self, number: u64) -> Result<(), InvalidBytes> {
+        assert!(number < self.blocks(), "there are {} blocks", self.blocks());
+        let (first, end) = (header::LEN as u64, header::LEN as u64 + self.header.payload);
+        let table = self.mapping.bytes(end, end + self.blocks() * 8);
+        let sums = Sums { header: &self.header, table, unfinished: false };
+        (*self.table.get_or_init(|| sums.verify_table()))?;
+        let start = first + number * BLOCK as u64;
+        let block = self.mapping.bytes(start, end.min(start + BLOCK as u64));
+        sums.verify(number, block)
+    }
+
+    /// Says in the header whether somebody is changing the words, and how their checksums are checked.
+    fn mark(&self, root: u64, open: bool) {
+        self.mapping.write(0, &Header { root, open, ..self.header }.encode());
+    }
 }
 
 impl fmt::Debug for FileWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileWords").field("len", &self.len).finish()
+        f.debug_struct("FileWords").field("len", &self.len()).finish()
     }
 }
 
@@ -161,7 +276,7 @@ impl AsRef<[u64]> for FileWords {
         // a word, and whoever mapped the file promised that nobody changes them.
         unsafe {
             let first = self.mapping.memory.as_ptr().add(header::LEN).cast();
-            core::slice::from_raw_parts(first, self.len)
+            core::slice::from_raw_parts(first, self.len())
         }
     }
 }
@@ -171,7 +286,7 @@ pub struct FileWordsMut(FileWords);
 
 impl fmt::Debug for FileWordsMut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileWordsMut").field("len", &self.0.len).finish()
+        f.debug_struct("FileWordsMut").field("len", &self.0.len()).finish()
     }
 }
 
@@ -193,7 +308,7 @@ impl AsMut<[u64]> for FileWordsMut {
     #[allow(unsafe_code, reason = "words of a file are memory")]
     fn as_mut(&mut self) -> &mut [u64] {
         // SAFETY: as for `FileWords`; the mapping is writable, and there is one `FileWordsMut` of it.
-        unsafe { core::slice::from_raw_parts_mut(self.first().cast(), self.0.len) }
+        unsafe { core::slice::from_raw_parts_mut(self.first().cast(), self.0.len()) }
     }
 }
 
@@ -203,7 +318,7 @@ impl AsRef<[AtomicU64]> for FileWordsMut {
     fn as_ref(&self) -> &[AtomicU64] {
         // SAFETY: as for `FileWords`. A storage is `Own` or `Shared` and so uses one of the two ways
         // only; atomic words may be changed through any number of references.
-        unsafe { core::slice::from_raw_parts(self.first().cast(), self.0.len) }
+        unsafe { core::slice::from_raw_parts(self.first().cast(), self.0.len()) }
     }
 }
 
@@ -212,7 +327,7 @@ impl AsMut<[AtomicU64]> for FileWordsMut {
     #[allow(unsafe_code, reason = "words of a file are memory")]
     fn as_mut(&mut self) -> &mut [AtomicU64] {
         // SAFETY: as above, and there is one `FileWordsMut` of a mapping.
-        unsafe { core::slice::from_raw_parts_mut(self.first().cast(), self.0.len) }
+        unsafe { core::slice::from_raw_parts_mut(self.first().cast(), self.0.len()) }
     }
 }
 
@@ -256,28 +371,8 @@ fn open<F: Family>(
     Ok((header, plan, Mapping { memory, _file: file }))
 }
 
-/// The words of a mapping, if they are as many.
-fn words_of(
-    mapping: &Arc<Mapping>,
-    header: &Header,
-    count: u64,
-) -> Result<FileWords, InvalidBytes> {
-    if count != header.payload / 8 {
-        return Err(InvalidBytes::Inconsistent);
-    }
-    Ok(FileWords { mapping: mapping.clone(), len: count as usize })
-}
-
-/// A filter in a file, which answers from there. It has all methods of the filter that only read.
-pub struct Mapped<F: Mappable> {
-    filter: F::Mapped,
-    mapping: Arc<Mapping>,
-    header: Header,
-    /// Whether the table of checksums is what the header says.
-    table: OnceLock<Result<(), InvalidBytes>>,
-}
-
-impl<F: Mappable> Mapped<F> {
+/// Checking a filter in a file.
+impl<T: ?Sized, H, C: InFile> Filter<T, H, C> {
     /// Whether everything is as it was written. Reads the whole file.
     ///
     /// # Errors
@@ -285,13 +380,13 @@ impl<F: Mappable> Mapped<F> {
     /// What was changed since.
     pub fn verify(&self) -> Result<(), InvalidBytes> {
         (0..self.blocks()).try_for_each(|number| self.verify_block(number))?;
-        self.filter.audit()
+        self.raw.audit()
     }
 
     /// How many blocks of 8 KiB the words are.
     #[must_use]
     pub fn blocks(&self) -> u64 {
-        blocks::count(self.header.payload)
+        self.raw.file().blocks()
     }
 
     /// Whether one block is as it was written. The first time this reads all checksums, a thousandth of
@@ -305,66 +400,12 @@ impl<F: Mappable> Mapped<F> {
     ///
     /// If there is no such block.
     pub fn verify_block(&self, number: u64) -> Result<(), InvalidBytes> {
-        assert!(number < self.blocks(), "there are {} blocks", self.blocks());
-        let (first, end) = (header::LEN as u64, header::LEN as u64 + self.header.payload);
-        let table = self.mapping.bytes(end, end + self.blocks() * 8);
-        let sums = Sums { header: &self.header, table, unfinished: false };
-        (*self.table.get_or_init(|| sums.verify_table()))?;
-        let start = first + number * BLOCK as u64;
-        let block = self.mapping.bytes(start, end.min(start + BLOCK as u64));
-        sums.verify(number, block)
+        self.raw.file().verify_block(number)
     }
 }
 
-impl<F: Mappable> Deref for Mapped<F> {
-    type Target = F::Mapped;
-
-    #[inline]
-    fn deref(&self) -> &F::Mapped {
-        &self.filter
-    }
-}
-
-impl<F: Mappable<Mapped: fmt::Debug>> fmt::Debug for Mapped<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Mapped").field(&self.filter).finish()
-    }
-}
-
-/// A filter in a file that is changed there. It has all methods of the filter that only read, and those
-/// that only set bits.
-///
-/// It gives no `&mut` to the filter inside. Clearing or intersecting would lose keys that are on the disk
-/// already, and a filter that was swapped with that of another file would be flushed with the checksums of
-/// the wrong words:
-///
-/// ```compile_fail,E0596
-/// # use umbel::format::MappedMut;
-/// # use umbel::BloomFilter;
-/// fn forget(file: &mut MappedMut<BloomFilter<u64>>) {
-///     file.clear();
-/// }
-/// ```
-///
-/// ```compile_fail,E0596
-/// # use umbel::format::MappedMut;
-/// # use umbel::BloomFilter;
-/// fn swap(one: &mut MappedMut<BloomFilter<u64>>, other: &mut MappedMut<BloomFilter<u64>>) {
-///     std::mem::swap(&mut **one, &mut **other);
-/// }
-/// ```
-///
-/// From the moment it is opened until [`close`](Self::close), the header says that the file is being
-/// changed. If the process ends before `close`, the file opens as long as nothing was inserted after the
-/// last [`flush`](Self::flush). Otherwise it opens with [`Opening::unfinished`] only.
-pub struct MappedMut<F: MappableMut> {
-    filter: F::MappedMut,
-    mapping: Arc<Mapping>,
-    /// Whether the secret of the hasher is in the file.
-    secret: Secret,
-}
-
-impl<F: MappableMut> MappedMut<F> {
+/// Bringing changes to the disk.
+impl<T: ?Sized, H: Stored<T>, S: Writes, L: StoredLayout> Filter<T, H, RawBloom<S, L>> {
     /// Returns when all that was inserted is on the disk, with its checksums.
     ///
     /// # Errors
@@ -387,242 +428,19 @@ impl<F: MappableMut> MappedMut<F> {
 
     /// Brings the words to the disk, then what belongs to them.
     fn seal(&mut self, open: bool) -> io::Result<()> {
-        self.mapping.memory.flush()?;
-        let Ok((payload, table)) =
-            bytes::for_blocks(&self.filter, &mut |_| Ok::<(), Infallible>(()));
-        let header = bytes::header_of(&self.filter, self.secret, payload, &table);
-        self.mapping.write(header::LEN as u64 + payload, &table);
-        self.mapping.write(0, &Header { open, ..header }.encode());
-        self.mapping.memory.flush()
-    }
-}
-
-impl<F: MappableMut> Deref for MappedMut<F> {
-    type Target = F::MappedMut;
-
-    #[inline]
-    fn deref(&self) -> &F::MappedMut {
-        &self.filter
-    }
-}
-
-/// For one thread to change.
-impl<T, H, L> MappedMut<Bloom<T, H, Heap, L>>
-where
-    T: ?Sized,
-    H: super::Stored<T>,
-    L: StoredLayout,
-{
-    /// As [`Bloom::insert`](Bloom#method.insert).
-    #[inline]
-    pub fn insert<Q>(&mut self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q, L::Digest>,
-    {
-        self.filter.insert(key)
-    }
-
-    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
-    #[inline]
-    pub fn insert_digest(&mut self, digest: L::Digest) -> bool {
-        self.filter.insert_digest(digest)
-    }
-
-    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
-    /// `keys[i]`.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
-    #[inline]
-    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool])
-    where
-        A: Borrow<T>,
-        H: Digester<T, L::Digest>,
-    {
-        self.filter.insert_batch(keys, fresh);
-    }
-
-    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
-    #[inline]
-    pub fn insert_digests(&mut self, digests: &[L::Digest], fresh: &mut [bool]) {
-        self.filter.insert_digests(digests, fresh);
-    }
-
-    /// Inserts all keys that were inserted into the other filter, which may be in memory or in a file.
-    ///
-    /// # Errors
-    ///
-    /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
-    pub fn union_with<S: Storage>(&mut self, other: &Bloom<T, H, S, L>) -> Result<(), Incompatible>
-    where
-        H: Digester<T, L::Digest>,
-    {
-        self.filter.compatible(other)?;
-        for (word, other) in self.filter.storage.words_mut().iter_mut().zip(other.storage.words()) {
-            *word |= other.load();
-        }
-        Ok(())
-    }
-
-    /// Sets every bit that `words` have, which are those of a filter of the same shape and hasher from
-    /// word `first` on.
-    ///
-    /// # Panics
-    ///
-    /// If there are not as many words from `first` on.
-    pub fn union_with_words(&mut self, first: usize, words: &[u64]) {
-        self.filter.union_with_words(first, words);
-    }
-}
-
-/// For many threads to change.
-impl<T, H, L> MappedMut<Bloom<T, H, SharedHeap, L>>
-where
-    T: ?Sized,
-    H: super::Stored<T>,
-    L: StoredLayout,
-{
-    /// As `insert` of a filter for [many threads](crate::atomic) in memory.
-    #[inline]
-    pub fn insert<Q>(&self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q, L::Digest>,
-    {
-        self.filter.insert(key)
-    }
-
-    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
-    #[inline]
-    pub fn insert_digest(&self, digest: L::Digest) -> bool {
-        self.filter.insert_digest(digest)
-    }
-
-    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
-    /// `keys[i]`.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
-    #[inline]
-    pub fn insert_batch<A>(&self, keys: &[A], fresh: &mut [bool])
-    where
-        A: Borrow<T>,
-        H: Digester<T, L::Digest>,
-    {
-        self.filter.insert_batch(keys, fresh);
-    }
-
-    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
-    #[inline]
-    pub fn insert_digests(&self, digests: &[L::Digest], fresh: &mut [bool]) {
-        self.filter.insert_digests(digests, fresh);
-    }
-
-    /// Inserts all keys that were inserted into the other filter, which may be in memory or in a file.
-    ///
-    /// # Errors
-    ///
-    /// [`Incompatible`] if they differ in bits, probes, kernels or hasher. Nothing is changed then.
-    pub fn union_with<S: Storage>(&self, other: &Bloom<T, H, S, L>) -> Result<(), Incompatible>
-    where
-        H: Digester<T, L::Digest>,
-    {
-        self.filter.compatible(other)?;
-        for (word, other) in self.filter.storage.words().iter().zip(other.storage.words()) {
-            word.fetch_or(other.load(), Relaxed);
-        }
-        Ok(())
-    }
-}
-
-/// Keys are inserted in batches; whether they were new is not told.
-impl<A, T, H, L> Extend<A> for MappedMut<Bloom<T, H, Heap, L>>
-where
-    A: Borrow<T>,
-    T: ?Sized,
-    H: Digester<T, L::Digest> + super::Stored<T>,
-    L: StoredLayout,
-{
-    fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
-        self.filter.extend(keys);
-    }
-}
-
-/// Keys are inserted in batches; whether they were new is not told. Many threads may do this at once,
-/// each with a `&` of its own.
-impl<A, T, H, L> Extend<A> for &MappedMut<Bloom<T, H, SharedHeap, L>>
-where
-    A: Borrow<T>,
-    T: ?Sized,
-    H: Digester<T, L::Digest> + super::Stored<T>,
-    L: StoredLayout,
-{
-    fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
-        (&self.filter).extend(keys);
-    }
-}
-
-impl<F: Mappable<Mapped: Filter>> Filter for Mapped<F> {
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.filter.contains_digest(digest)
-    }
-}
-
-impl<F: Mappable<Mapped: Edge>> Edge for Mapped<F> {
-    type Key = <F::Mapped as Edge>::Key;
-
-    #[inline]
-    fn digest(&self, key: &Self::Key) -> Digest {
-        self.filter.digest(key)
-    }
-}
-
-impl<F: MappableMut<MappedMut: Filter>> Filter for MappedMut<F> {
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.filter.contains_digest(digest)
-    }
-}
-
-impl<F: MappableMut<MappedMut: Edge>> Edge for MappedMut<F> {
-    type Key = <F::MappedMut as Edge>::Key;
-
-    #[inline]
-    fn digest(&self, key: &Self::Key) -> Digest {
-        self.filter.digest(key)
-    }
-}
-
-impl<F: MappableMut<MappedMut: Insert>> Insert for MappedMut<F> {
-    /// Never [`Full`].
-    #[inline]
-    fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
-        self.filter.insert_digest(digest)
-    }
-
-    /// Never [`BatchFull`].
-    #[inline]
-    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
-        self.filter.insert_digests(digests, fresh)
-    }
-}
-
-impl<F: MappableMut<MappedMut: fmt::Debug>> fmt::Debug for MappedMut<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MappedMut").field(&self.filter).finish()
+        let file = self.raw.storage.file();
+        file.mapping.memory.flush()?;
+        let Ok((payload, table)) = bytes::for_blocks(self, &mut |_| Ok::<(), Infallible>(()));
+        file.mapping.write(header::LEN as u64 + payload, &table);
+        file.mark(blocks::root(&table), open);
+        file.mapping.memory.flush()
     }
 }
 
 /// Using files where they are.
 impl<H> Opening<H> {
     /// The filter at `path`, which answers from the file: nothing is read but what it is asked for.
-    /// [`Mapped::verify`] tells whether the file is as it was written; until then that is not known.
+    /// [`verify`](Filter::verify) tells whether the file is as it was written; until then that is not known.
     ///
     /// The file is locked against those who would change it in place, as far as they take locks.
     /// Replacing it, as [`save`](super::Saved::save) does, is no change: the old file lives on until the
@@ -645,12 +463,13 @@ impl<H> Opening<H> {
         let (header, plan, mapping) =
             open::<F::Mapped>(path.as_ref(), Access::Read, self.limit, self.unfinished)?;
         let hasher = bytes::hasher::<F::Mapped>(&header, self.hasher)?;
-        let mapping = Arc::new(mapping);
+        let mut mapping = Some(mapping);
         let filter = F::Mapped::assemble(plan, &header, hasher, &mut |count| {
-            words_of(&mapping, &header, count).map(Own)
+            let mapping = mapping.take().ok_or(InvalidBytes::Inconsistent)?;
+            FileWords::new(mapping, header, count).map(Own)
         })?;
         bytes::agree(&filter, &header)?;
-        Ok(Mapped { filter, mapping, header, table: OnceLock::new() })
+        Ok(filter)
     }
 
     /// The filter at `path`, to be changed where it is: see [`MappedMut`].
@@ -670,16 +489,17 @@ impl<H> Opening<H> {
         let (header, plan, mapping) =
             open::<F::MappedMut>(path.as_ref(), Access::Write, self.limit, self.unfinished)?;
         let hasher = bytes::hasher::<F::MappedMut>(&header, self.hasher)?;
-        let mapping = Arc::new(mapping);
+        let mut mapping = Some(mapping);
         let filter = F::MappedMut::assemble(plan, &header, hasher, &mut |count| {
-            let words = FileWordsMut(words_of(&mapping, &header, count)?);
-            Ok::<_, InvalidBytes>(sealed::OfWords::of_words(words))
+            let mapping = mapping.take().ok_or(InvalidBytes::Inconsistent)?;
+            let words = FileWords::new(mapping, header, count)?;
+            Ok::<_, InvalidBytes>(Writes::of_words(FileWordsMut(words)))
         })?;
         bytes::agree(&filter, &header)?;
-        let secret = if header.secret.is_some() { Secret::Kept } else { Secret::Left };
         // Before the first bit is changed, it is on the disk that one may be.
-        mapping.write(0, &Header { open: true, ..header }.encode());
-        mapping.memory.flush_range(0, header::LEN)?;
-        Ok(MappedMut { filter, mapping, secret })
+        let file = F::file(&filter);
+        file.mark(header.root, true);
+        file.mapping.memory.flush_range(0, header::LEN)?;
+        Ok(filter)
     }
 }

@@ -155,7 +155,7 @@ pub trait Saved: Family {
         Self: super::Mappable,
     {
         // SAFETY: the caller promises the same.
-        unsafe { super::Opening::new().map(path) }
+        unsafe { super::Opening::new().map::<Self>(path) }
     }
 
     /// The filter that [`save`](Self::save) left at `path`, to be changed there: see
@@ -175,7 +175,7 @@ pub trait Saved: Family {
         Self: super::MappableMut,
     {
         // SAFETY: the caller promises the same.
-        unsafe { super::Opening::new().map_mut(path) }
+        unsafe { super::Opening::new().map_mut::<Self>(path) }
     }
 }
 

@@ -35,6 +35,7 @@ pub struct Build<'a, H = Portable> {
 }
 
 /// What the construction itself needs to know.
+#[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Work<'a> {
     /// Where the search for a construction that succeeds begins.

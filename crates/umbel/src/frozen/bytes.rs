@@ -1,12 +1,12 @@
 //! A filter for a set that does not change as bytes, and back.
 
-use super::{Arrangement, Drawing, Frozen};
+use super::{Arrangement, Drawing, RawFrozen};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored};
+use crate::format::{Header, Mark, StoredCore};
 use crate::storage::Storage;
-use core::marker::PhantomData;
 
 /// An arrangement whose filters have a form in bytes. Sealed, as every arrangement is.
+#[doc(hidden)]
 pub trait StoredArrangement: Arrangement {
     /// The number of the family in a header.
     const FAMILY: u16;
@@ -23,23 +23,15 @@ pub trait StoredArrangement: Arrangement {
     fn restore(header: &Header) -> Result<Self::Shape, InvalidBytes>;
 }
 
-impl<T, H, A, S> Family for Frozen<T, H, A, S>
-where
-    T: ?Sized,
-    H: Stored<T>,
-    A: StoredArrangement,
-    S: Storage<Word = u64>,
-{
-    type Keys = T;
-    type Hasher = H;
+impl<A: StoredArrangement, S: Storage<Word = u64>> StoredCore for RawFrozen<A, S> {
     type Storage = S;
     type Plan = A::Shape;
 
     const FAMILY: u16 = A::FAMILY;
 
-    fn header(&self) -> Header {
+    fn header(&self, mark: Mark) -> Header {
         let (items, fields) = (self.shape.items(), A::fields(&self.shape));
-        Header::new(A::FAMILY, A::KERNELS, self.hasher.mark(), items, fields.as_ref())
+        Header::new(A::FAMILY, A::KERNELS, mark, items, fields.as_ref())
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -58,13 +50,9 @@ where
     fn assemble<E: From<InvalidBytes>>(
         shape: A::Shape,
         _: &Header,
-        hasher: H,
         take: &mut impl FnMut(u64) -> Result<S, E>,
     ) -> Result<Self, E> {
         let storage = take(shape.words())?;
-        Ok(Self { shape, hasher, storage, keys: PhantomData })
+        Ok(Self { shape, storage })
     }
 }
-
-#[cfg(feature = "serde")]
-crate::format::through_serde!([T: ?Sized, H, A: StoredArrangement, S] Frozen<T, H, A, S>);

@@ -28,6 +28,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 /// Where the entries of a key are in a shard. Sealed.
+#[doc(hidden)]
 pub trait Map: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The everyday name of the filter.
     const NAME: &'static str;
@@ -63,6 +64,7 @@ pub trait Map: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
 }
 
 /// Something to be done with the places of keys, for any way to find them.
+#[doc(hidden)]
 pub trait Job {
     /// What comes out.
     type Output;

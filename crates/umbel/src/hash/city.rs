@@ -40,7 +40,7 @@ impl City64 {
 impl<T: Key + ?Sized> Digester<T> for City64 {
     #[inline]
     fn digest(&self, key: &T) -> Digest {
-        Digest(key.form().with_bytes(|bytes| self.hash(bytes)))
+        Digest(key.with_bytes(|bytes| self.hash(bytes)))
     }
 
     fn check(&self) -> u64 {

@@ -26,7 +26,7 @@ pub struct Crc64;
 impl<T: Key + ?Sized> Digester<T> for Crc64 {
     #[inline]
     fn digest(&self, key: &T) -> Digest {
-        Digest(key.form().with_bytes(|bytes| XZ.checksum(bytes)))
+        Digest(key.with_bytes(|bytes| XZ.checksum(bytes)))
     }
 
     fn check(&self) -> u64 {

@@ -24,7 +24,7 @@ pub struct Farm64;
 impl<T: Key + ?Sized> Digester<T> for Farm64 {
     #[inline]
     fn digest(&self, key: &T) -> Digest {
-        Digest(key.form().with_bytes(farm).0)
+        Digest(key.with_bytes(farm).0)
     }
 
     fn check(&self) -> u64 {

@@ -1,26 +1,85 @@
 //! The byte form of a key, specified once per type.
 
+use core::net::{Ipv4Addr, Ipv6Addr};
+use core::num::NonZero;
+
+#[cfg(feature = "alloc")]
+use alloc::{boxed::Box, string::String, vec::Vec};
+
 /// A key with a specified form: the same bytes on every platform, in every version, for ever.
 ///
 /// | type | form |
 /// |---|---|
-/// | `[u8]`, `Vec<u8>`, `[u8; N]` | the bytes, without length or terminator |
+/// | `[u8]`, `Vec<u8>`, `[u8; N]`, `Uuid` (feature `uuid`) | the bytes, without length or terminator |
 /// | `str`, `String` | the bytes of its UTF-8 |
 /// | `u8` to `u64`, `usize` | the value, zero-extended to 64 bits |
 /// | `i8` to `i64`, `isize` | the value, sign-extended to 64 bits |
-/// | `bool`, `char` | 0 or 1; the scalar value; as 64-bit integers |
-/// | `u128`, `i128` | 16 bytes, little-endian two's complement |
-/// | `&K` | the form of `K` |
+/// | `bool`, `char`, `Ipv4Addr` | 0 or 1; the scalar value; the address as a `u32`; as 64-bit integers |
+/// | `u128`, `i128`, `Ipv6Addr` | 16 bytes, little-endian two's complement |
+/// | `NonZero<N>` | the form of `N` |
+/// | `&K`, `Box<K>` | the form of `K` |
+/// | tuples of 2 to 8 keys, `Option<K>`, `IpAddr`, `SocketAddr` | its parts, each with its kind and length |
 ///
-/// There is none for tuples and structs, on purpose: `("ab", "c")` and `("a", "bc")` are the same
-/// bytes until somebody decides where one ends. Build the bytes yourself, or use
-/// [`Std`](super::Std) for a filter that lives in memory only.
+/// Parts are marked so that no two keys of different shapes have the same bytes: `("ab", "c")` and
+/// `("a", "bc")` are two keys, and so are `None` and `Some(0)`. `docs/hashing.md` has the definition.
+///
+/// There is no form of floats, since 0.0 and -0.0 are equal and NaN is not: take `to_bits()`. There is none
+/// of your own types either. Implement this trait for them, with a tuple of their fields:
+///
+/// ```
+/// use umbel::BloomFilter;
+/// use umbel::hash::{Form, Key, Kind};
+///
+/// struct Login {
+///     user: String,
+///     port: u16,
+/// }
+///
+/// impl Key for Login {
+///     const KIND: Kind = <(&str, u16) as Key>::KIND;
+///
+///     fn with_form<R>(&self, hash: impl FnOnce(Form<'_>) -> R) -> R {
+///         (self.user.as_str(), self.port).with_form(hash)
+///     }
+/// }
+///
+/// let mut seen = BloomFilter::new(1_000, 0.01);
+/// let ada = Login { user: "ada".into(), port: 22 };
+/// assert!(seen.insert(&ada) && seen.contains(&ada));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no specified form as a key of a filter",
+    label = "not a `Key`",
+    note = "for a float, insert its `to_bits()`",
+    note = "for a type of your own, implement `umbel::Key`, or take the hasher `Std`, which hashes anything with `Hash` for filters that stay in memory"
+)]
 pub trait Key {
     /// Which form all keys of this type have.
     const KIND: Kind;
 
-    /// The form of this key.
-    fn form(&self) -> Form<'_>;
+    /// Calls `hash` with the form of this key.
+    fn with_form<R>(&self, hash: impl FnOnce(Form<'_>) -> R) -> R;
+
+    /// The word of a key that is one. Apart from `with_form`, so that what is done with strings of bytes
+    /// need not be compiled into what is done with words, which would be too large to be inlined.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn word(&self) -> Option<u64> {
+        if !matches!(Self::KIND, Kind::Words) {
+            return None;
+        }
+        self.with_form(|form| match form {
+            Form::Word(word) => Some(word),
+            _ => None,
+        })
+    }
+
+    /// Calls `hash` with the bytes of the form of this key.
+    #[doc(hidden)]
+    #[inline]
+    fn with_bytes<R>(&self, hash: impl FnOnce(&[u8]) -> R) -> R {
+        self.with_form(|form| form.with_bytes(hash))
+    }
 }
 
 /// What a [`Key`] hands to a hasher.
@@ -32,6 +91,8 @@ pub enum Form<'a> {
     Wide([u8; 16]),
     /// A string of bytes.
     Bytes(&'a [u8]),
+    /// Several keys in one, as bytes in which every part tells its kind and its length.
+    Parts(&'a [u8]),
 }
 
 /// Which [`Form`] keys have. A saved filter says so, and is not opened with keys of another kind.
@@ -48,6 +109,8 @@ pub enum Kind {
     Plain4,
     /// Numbers of eight bytes, in Parquet's PLAIN encoding.
     Plain8,
+    /// [`Form::Parts`].
+    Parts,
 }
 
 impl Kind {
@@ -59,13 +122,14 @@ impl Kind {
             Self::Bytes => 3,
             Self::Plain4 => 4,
             Self::Plain8 => 5,
+            Self::Parts => 6,
         }
     }
 
     /// The one with this number.
     #[cfg(feature = "alloc")]
     pub(crate) fn of_number(number: u16) -> Option<Self> {
-        let all = [Self::Words, Self::Wide, Self::Bytes, Self::Plain4, Self::Plain8];
+        let all = [Self::Words, Self::Wide, Self::Bytes, Self::Plain4, Self::Plain8, Self::Parts];
         all.into_iter().find(|kind| kind.number() == number)
     }
 }
@@ -82,132 +146,148 @@ impl Form<'_> {
                 &word
             }
             Form::Wide(bytes) => bytes,
-            Form::Bytes(bytes) => bytes,
+            Form::Bytes(bytes) | Form::Parts(bytes) => bytes,
         })
     }
 }
 
-impl Key for [u8] {
-    const KIND: Kind = Kind::Bytes;
-
-    #[inline]
-    fn form(&self) -> Form<'_> {
-        Form::Bytes(self)
-    }
-}
-
-impl<const N: usize> Key for [u8; N] {
-    const KIND: Kind = Kind::Bytes;
-
-    #[inline]
-    fn form(&self) -> Form<'_> {
-        Form::Bytes(self)
-    }
-}
-
-impl Key for str {
-    const KIND: Kind = Kind::Bytes;
-
-    #[inline]
-    fn form(&self) -> Form<'_> {
-        Form::Bytes(self.as_bytes())
-    }
-}
-
-#[cfg(feature = "alloc")]
-impl Key for alloc::vec::Vec<u8> {
-    const KIND: Kind = Kind::Bytes;
-
-    #[inline]
-    fn form(&self) -> Form<'_> {
-        Form::Bytes(self)
-    }
-}
-
-#[cfg(feature = "alloc")]
-impl Key for alloc::string::String {
-    const KIND: Kind = Kind::Bytes;
-
-    #[inline]
-    fn form(&self) -> Form<'_> {
-        Form::Bytes(self.as_bytes())
-    }
-}
-
-impl<K: Key + ?Sized> Key for &K {
-    const KIND: Kind = K::KIND;
-
-    #[inline]
-    fn form(&self) -> Form<'_> {
-        (**self).form()
-    }
-}
-
-macro_rules! words {
-    ($($integer:ty as $wide:ty),*) => {$(
-        impl Key for $integer {
-            const KIND: Kind = Kind::Words;
+/// Keys of one form each.
+macro_rules! forms {
+    ($([$($generics:tt)*] $key:ty: $kind:ident($self:ident => $form:expr);)*) => {$(
+        impl<$($generics)*> Key for $key {
+            const KIND: Kind = Kind::$kind;
 
             #[inline]
-            fn form(&self) -> Form<'_> {
-                Form::Word(*self as $wide as u64)
+            fn with_form<R>(&$self, hash: impl FnOnce(Form<'_>) -> R) -> R {
+                hash($form)
+            }
+
+            #[inline]
+            fn with_bytes<R>(&$self, hash: impl FnOnce(&[u8]) -> R) -> R {
+                $form.with_bytes(hash)
             }
         }
     )*};
 }
 
-words!(u8 as u64, u16 as u64, u32 as u64, u64 as u64, usize as u64, bool as u64, char as u64);
-words!(i8 as i64, i16 as i64, i32 as i64, i64 as i64, isize as i64);
-
-impl Key for u128 {
-    const KIND: Kind = Kind::Wide;
-
-    #[inline]
-    fn form(&self) -> Form<'_> {
-        Form::Wide(self.to_le_bytes())
-    }
+forms! {
+    [] [u8]: Bytes(self => Form::Bytes(self));
+    [const N: usize] [u8; N]: Bytes(self => Form::Bytes(self));
+    [] str: Bytes(self => Form::Bytes(self.as_bytes()));
+    [] u8: Words(self => Form::Word((*self).into()));
+    [] u16: Words(self => Form::Word((*self).into()));
+    [] u32: Words(self => Form::Word((*self).into()));
+    [] u64: Words(self => Form::Word(*self));
+    [] usize: Words(self => Form::Word(*self as u64));
+    [] i8: Words(self => Form::Word(i64::from(*self) as u64));
+    [] i16: Words(self => Form::Word(i64::from(*self) as u64));
+    [] i32: Words(self => Form::Word(i64::from(*self) as u64));
+    [] i64: Words(self => Form::Word(*self as u64));
+    [] isize: Words(self => Form::Word(*self as i64 as u64));
+    [] bool: Words(self => Form::Word((*self).into()));
+    [] char: Words(self => Form::Word((*self).into()));
+    [] Ipv4Addr: Words(self => Form::Word(self.to_bits().into()));
+    [] u128: Wide(self => Form::Wide(self.to_le_bytes()));
+    [] i128: Wide(self => Form::Wide(self.to_le_bytes()));
+    [] Ipv6Addr: Wide(self => Form::Wide(self.to_bits().to_le_bytes()));
 }
 
-impl Key for i128 {
-    const KIND: Kind = Kind::Wide;
+#[cfg(feature = "alloc")]
+forms! {
+    [] Vec<u8>: Bytes(self => Form::Bytes(self));
+    [] String: Bytes(self => Form::Bytes(self.as_bytes()));
+}
 
-    #[inline]
-    fn form(&self) -> Form<'_> {
-        Form::Wide(self.to_le_bytes())
-    }
+#[cfg(feature = "uuid")]
+forms! {
+    [] uuid::Uuid: Bytes(self => Form::Bytes(self.as_bytes()));
+}
+
+/// Keys that have the form of another one.
+macro_rules! same_form {
+    ($([$($generics:tt)*] $key:ty as $other:ty: $self:ident => $value:expr;)*) => {$(
+        impl<$($generics)*> Key for $key {
+            const KIND: Kind = <$other>::KIND;
+
+            #[inline]
+            fn with_form<R>(&$self, hash: impl FnOnce(Form<'_>) -> R) -> R {
+                Key::with_form($value, hash)
+            }
+
+            #[inline]
+            fn with_bytes<R>(&$self, hash: impl FnOnce(&[u8]) -> R) -> R {
+                Key::with_bytes($value, hash)
+            }
+        }
+    )*};
+}
+
+same_form! {
+    [K: Key + ?Sized] &K as K: self => *self;
+    [] NonZero<u8> as u8: self => &self.get();
+    [] NonZero<u16> as u16: self => &self.get();
+    [] NonZero<u32> as u32: self => &self.get();
+    [] NonZero<u64> as u64: self => &self.get();
+    [] NonZero<u128> as u128: self => &self.get();
+    [] NonZero<usize> as usize: self => &self.get();
+    [] NonZero<i8> as i8: self => &self.get();
+    [] NonZero<i16> as i16: self => &self.get();
+    [] NonZero<i32> as i32: self => &self.get();
+    [] NonZero<i64> as i64: self => &self.get();
+    [] NonZero<i128> as i128: self => &self.get();
+    [] NonZero<isize> as isize: self => &self.get();
+}
+
+#[cfg(feature = "alloc")]
+same_form! {
+    [K: Key + ?Sized] Box<K> as K: self => &**self;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Whether two keys have one form.
+    fn same<A: Key + ?Sized, B: Key + ?Sized>(one: &A, other: &B) -> bool {
+        one.with_form(|one| other.with_form(|other| one == other))
+    }
+
+    fn is_word<K: Key>(key: K, word: u64) -> bool {
+        key.with_form(|form| form == Form::Word(word))
+    }
+
     #[test]
     fn integers_are_extended_to_64_bits() {
-        assert_eq!(200_u8.form(), Form::Word(200));
-        assert_eq!((-1_i8).form(), Form::Word(u64::MAX));
-        assert_eq!((-2_i64).form(), Form::Word(u64::MAX - 1));
-        assert_eq!(7_usize.form(), 7_u64.form());
-        assert_eq!('é'.form(), Form::Word(0xe9));
-        assert_eq!(true.form(), Form::Word(1));
-        assert_eq!(1_u32.form().with_bytes(<[u8]>::len), 8);
+        assert!(is_word(200_u8, 200) && is_word(-1_i8, u64::MAX));
+        assert!(
+            is_word(-2_i64, u64::MAX - 1) && is_word(7_usize, 7) && is_word(-1_isize, u64::MAX)
+        );
+        assert!(is_word('é', 0xe9) && is_word(true, 1));
+        assert_eq!(1_u32.with_form(|form| form.with_bytes(<[u8]>::len)), 8);
+        assert!(is_word(NonZero::new(-3_i16).unwrap(), (-3_i64) as u64));
     }
 
     #[test]
     fn owned_and_borrowed_keys_have_one_form() {
-        assert_eq!("naïve".form(), "naïve".as_bytes().form());
-        assert_eq!([1_u8, 2, 3].form(), [1_u8, 2, 3][..].form());
-        assert_eq!((&"x").form(), "x".form());
+        assert!(same("naïve", "naïve".as_bytes()) && same(&[1_u8, 2, 3], &[1_u8, 2, 3][..]));
+        assert!(same(&"x", "x"));
         #[cfg(feature = "alloc")]
         {
-            assert_eq!(alloc::string::String::from("naïve").form(), "naïve".form());
-            assert_eq!(alloc::vec![1_u8, 2].form(), [1_u8, 2].form());
+            assert!(same(&String::from("naïve"), "naïve") && same(&Vec::from([1, 2]), &[1_u8, 2]));
+            assert!(same(&Box::<str>::from("naïve"), "naïve"));
         }
     }
 
     #[test]
     fn wide_integers_are_sixteen_little_endian_bytes() {
         let one = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(1_u128.form(), Form::Wide(one));
-        assert_eq!((-1_i128).form(), Form::Wide([255; 16]));
+        assert!(1_u128.with_form(|form| form == Form::Wide(one)));
+        assert!((-1_i128).with_form(|form| form == Form::Wide([255; 16])));
+    }
+
+    #[test]
+    fn addresses_are_the_numbers_that_they_stand_for() {
+        assert!(is_word(Ipv4Addr::new(192, 0, 2, 1), 0xc000_0201));
+        assert!(same(&Ipv6Addr::LOCALHOST, &1_u128));
     }
 }

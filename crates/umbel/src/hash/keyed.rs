@@ -71,7 +71,7 @@ impl Keyed {
 impl<T: Key + ?Sized> Digester<T> for Keyed {
     #[inline]
     fn digest(&self, key: &T) -> Digest {
-        Digest(key.form().with_bytes(|bytes| self.sip().hash(bytes)))
+        Digest(key.with_bytes(|bytes| self.sip().hash(bytes)))
     }
 
     /// SipHash of a constant: it tells two secrets apart and gives neither away.

@@ -92,7 +92,7 @@ fn finalize(h: u64) -> u64 {
 impl<T: Key + ?Sized> Digester<T> for Murmur3 {
     #[inline]
     fn digest(&self, key: &T) -> Digest {
-        Digest(key.form().with_bytes(|bytes| self.hash128(bytes)).0)
+        Digest(key.with_bytes(|bytes| self.hash128(bytes)).0)
     }
 
     fn check(&self) -> u64 {
@@ -104,7 +104,7 @@ impl<T: Key + ?Sized> Digester<T> for Murmur3 {
 impl<T: Key + ?Sized> Digester<T, (u64, u64)> for Murmur3 {
     #[inline]
     fn digest(&self, key: &T) -> (u64, u64) {
-        key.form().with_bytes(|bytes| self.hash128(bytes))
+        key.with_bytes(|bytes| self.hash128(bytes))
     }
 
     fn check(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! The default hasher: XXH3-64 for bytes, a bijective mixer for integers, both seeded.
 
-use super::{Digest, Digester, Form, Key};
+use super::{Digest, Digester, Key};
 
 /// A bijection of 64 bits: Murmur3's finalizer (Appleby 2011) without its last shift.
 ///
@@ -68,10 +68,9 @@ impl Default for Portable {
 impl<T: Key + ?Sized> Digester<T> for Portable {
     #[inline]
     fn digest(&self, key: &T) -> Digest {
-        match key.form() {
-            Form::Word(word) => self.digest_word(word),
-            Form::Wide(bytes) => Digest(xxh3(&bytes, self.seed)),
-            Form::Bytes(bytes) => Digest(xxh3(bytes, self.seed)),
+        match key.word() {
+            Some(word) => self.digest_word(word),
+            None => Digest(key.with_bytes(|bytes| xxh3(bytes, self.seed))),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Any `T: Hash` through any `BuildHasher`, for filters that stay in memory.
 
 use super::{Digest, Digester};
+use crate::edge::Filter;
+use crate::raw::Make;
 use core::hash::{BuildHasher, Hash};
 
 /// Hashes any `T: Hash` with any [`BuildHasher`]; the result is mixed once more.
@@ -12,14 +14,26 @@ use core::hash::{BuildHasher, Hash};
 /// such a filter means something only inside the process that made it. It cannot be saved.
 ///
 /// ```
-/// use std::hash::RandomState;
-/// use umbel::{BloomFilter, Std};
+/// use umbel::{BloomFilter, New, Std};
 ///
-/// let hasher = Std::new(RandomState::new());
-/// let mut seen = BloomFilter::<(u32, &str), _>::with_hasher(1_000, 0.01, hasher);
-/// assert!(seen.insert(&(7, "a tuple")));
-/// assert!(!seen.insert(&(7, "a tuple")));
+/// #[derive(Hash)]
+/// struct Login<'a> {
+///     user: &'a str,
+///     port: u16,
+/// }
+///
+/// let mut seen = BloomFilter::<Login, Std>::new(1_000, 0.01);
+/// assert!(seen.insert(&Login { user: "ada", port: 22 }));
+/// assert!(!seen.insert(&Login { user: "ada", port: 22 }));
 /// ```
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Std<S = std::hash::RandomState> {
+    build: S,
+}
+
+/// Hashes any `T: Hash` with any [`BuildHasher`]; the result is mixed once more.
+#[cfg(not(feature = "std"))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Std<S> {
     build: S,
@@ -44,5 +58,26 @@ impl<T: Hash + ?Sized, S: BuildHasher> Digester<T> for Std<S> {
     fn check(&self) -> u64 {
         let word = Digest::mixed(self.build.hash_one(0x756d_6265_6c5f_6f6e_u64));
         word.bits() ^ self.build.hash_one("umbel std")
+    }
+}
+
+/// Brings `new` to filters that are hashed by [`Std`].
+///
+/// With the default hasher, `new` is a method of the filter itself, so that the compiler can tell the hasher
+/// where only `new` was written. Two methods of that name would leave it a choice.
+#[doc(hidden)]
+pub trait New: Sized {
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with a new hasher.
+    ///
+    /// # Panics
+    ///
+    /// If `err_rate` is not above 0 and below 1, or there is no memory for so large a filter.
+    #[must_use]
+    fn new(capacity: u64, err_rate: f64) -> Self;
+}
+
+impl<T: ?Sized, S: Default, C: Make> New for Filter<T, Std<S>, C> {
+    fn new(capacity: u64, err_rate: f64) -> Self {
+        Self::with_hasher(capacity, err_rate, Std::default())
     }
 }

@@ -37,7 +37,7 @@ impl Xxh64 {
 impl<T: Key + ?Sized> Digester<T> for Xxh64 {
     #[inline]
     fn digest(&self, key: &T) -> Digest {
-        Digest(key.form().with_bytes(|bytes| XxHash64::oneshot(self.seed, bytes)))
+        Digest(key.with_bytes(|bytes| XxHash64::oneshot(self.seed, bytes)))
     }
 
     fn check(&self) -> u64 {
@@ -82,7 +82,7 @@ impl Xxh3 {
 impl<T: Key + ?Sized> Digester<T> for Xxh3 {
     #[inline]
     fn digest(&self, key: &T) -> Digest {
-        Digest(key.form().with_bytes(|bytes| XxHash3_64::oneshot_with_seed(self.seed, bytes)))
+        Digest(key.with_bytes(|bytes| XxHash3_64::oneshot_with_seed(self.seed, bytes)))
     }
 
     fn check(&self) -> u64 {

@@ -21,6 +21,7 @@ type Take<'a, E> = &'a mut dyn FnMut(u64) -> Result<Heap, E>;
 type Give<'a, E> = &'a mut dyn FnMut(&[u64]) -> Result<(), E>;
 
 /// Dimensions that can all be saved: arrays and tuples of filters that can.
+#[doc(hidden)]
 pub trait SavedEach: Dimensions + Sized {
     /// Hands over the bytes of each.
     #[doc(hidden)]
@@ -32,6 +33,7 @@ pub trait SavedEach: Dimensions + Sized {
 }
 
 /// A joint filter that can be saved, or none.
+#[doc(hidden)]
 pub trait SavedJoint: Sized {
     /// Whether there is one.
     #[doc(hidden)]
@@ -82,7 +84,7 @@ impl<F: Family<Storage: Allocate>> SavedJoint for F {
     }
 }
 
-impl<F: Family<Storage: Allocate> + crate::Filter, const N: usize> SavedEach for [F; N] {
+impl<F: Family<Storage: Allocate> + crate::Contains, const N: usize> SavedEach for [F; N] {
     fn give_each<E>(&self, give: Give<'_, E>) -> Result<(), E> {
         self.iter().try_for_each(|filter| filter.give(give))
     }
@@ -95,7 +97,7 @@ impl<F: Family<Storage: Allocate> + crate::Filter, const N: usize> SavedEach for
 
 macro_rules! tuples {
     ($($($filter:ident $at:tt)*;)*) => {$(
-        impl<$($filter: Family<Storage: Allocate> + crate::Filter),*> SavedEach for ($($filter,)*) {
+        impl<$($filter: Family<Storage: Allocate> + crate::Contains),*> SavedEach for ($($filter,)*) {
             fn give_each<Error>(&self, give: Give<'_, Error>) -> Result<(), Error> {
                 $(self.$at.give(give)?;)*
                 Ok(())

@@ -1,7 +1,7 @@
 //! One filter for each dimension: arrays of one type, tuples of up to eight.
 
 use crate::error::{Full, Incompatible};
-use crate::filter::{Edge, Filter, Insert, Remove, Union};
+use crate::filter::{Contains, Edge, Insert, Remove, Union};
 use crate::hash::Digest;
 
 /// One filter for each dimension, for code that is generic over how many there are and of which
@@ -23,6 +23,7 @@ use crate::hash::Digest;
 /// assert_eq!(seen(logins.dimensions(), logins.digests((&7, "192.0.2.1"))[0]), 1);
 /// # Ok::<(), umbel::Full>(())
 /// ```
+#[doc(hidden)]
 pub trait Dimensions {
     /// How many there are.
     const LEN: usize;
@@ -31,7 +32,7 @@ pub trait Dimensions {
     type Each<X>: AsRef<[X]> + IntoIterator<Item = X>;
 
     /// The filter of each dimension.
-    fn filters(&self) -> Self::Each<&dyn Filter>;
+    fn filters(&self) -> Self::Each<&dyn Contains>;
 
     /// Whether each dimension finds the digest that `digest` gives for its number; `None` is found
     /// everywhere.
@@ -39,6 +40,7 @@ pub trait Dimensions {
 }
 
 /// Dimensions that all [`Insert`].
+#[doc(hidden)]
 pub trait InsertEach: Dimensions {
     /// The filter of each dimension, to be changed.
     fn filters_mut(&mut self) -> Self::Each<&mut dyn Insert>;
@@ -53,6 +55,7 @@ pub trait InsertEach: Dimensions {
 }
 
 /// Dimensions that all [`Remove`].
+#[doc(hidden)]
 pub trait RemoveEach: Dimensions {
     /// Takes back one insertion of a digest from each dimension, of which all contain theirs;
     /// whether all did so.
@@ -60,6 +63,7 @@ pub trait RemoveEach: Dimensions {
 }
 
 /// Dimensions that can all be united with others of their kind.
+#[doc(hidden)]
 pub trait UnionEach: Dimensions {
     /// Whether each dimension can be united with its counterpart.
     ///
@@ -78,6 +82,7 @@ pub trait UnionEach: Dimensions {
 }
 
 /// Dimensions that all know how their keys become digests.
+#[doc(hidden)]
 pub trait EdgeEach: Dimensions {
     /// A key for each dimension: `[&K; N]`, or a tuple of references.
     type Record<'k>
@@ -100,11 +105,11 @@ pub trait EdgeEach: Dimensions {
         Self: 'k;
 }
 
-impl<F: Filter, const N: usize> Dimensions for [F; N] {
+impl<F: Contains, const N: usize> Dimensions for [F; N] {
     const LEN: usize = N;
     type Each<X> = [X; N];
 
-    fn filters(&self) -> [&dyn Filter; N] {
+    fn filters(&self) -> [&dyn Contains; N] {
         self.each_ref().map(|filter| filter as _)
     }
 
@@ -179,11 +184,11 @@ impl<F: Edge, const N: usize> EdgeEach for [F; N] {
 /// Tuples do what arrays do, field by field.
 macro_rules! tuples {
     ($($len:literal: $($filter:ident $at:tt)*;)*) => {$(
-        impl<$($filter: Filter),*> Dimensions for ($($filter,)*) {
+        impl<$($filter: Contains),*> Dimensions for ($($filter,)*) {
             const LEN: usize = $len;
             type Each<X> = [X; $len];
 
-            fn filters(&self) -> [&dyn Filter; $len] {
+            fn filters(&self) -> [&dyn Contains; $len] {
                 [$(&self.$at),*]
             }
 

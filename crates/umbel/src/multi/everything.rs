@@ -1,7 +1,7 @@
 //! What stands where there is no joint filter.
 
 use crate::error::{BatchFull, Full, Incompatible};
-use crate::filter::{Filter, Insert, Remove, Union};
+use crate::filter::{Contains, Insert, Remove, Union};
 use crate::hash::Digest;
 
 /// The filter that finds everything, in no memory at all: never a false negative, always a false
@@ -9,7 +9,7 @@ use crate::hash::Digest;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Everything;
 
-impl Filter for Everything {
+impl Contains for Everything {
     /// Always `true`.
     #[inline]
     fn contains_digest(&self, _: Digest) -> bool {

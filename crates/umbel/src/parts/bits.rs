@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use loom::sync::atomic::Ordering::Relaxed;
 
 /// 64 bits.
+#[doc(hidden)]
 pub trait Word: Sized {
     /// A word of these bits.
     fn new(bits: u64) -> Self;
@@ -99,6 +100,7 @@ pub(crate) unsafe fn peek_unchecked<W: Word>(words: &[W], bit: u64) -> u64 {
 }
 
 /// Words in which bits can be set.
+#[doc(hidden)]
 pub trait SetBit {
     /// What they are words of.
     type Word: Word;

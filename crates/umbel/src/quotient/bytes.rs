@@ -1,8 +1,9 @@
 //! A quotient filter as bytes, and back.
 
-use super::{QuotientFilter, Shape};
+use super::{RawQuotient, Shape};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored};
+use crate::format::{Header, Mark, StoredCore};
+use crate::raw::Make;
 use crate::storage::{Heap, Storage};
 
 /// The number of the family in a header.
@@ -15,18 +16,16 @@ const KERNELS: u16 = 10;
 const RUN: usize = 1024;
 
 /// Equal filters of one size have equal bytes.
-impl<T: ?Sized, H: Stored<T>> Family for QuotientFilter<T, H> {
-    type Keys = T;
-    type Hasher = H;
+impl StoredCore for RawQuotient {
     type Storage = Heap;
     type Plan = Shape;
 
     const FAMILY: u16 = FAMILY;
 
-    fn header(&self) -> Header {
+    fn header(&self, mark: Mark) -> Header {
         let shape = &self.shape;
         let fields = [shape.items(), shape.quotients(), shape.remainder_bits().into()];
-        Header::new(FAMILY, KERNELS, self.hasher.mark(), self.len(), &fields)
+        Header::new(FAMILY, KERNELS, mark, self.len(), &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -59,10 +58,9 @@ impl<T: ?Sized, H: Stored<T>> Family for QuotientFilter<T, H> {
     fn assemble<E: From<InvalidBytes>>(
         shape: Shape,
         header: &Header,
-        hasher: H,
         take: &mut impl FnMut(u64) -> Result<Heap, E>,
     ) -> Result<Self, E> {
-        let mut filter = Self::with(shape, hasher).map_err(InvalidBytes::from)?;
+        let mut filter = Self::make(shape).map_err(InvalidBytes::from)?;
         let (marks, offsets, remainders) = filter.table.parts_mut();
         for marks in marks.chunks_mut(RUN) {
             marks.copy_from_slice(take(marks.len() as u64)?.words());
@@ -86,6 +84,3 @@ impl<T: ?Sized, H: Stored<T>> Family for QuotientFilter<T, H> {
         }
     }
 }
-
-#[cfg(feature = "serde")]
-crate::format::through_serde!([T: ?Sized, H] QuotientFilter<T, H>);

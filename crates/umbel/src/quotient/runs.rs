@@ -55,7 +55,7 @@ impl Runs {
 }
 
 /// The digests in a filter in ascending order, as far as it knows them: one prefix for each time a key
-/// was inserted. Comes from [`prefixes`](super::QuotientFilter::prefixes).
+/// was inserted. Comes from [`prefixes`](super::RawQuotient::prefixes).
 #[derive(Clone, Debug)]
 pub struct Prefixes<'a> {
     table: &'a Table,

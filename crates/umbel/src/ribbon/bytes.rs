@@ -1,10 +1,10 @@
 //! Ribbons as bytes, and back.
 
 use super::Ribbon;
-use super::map::{RibbonMap, Value};
+use super::map::{RawRibbonMap, Value};
 use super::shape::{MAX_TIERS, Plain, Shape, Tier};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored};
+use crate::format::{Header, Mark, StoredCore};
 use crate::frozen::{Drawing, MAX_ATTEMPTS, MAX_BITS, StoredArrangement};
 use crate::sizing;
 use crate::storage::Storage;
@@ -69,23 +69,15 @@ impl StoredArrangement for Ribbon {
     }
 }
 
-impl<T, V, H, S> Family for RibbonMap<T, V, H, S>
-where
-    T: ?Sized,
-    V: Value,
-    H: Stored<T>,
-    S: Storage<Word = u64>,
-{
-    type Keys = T;
-    type Hasher = H;
+impl<V: Value, S: Storage<Word = u64>> StoredCore for RawRibbonMap<V, S> {
     type Storage = S;
     type Plan = Shape;
 
     const FAMILY: u16 = MAP;
 
-    fn header(&self) -> Header {
+    fn header(&self, mark: Mark) -> Header {
         let fields = fields_of(&self.shape);
-        Header::new(MAP, KERNELS, self.hasher.mark(), self.shape.items(), &fields)
+        Header::new(MAP, KERNELS, mark, self.shape.items(), &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -104,13 +96,9 @@ where
     fn assemble<E: From<InvalidBytes>>(
         shape: Shape,
         _: &Header,
-        hasher: H,
         take: &mut impl FnMut(u64) -> Result<S, E>,
     ) -> Result<Self, E> {
         let storage = take(shape.words())?;
-        Ok(Self { shape, hasher, storage, keys: PhantomData })
+        Ok(Self { shape, storage, values: PhantomData })
     }
 }
-
-#[cfg(feature = "serde")]
-crate::format::through_serde!([T: ?Sized, V, H, S] RibbonMap<T, V, H, S>);

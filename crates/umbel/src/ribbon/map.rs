@@ -4,22 +4,25 @@ use super::layers::{self, Fault, peak_bytes};
 use super::look_up::{self, Sum};
 use super::row::{Pair, TwoValues};
 use super::shape::Shape;
+use crate::edge::{Filter, for_core_and_filter};
 use crate::frozen::{self, Build, BuildError, Drawing, MAX_BITS, Stage, Work};
-use crate::hash::{Digest, Digester, Portable};
+use crate::hash::{Digest, Digester, KeyOf, Portable};
 use crate::parts::gather::Gathered;
+use crate::raw::describe;
 use crate::storage::{Heap, Own, Storage};
-use core::borrow::Borrow;
 use core::convert::Infallible;
 use core::fmt;
 use core::marker::PhantomData;
 
 mod sealed {
+    #[expect(unnameable_types, reason = "nobody else can implement it")]
     pub trait Sealed {}
 }
 use sealed::Sealed;
 
 /// What a [`RibbonMap`] maps to: `bool`, `u8`, `u16` or `u32`. Sealed, since the map relies on the two
 /// ways to be each other's inverse.
+#[doc(hidden)]
 pub trait Value: Sealed + Copy + 'static {
     /// The most bits of a value.
     const BITS: u32;
@@ -93,11 +96,13 @@ pub enum Width {
 /// assert!(map.get("mallory") < 4); // nobody knows which
 /// # Ok::<(), umbel::ribbon::MapError>(())
 /// ```
-pub struct RibbonMap<T: ?Sized, V, H = Portable, S = Heap> {
+pub type RibbonMap<T, V, H = Portable, S = Heap> = Filter<T, H, RawRibbonMap<V, S>>;
+
+/// The core of a map from keys to values `V`, with words in `S`.
+pub struct RawRibbonMap<V, S = Heap> {
     pub(super) shape: Shape,
-    pub(super) hasher: H,
-    pub(super) storage: S,
-    pub(super) keys: PhantomData<fn(&T) -> V>,
+    pub(crate) storage: S,
+    pub(super) values: PhantomData<fn() -> V>,
 }
 
 /// No map could be built. Nothing was.
@@ -176,6 +181,7 @@ impl<H> Build<'_, H> {
     }
 }
 
+/// Building, with the default hasher.
 impl<T: ?Sized, V: Value> RibbonMap<T, V> {
     /// The map of these pairs, in the fewest bits. A pair may come several times.
     ///
@@ -184,8 +190,8 @@ impl<T: ?Sized, V: Value> RibbonMap<T, V> {
     /// [`MapError::Conflict`] if a key has two values, [`BuildError::Shape`] if there is no memory.
     pub fn build<K>(pairs: impl IntoIterator<Item = (K, V)>) -> Result<Self, MapError>
     where
-        K: Borrow<T>,
-        Portable: Digester<T>,
+        K: KeyOf<T>,
+        Portable: Digester<K::Key>,
     {
         Self::build_with(Build::for_values(), Width::Fewest, pairs)
     }
@@ -204,8 +210,8 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
         pairs: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, MapError>
     where
-        K: Borrow<T>,
-        H: Digester<T>,
+        K: KeyOf<T>,
+        H: Digester<K::Key>,
     {
         Self::try_build_with(how, width, pairs.into_iter().map(Ok))
     }
@@ -221,8 +227,8 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
         pairs: impl IntoIterator<Item = Result<(K, V), E>>,
     ) -> Result<Self, MapError<E>>
     where
-        K: Borrow<T>,
-        H: Digester<T>,
+        K: KeyOf<T>,
+        H: Digester<K::Key>,
     {
         let most = match width {
             Width::Fewest => V::BITS,
@@ -232,7 +238,7 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
         let hasher = &how.hasher;
         let pairs = pairs.into_iter().map(|pair| {
             let (key, value) = pair.map_err(BuildError::Source)?;
-            let (hash, value) = (hasher.digest(key.borrow()).bits(), value.to_bits());
+            let (hash, value) = (hasher.digest(key.key()).bits(), value.to_bits());
             if u64::from(value) >> most != 0 {
                 return Err(MapError::ValueTooLarge { value, bits: most });
             }
@@ -241,11 +247,14 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
         let peak = |items| peak_bytes::<Pair>(items, most);
         let gathered = frozen::gather(&how, peak, pairs).map_err(flatten)?;
         let bits = if width == Width::Fewest { fewest_bits(&gathered) } else { most };
-        Self::of_gathered(how, bits, gathered)
+        let raw = RawRibbonMap::of_gathered(&how, bits, gathered)?;
+        Ok(Self::from_raw(raw, how.hasher))
     }
+}
 
-    fn of_gathered<E>(
-        how: Build<'_, H>,
+impl<V: Value> RawRibbonMap<V> {
+    fn of_gathered<H, E>(
+        how: &Build<'_, H>,
         bits: u32,
         pairs: Gathered<Pair>,
     ) -> Result<Self, MapError<E>> {
@@ -256,7 +265,7 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
             Fault::Build(error) => MapError::Build(error.widen()),
             Fault::Conflict(TwoValues(values)) => MapError::Conflict { values },
         })?;
-        let map = Self { shape, hasher: how.hasher, storage, keys: PhantomData };
+        let map = Self { shape, storage, values: PhantomData };
         if let Some(pairs) = kept {
             map.check(pairs, &how.work)?;
         }
@@ -276,7 +285,7 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
     }
 }
 
-impl<T: ?Sized, V: Value, H, S: Storage<Word = u64>> RibbonMap<T, V, H, S> {
+impl<V: Value, S: Storage<Word = u64>> RawRibbonMap<V, S> {
     fn bits_of(&self, digest: Digest) -> u32 {
         value_of(look_up::sum(&self.shape, self.storage.words(), digest))
     }
@@ -305,26 +314,17 @@ fn fewest_bits(pairs: &Gathered<Pair>) -> u32 {
     u32::BITS - all.leading_zeros()
 }
 
-/// For reading.
+/// Asking.
 impl<T: ?Sized, V: Value, H, S: Storage<Word = u64>> RibbonMap<T, V, H, S> {
     /// The value of the key, if the map was built with one for it. Any other key gets some value, each
     /// with the same chance.
     #[must_use]
     #[inline]
-    pub fn get<Q>(&self, key: &Q) -> V
+    pub fn get(&self, key: &T) -> V
     where
-        T: Borrow<Q>,
-        Q: ?Sized,
-        H: Digester<Q>,
+        H: Digester<T>,
     {
         self.get_digest(self.hasher.digest(key))
-    }
-
-    /// As [`get`](Self::get), for a key that was digested elsewhere.
-    #[must_use]
-    #[inline]
-    pub fn get_digest(&self, digest: Digest) -> V {
-        V::from_bits(value_of(look_up::sum(&self.shape, self.storage.words(), digest)))
     }
 
     /// As [`get`](Self::get), for many keys: `values[i]` is the value of `keys[i]`.
@@ -337,24 +337,43 @@ impl<T: ?Sized, V: Value, H, S: Storage<Word = u64>> RibbonMap<T, V, H, S> {
     #[inline]
     pub fn get_batch<K>(&self, keys: &[K], values: &mut [V])
     where
-        K: Borrow<T>,
-        H: Digester<T>,
+        K: KeyOf<T>,
+        H: Digester<K::Key>,
     {
-        let digest = |key: &K| self.hasher.digest(key.borrow());
+        self.raw.get_each(keys, |key| self.hasher.digest(key.key()), values);
+    }
+
+    /// The same map, whose words stay where they are.
+    #[must_use]
+    pub fn borrowed(&self) -> RibbonMap<T, V, &H, Own<&[u64]>> {
+        let RawRibbonMap { shape, storage, values } = &self.raw;
+        let storage = Own(storage.words());
+        Filter::from_raw(RawRibbonMap { shape: *shape, storage, values: *values }, &self.hasher)
+    }
+}
+
+impl<V: Value, S: Storage<Word = u64>> RawRibbonMap<V, S> {
+    #[inline]
+    fn get_each<K>(&self, keys: &[K], digest: impl Fn(&K) -> Digest, values: &mut [V]) {
         let value = |sum| V::from_bits(value_of(sum));
         look_up::batch((&self.shape, self.storage.words()), keys, digest, values, value);
     }
+}
 
-    /// The plan it was made by.
+for_core_and_filter! { impl[V: Value, S: Storage<Word = u64>] RawRibbonMap<V, S> {
+    /// As [`get`](crate::Filter::get), for a key that was digested elsewhere.
     #[must_use]
-    pub const fn shape(&self) -> &Shape {
-        &self.shape
+    pub fn get_digest(&self, digest: Digest) -> V {
+        V::from_bits(self.bits_of(digest))
     }
 
-    /// What turns keys into digests.
-    #[must_use]
-    pub const fn hasher(&self) -> &H {
-        &self.hasher
+    /// As [`get_batch`](crate::Filter::get_batch), for keys that were digested elsewhere.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    pub fn get_digests(&self, digests: &[Digest], values: &mut [V]) {
+        self.get_each(digests, |digest| *digest, values);
     }
 
     /// How many keys have a value, equal ones counted once.
@@ -375,24 +394,18 @@ impl<T: ?Sized, V: Value, H, S: Storage<Word = u64>> RibbonMap<T, V, H, S> {
         self.shape.bits()
     }
 
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.shape.words() * 8
-    }
-
     /// The words.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         self.storage.words()
     }
+} }
 
-    /// The same map, whose words stay where they are.
-    #[must_use]
-    pub fn borrowed(&self) -> RibbonMap<T, V, &H, Own<&[u64]>> {
-        let storage = Own(self.storage.words());
-        RibbonMap { shape: self.shape, hasher: &self.hasher, storage, keys: PhantomData }
-    }
+describe! {
+    impl[V, S] RawRibbonMap<V, S>: Shape, Digest, "RibbonMap", |this| this.shape.words() * 8;
+    len: this.shape.items(),
+    bits: this.shape.bits(),
+    bytes: this.bytes(),
 }
 
 /// How many bytes of memory it takes at most to build a map of so many pairs, with values of `bits`
@@ -402,38 +415,15 @@ pub fn map_peak_bytes(items: u64, bits: u32) -> u64 {
     peak_bytes::<Pair>(items, bits.clamp(1, MAX_BITS))
 }
 
-impl<T: ?Sized, V, H: Clone, S: Clone> Clone for RibbonMap<T, V, H, S> {
+impl<V, S: Clone> Clone for RawRibbonMap<V, S> {
     fn clone(&self) -> Self {
-        Self {
-            shape: self.shape,
-            hasher: self.hasher.clone(),
-            storage: self.storage.clone(),
-            keys: PhantomData,
-        }
+        Self { shape: self.shape, storage: self.storage.clone(), values: PhantomData }
     }
 }
 
-/// Equal maps give equal answers: same bits, same hasher.
-impl<T, V, H, S> PartialEq for RibbonMap<T, V, H, S>
-where
-    T: ?Sized,
-    H: Digester<T>,
-    S: Storage<Word = u64>,
-{
+/// Same bits.
+impl<V, S: Storage<Word = u64>> PartialEq for RawRibbonMap<V, S> {
     fn eq(&self, other: &Self) -> bool {
-        self.shape == other.shape
-            && self.hasher.check() == other.hasher.check()
-            && self.storage.words() == other.storage.words()
-    }
-}
-
-impl<T: ?Sized, V, H: fmt::Debug, S> fmt::Debug for RibbonMap<T, V, H, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RibbonMap")
-            .field("len", &self.shape.items())
-            .field("bits", &self.shape.bits())
-            .field("bytes", &(self.shape.words() * 8))
-            .field("hasher", &self.hasher)
-            .finish()
+        self.shape == other.shape && self.storage.words() == other.storage.words()
     }
 }

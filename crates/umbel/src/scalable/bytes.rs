@@ -5,10 +5,11 @@
 //!              of each level                              of each level
 //! ```
 
-use super::{Level, MAX_LEVELS, ScalableBloomFilter, Shape};
+use super::{Level, MAX_LEVELS, RawScalable, Shape};
 use crate::blocked;
 use crate::error::{InvalidBytes, InvalidShape};
-use crate::format::{Family, Header, Stored};
+use crate::format::{Header, Mark, StoredCore};
+use crate::raw::Core;
 use crate::storage::{Heap, Storage};
 
 /// The number of the family in a header, and of its kernels: lines of several levels.
@@ -47,21 +48,19 @@ fn plan_of(
     Ok((plan, fresh))
 }
 
-impl<T: ?Sized, H: Stored<T>> Family for ScalableBloomFilter<T, H> {
-    type Keys = T;
-    type Hasher = H;
+impl StoredCore for RawScalable {
     type Storage = Heap;
     type Plan = Said;
 
     const FAMILY: u16 = FAMILY;
 
-    fn header(&self) -> Header {
+    fn header(&self, mark: Mark) -> Header {
         let shape = &self.shape;
         let [rate, growth, tightening] =
             [shape.rate(), shape.growth(), shape.tightening()].map(f64::to_bits);
         let (levels, words) = (self.levels.len() as u64, self.bytes() / 8);
         let fields = [shape.capacity(), rate, growth, tightening, levels, words];
-        Header::new(FAMILY, KERNELS, self.hasher.mark(), self.fresh(), &fields)
+        Header::new(FAMILY, KERNELS, mark, self.fresh(), &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -91,10 +90,9 @@ impl<T: ?Sized, H: Stored<T>> Family for ScalableBloomFilter<T, H> {
     fn assemble<E: From<InvalidBytes>>(
         Said { shape, levels, .. }: Said,
         _: &Header,
-        hasher: H,
         take: &mut impl FnMut(u64) -> Result<Heap, E>,
     ) -> Result<Self, E> {
-        let mut filter = Self::without_levels(shape, hasher);
+        let mut filter = Self::without_levels(shape);
         let said = take(u64::from(levels) * LEVEL as u64)?;
         for (number, said) in (0..).zip(said.words().as_chunks().0) {
             let (plan, fresh) = plan_of(said, &shape, number, number + 1 == levels)?;
@@ -104,6 +102,3 @@ impl<T: ?Sized, H: Stored<T>> Family for ScalableBloomFilter<T, H> {
         Ok(filter)
     }
 }
-
-#[cfg(feature = "serde")]
-crate::format::through_serde!([T: ?Sized, H] ScalableBloomFilter<T, H>);

@@ -2,10 +2,11 @@
 
 use super::shape::Shape;
 use crate::blocked::{self, Lines};
-use crate::bloom::Bloom;
+use crate::bloom::RawBloom;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
 use crate::layout::ring::{Touch, fetch};
+use crate::raw::{Clear, Core, Probe};
 use crate::simd::{Isa, Line, Places, half, line_number};
 use crate::storage::{Allocate, Heap, StorageMut};
 use core::fmt;
@@ -13,7 +14,7 @@ use core::fmt;
 /// One level of a [`ScalableBloomFilter`](super::ScalableBloomFilter), to look at.
 #[derive(Clone)]
 pub struct Level {
-    filter: Bloom<(), (), Heap, Lines>,
+    filter: RawBloom<Heap, Lines>,
     /// What makes the places of a key other ones than in other levels.
     odd: u64,
     fresh: u64,
@@ -37,7 +38,7 @@ impl Level {
         storage: Heap,
     ) -> Result<Self, InvalidShape> {
         Ok(Self {
-            filter: Bloom::of_parts(plan, (), storage)?,
+            filter: RawBloom::of_parts(plan, Lines::default(), storage)?,
             odd: odd(number),
             fresh,
             capacity: shape.level_capacity(number),
@@ -66,13 +67,13 @@ impl Level {
     /// The error rate now, judged by the bits that are set. Reads the whole level.
     #[must_use]
     pub fn expected_rate(&self) -> f64 {
-        self.filter.expected_rate()
+        self.filter.rate()
     }
 
     /// The plan it was made by, for a few more items than it takes: [`Shape::level`].
     #[must_use]
     pub const fn shape(&self) -> &blocked::Shape {
-        self.filter.shape()
+        &self.filter.shape
     }
 
     /// The memory of the words, in bytes.

@@ -2,14 +2,14 @@
 
 use super::Blocks;
 use super::blocks::mean_rate;
-use crate::bloom::Bloom;
+use crate::bloom::RawBloom;
+use crate::edge::for_core_and_filter;
 use crate::error::InvalidShape;
 use crate::simd::Block;
 use crate::sizing::Rate;
 use crate::storage::{Allocate, Heap, Storage, StorageMut};
 
-/// To be made smaller.
-impl<T: ?Sized, H> Bloom<T, H, Heap, Blocks> {
+for_core_and_filter! { impl[] RawBloom<Heap, Blocks> {
     /// Makes this the filter of half as many blocks with the same keys: bit for bit the one that
     /// would have come of inserting them there. Half of the memory is given back.
     ///
@@ -39,7 +39,7 @@ impl<T: ?Sized, H> Bloom<T, H, Heap, Blocks> {
         self.fold_times(1)
     }
 
-    /// Folds as often as its [`expected_rate`](Self::expected_rate) is at most `err_rate`
+    /// Folds as often as its false positive rate is at most `err_rate`
     /// afterwards, and tells how often that was: for a filter that was made too large, because
     /// nobody knew how many keys there would be.
     ///
@@ -72,7 +72,9 @@ impl<T: ?Sized, H> Bloom<T, H, Heap, Blocks> {
         }
         Ok(times)
     }
+} }
 
+impl RawBloom<Heap, Blocks> {
     fn fold_times(&mut self, times: u32) -> Result<(), InvalidShape> {
         let shape = self.shape.folded(times)?;
         let mut storage = Heap::zeroed(shape.words())?;

@@ -9,7 +9,8 @@
 
 use super::shape::BLOCK_BYTES;
 use super::{Blocks, Plain, Shape};
-use crate::bloom::Bloom;
+use crate::bloom::RawBloom;
+use crate::edge::Filter;
 use crate::error::InvalidBytes;
 use crate::parts::bits::Word;
 use crate::storage::Allocate;
@@ -42,7 +43,7 @@ const CHOICES: [u8; 13] = [0x1c, 0x1c, 0, 0, 0x1c, 0x1c, 0, 0, 0x1c, 0x1c, 0, 0,
 
 /// As in Parquet files.
 #[cfg(feature = "alloc")]
-impl<T: ?Sized, S: Storage> Bloom<T, Plain, S, Blocks> {
+impl<T: ?Sized, S: Storage> Filter<T, Plain, RawBloom<S, Blocks>> {
     /// The filter as a Parquet file has it: `BloomFilterHeader`, then the blocks. No checksum.
     ///
     /// In a file, these bytes are where `bloom_filter_offset`, field 14 of a column's
@@ -59,7 +60,7 @@ impl<T: ?Sized, S: Storage> Bloom<T, Plain, S, Blocks> {
     /// ```
     #[must_use]
     pub fn to_parquet(&self) -> Vec<u8> {
-        let bytes = self.shape.bytes();
+        let bytes = self.raw.shape.bytes();
         let mut parquet = Vec::with_capacity(6 + CHOICES.len() + bytes as usize);
         parquet.push(0x10 | I32);
         // Zigzag: positive numbers are doubled. Then seven bits at a time.
@@ -70,13 +71,13 @@ impl<T: ?Sized, S: Storage> Bloom<T, Plain, S, Blocks> {
         }
         parquet.push(rest as u8);
         parquet.extend_from_slice(&CHOICES);
-        parquet.extend(self.storage.words().iter().flat_map(|word| word.load().to_le_bytes()));
+        parquet.extend(self.raw.storage.words().iter().flat_map(|word| word.load().to_le_bytes()));
         parquet
     }
 }
 
 /// From Parquet files.
-impl<T: ?Sized, S: Allocate> Bloom<T, Plain, S, Blocks> {
+impl<T: ?Sized, S: Allocate> Filter<T, Plain, RawBloom<S, Blocks>> {
     /// The filter with these bytes, from their first in a Parquet file to their last: a header,
     /// then the blocks.
     ///
@@ -120,11 +121,11 @@ impl<T: ?Sized, S: Allocate> Bloom<T, Plain, S, Blocks> {
             return Err(InvalidBytes::Length { expected, got: bytes.len() as u64 });
         }
         let shape = Shape::with(0, announced as u64 / BLOCK_BYTES)?;
-        let mut filter = Self::of_layout(shape, Plain, Blocks::default())?;
-        for (word, chunk) in filter.storage.words_mut().iter_mut().zip(payload.as_chunks().0) {
+        let mut raw = RawBloom::<S, _>::of_layout(shape, Blocks::default())?;
+        for (word, chunk) in raw.storage.words_mut().iter_mut().zip(payload.as_chunks().0) {
             word.store(u64::from_le_bytes(*chunk));
         }
-        Ok(filter)
+        Ok(Self::from_raw(raw, Plain))
     }
 }
 

@@ -1,10 +1,9 @@
 //! A stable Bloom filter as bytes, and back: it goes on as if it had never been away.
 
-use super::{Shape, Stable};
+use super::{RawStable, Shape};
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored};
+use crate::format::{Header, Mark, StoredCore};
 use crate::storage::Own;
-use core::marker::PhantomData;
 
 /// The number of the family in a header.
 const FAMILY: u16 = 6;
@@ -12,19 +11,17 @@ const FAMILY: u16 = 6;
 /// The number of the kernels in a header: digits.
 const KERNELS: u16 = 1;
 
-impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Stable<T, H, Own<B>> {
-    type Keys = T;
-    type Hasher = H;
+impl<B: AsRef<[u64]>> StoredCore for RawStable<Own<B>> {
     type Storage = Own<B>;
     type Plan = Shape;
 
     const FAMILY: u16 = FAMILY;
 
-    fn header(&self) -> Header {
+    fn header(&self, mark: Mark) -> Header {
         let shape = &self.shape;
         let (width, probes) = (shape.width().into(), shape.probes().into());
         let fields = [shape.cells(), width, probes, shape.decrements()];
-        Header::new(FAMILY, KERNELS, self.hasher.mark(), self.insertions, &fields)
+        Header::new(FAMILY, KERNELS, mark, self.insertions, &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -47,11 +44,10 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Stable<T, H, Own<B>> {
     fn assemble<E: From<InvalidBytes>>(
         shape: Shape,
         header: &Header,
-        hasher: H,
         take: &mut impl FnMut(u64) -> Result<Own<B>, E>,
     ) -> Result<Self, E> {
         let storage = take(shape.words())?;
-        Ok(Self { shape, insertions: header.insertions, hasher, storage, keys: PhantomData })
+        Ok(Self { shape, insertions: header.insertions, storage })
     }
 
     fn audit(&self) -> Result<(), InvalidBytes> {
@@ -60,6 +56,3 @@ impl<T: ?Sized, H: Stored<T>, B: AsRef<[u64]>> Family for Stable<T, H, Own<B>> {
         if stray { Err(InvalidBytes::Inconsistent) } else { Ok(()) }
     }
 }
-
-#[cfg(feature = "serde")]
-crate::format::through_serde!([T: ?Sized, H, S] Stable<T, H, S>);

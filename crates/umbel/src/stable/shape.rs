@@ -28,7 +28,7 @@ const PROBES: [f64; 8] = [0.46, 0.64, 0.75, 0.82, 0.88, 0.92, 0.93, 0.96];
 /// ```
 /// use umbel::stable::Shape;
 ///
-/// let shape = Shape::for_rate(730, 3, 0.03)?; // cells, bits of a cell, error rate
+/// let shape = Shape::for_cells(730, 3, 0.03)?; // cells, bits of a cell, error rate
 /// assert_eq!((shape.cells(), shape.probes(), shape.decrements()), (731, 4, 51));
 /// assert!(shape.stable_rate() <= 0.03);
 /// assert!(shape.found_after(40) > 0.9 && shape.found_after(400) < 0.03);
@@ -54,7 +54,7 @@ impl Shape {
     ///
     /// If `rate` is none, a cell has not 1 to 8 bits, there are too many of them, or so few that
     /// counting down all of them at every insertion would not be enough.
-    pub const fn for_rate(cells: u64, width: u32, rate: f64) -> Result<Self, InvalidShape> {
+    pub const fn for_cells(cells: u64, width: u32, rate: f64) -> Result<Self, InvalidShape> {
         let rate = match Rate::new(rate) {
             Ok(rate) => rate.get(),
             Err(error) => return Err(error),
@@ -84,15 +84,15 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// As [`for_rate`](Self::for_rate).
-    pub const fn for_capacity(capacity: u64, rate: f64) -> Result<Self, InvalidShape> {
+    /// As [`for_cells`](Self::for_cells).
+    pub const fn for_rate(capacity: u64, rate: f64) -> Result<Self, InvalidShape> {
         if let Err(error) = Rate::new(rate) {
             return Err(error);
         }
         // Twice as many until they are enough, then half of what is left between enough and not.
         let (mut low, mut high) = (0, capacity | 1);
         let mut best = loop {
-            match Self::for_rate(high, WIDTH, rate) {
+            match Self::for_cells(high, WIDTH, rate) {
                 Ok(shape) if shape.found_after(capacity) >= KEPT => break shape,
                 Err(error @ InvalidShape::TooLarge { .. }) => return Err(error),
                 _ => (low, high) = (high, high.saturating_mul(2)),
@@ -100,7 +100,7 @@ impl Shape {
         };
         while low + 1 < high {
             let cells = low + (high - low) / 2;
-            match Self::for_rate(cells, WIDTH, rate) {
+            match Self::for_cells(cells, WIDTH, rate) {
                 Ok(shape) if shape.found_after(capacity) >= KEPT => (best, high) = (shape, cells),
                 _ => low = cells,
             }
@@ -113,7 +113,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// As [`for_rate`](Self::for_rate), and if there is no room for one word.
+    /// As [`for_cells`](Self::for_cells), and if there is no room for one word.
     pub const fn for_budget(bytes: u64, rate: f64) -> Result<Self, InvalidShape> {
         if bytes < 8 {
             return Err(InvalidShape::TooSmall { bytes, min: 8 });
@@ -121,7 +121,7 @@ impl Shape {
         if bytes > MAX_BITS / 8 {
             return Err(InvalidShape::TooLarge { bits: bytes.saturating_mul(8), max: MAX_BITS });
         }
-        Self::for_rate(bytes / 8 * (64 / WIDTH as u64) - 1, WIDTH, rate)
+        Self::for_cells(bytes / 8 * (64 / WIDTH as u64) - 1, WIDTH, rate)
     }
 
     /// A filter of so many cells of `width` bits, of which a key has `probes` and an insertion counts
@@ -385,7 +385,7 @@ mod tests {
         for cells in [15, 101, 731, 10_000, 1 << 20, 1 << 40] {
             for width in 1..=7 {
                 for rate in [0.5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-6, 1e-15] {
-                    let Ok(shape) = Shape::for_rate(cells, width, rate) else { continue };
+                    let Ok(shape) = Shape::for_cells(cells, width, rate) else { continue };
                     let stable = shape.stable_rate();
                     assert!(stable <= rate, "{shape:?}: {stable} for {rate}");
                     assert!(
@@ -409,7 +409,7 @@ mod tests {
     fn no_number_of_probes_keeps_keys_much_longer_than_the_planned_one() {
         for width in 1..=4 {
             for rate in [0.1, 0.03, 0.01, 0.001, 1e-6] {
-                let planned = Shape::for_rate(1_000_001, width, rate).unwrap();
+                let planned = Shape::for_cells(1_000_001, width, rate).unwrap();
                 let kept = planned.remembers(0.5);
                 for probes in planned.probes().saturating_sub(3).max(1)..planned.probes() + 4 {
                     let mut other = Shape { probes, ..planned };
@@ -427,7 +427,7 @@ mod tests {
     fn four_bits_keep_nine_of_ten_keys_longest_and_two_bits_half_of_them() {
         let longest = |rate, probability| {
             let kept = |width: &u32| {
-                let shape = Shape::for_rate(12_000_000 / u64::from(*width), *width, rate);
+                let shape = Shape::for_cells(12_000_000 / u64::from(*width), *width, rate);
                 shape.unwrap().remembers(probability)
             };
             (1..=MAX_WIDTH).max_by_key(kept).unwrap()
@@ -441,10 +441,10 @@ mod tests {
     #[test]
     fn capacities_are_kept_by_the_smallest_filter() {
         for (capacity, rate) in [(0, 0.5), (1, 0.01), (10, 0.1), (1_000, 0.01), (1 << 30, 1e-6)] {
-            let shape = Shape::for_capacity(capacity, rate).unwrap();
+            let shape = Shape::for_rate(capacity, rate).unwrap();
             assert!(shape.found_after(capacity) >= 0.9 && shape.remembers(0.9) >= capacity);
             assert!(shape.stable_rate() <= rate);
-            let less = Shape::for_rate(shape.cells() * 99 / 100 - 2, 4, rate);
+            let less = Shape::for_cells(shape.cells() * 99 / 100 - 2, 4, rate);
             assert!(less.is_err() || less.unwrap().found_after(capacity) < 0.9, "{shape:?}");
         }
         let bytes = Shape::for_budget(1_000, 0.01).unwrap();
@@ -456,7 +456,7 @@ mod tests {
         assert_eq!((words_for(730, 3), words_for(64, 1), words_for(63, 1)), (35, 2, 1));
         for cells in [1, 2, 63, 64, 730, 1_000] {
             for width in 1..=8 {
-                if let Ok(shape) = Shape::for_rate(cells, width, 0.3) {
+                if let Ok(shape) = Shape::for_cells(cells, width, 0.3) {
                     assert_eq!(shape.words(), words_for(cells, width) as u64);
                 }
             }
@@ -465,9 +465,9 @@ mod tests {
 
     #[test]
     fn the_compiler_plans_as_the_program_does() {
-        const SHAPE: Result<Shape, InvalidShape> = Shape::for_rate(730, 3, 0.03);
-        assert_eq!(SHAPE, Shape::for_rate(std::hint::black_box(730), 3, 0.03));
-        const KEPT: Result<Shape, InvalidShape> = Shape::for_capacity(100, 0.03);
-        assert_eq!(KEPT, Shape::for_capacity(std::hint::black_box(100), 0.03));
+        const SHAPE: Result<Shape, InvalidShape> = Shape::for_cells(730, 3, 0.03);
+        assert_eq!(SHAPE, Shape::for_cells(std::hint::black_box(730), 3, 0.03));
+        const KEPT: Result<Shape, InvalidShape> = Shape::for_rate(100, 0.03);
+        assert_eq!(KEPT, Shape::for_rate(std::hint::black_box(100), 0.03));
     }
 }

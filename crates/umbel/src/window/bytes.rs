@@ -1,10 +1,10 @@
 //! A window filter as bytes, and back: it goes on as if it had never stopped.
 
 use super::shape::turn;
-use super::{Shape, Window, WindowBloomFilter};
+use super::{RawWindow, Shape, Window};
 use crate::blocked;
 use crate::error::InvalidBytes;
-use crate::format::{Family, Header, Stored};
+use crate::format::{Header, Mark, StoredCore};
 use crate::storage::{Heap, Storage};
 use core::time::Duration;
 
@@ -26,15 +26,13 @@ pub struct State {
     told: [u64; 2],
 }
 
-impl<T: ?Sized, H: Stored<T>> Family for WindowBloomFilter<T, H> {
-    type Keys = T;
-    type Hasher = H;
+impl StoredCore for RawWindow {
     type Storage = Heap;
     type Plan = (Shape, State);
 
     const FAMILY: u16 = FAMILY;
 
-    fn header(&self) -> Header {
+    fn header(&self, mark: Mark) -> Header {
         let (shape, hand) = (&self.shape, &self.hand);
         let (kernels, nanos) = match shape.window() {
             Window::Insertions(_) => (INSERTIONS, 0),
@@ -52,7 +50,7 @@ impl<T: ?Sized, H: Stored<T>> Family for WindowBloomFilter<T, H> {
             self.now.is_some().into(),
             self.now.unwrap_or(0),
         ];
-        Header::new(FAMILY, kernels, self.hasher.mark(), self.insertions, &fields)
+        Header::new(FAMILY, kernels, mark, self.insertions, &fields)
     }
 
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
@@ -83,10 +81,9 @@ impl<T: ?Sized, H: Stored<T>> Family for WindowBloomFilter<T, H> {
     fn assemble<E: From<InvalidBytes>>(
         (shape, State { group, epoch, way, told }): (Shape, State),
         header: &Header,
-        hasher: H,
         take: &mut impl FnMut(u64) -> Result<Heap, E>,
     ) -> Result<Self, E> {
-        let mut filter = Self::of_parts(shape, hasher, take(shape.words())?);
+        let mut filter = Self::of_parts(shape, take(shape.words())?);
         let hand = filter.hand.at(group, epoch, way);
         filter.hand = hand.ok_or(InvalidBytes::Inconsistent)?;
         filter.insertions = header.insertions;
@@ -98,6 +95,3 @@ impl<T: ?Sized, H: Stored<T>> Family for WindowBloomFilter<T, H> {
         Ok(filter)
     }
 }
-
-#[cfg(feature = "serde")]
-crate::format::through_serde!([T: ?Sized, H] WindowBloomFilter<T, H>);

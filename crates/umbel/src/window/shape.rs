@@ -43,6 +43,7 @@ pub enum Window {
 ///
 /// let minute = Shape::for_time(Duration::from_secs(60), 1_000_000, 0.01)?;
 /// assert_eq!(minute.longest(), Window::Time(Duration::from_secs(75)));
+/// assert!(minute.burst_rate() <= 0.01); // all 1,000,000 may come in one second
 /// # Ok::<(), umbel::InvalidShape>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,7 +85,12 @@ impl Shape {
     }
 
     /// A filter of the last `window` of time, at an error rate of at most `rate` while there are at
-    /// most `capacity` insertions in any window, and they come evenly.
+    /// most `capacity` insertions in any window. They may come in bursts: all at once, or spread over
+    /// the window.
+    ///
+    /// It has five epochs. Each one has room for all `capacity` insertions, since a burst fills a
+    /// single epoch. That takes 3.5 times the space of a window of as many insertions at 1 %. Fewer
+    /// epochs take less space and remember for longer ([`for_time_in_epochs`](Self::for_time_in_epochs)).
     ///
     /// # Errors
     ///
@@ -95,16 +101,62 @@ impl Shape {
         capacity: u64,
         rate: f64,
     ) -> Result<Self, InvalidShape> {
-        Self::smallest(Window::Time(window), capacity, rate)
+        Self::for_time_in_epochs(window, capacity, rate, EPOCHS as u32)
     }
 
-    /// As [`for_time`](Self::for_time), with so many epochs.
+    /// As [`for_time`](Self::for_time), with so many epochs: a key stays for at most
+    /// 1 + 1 / (`epochs` − 1) windows.
     ///
     /// # Errors
     ///
     /// As [`for_time`](Self::for_time), or if there are fewer than two epochs, or more than
     /// [`MAX_EPOCHS`].
     pub const fn for_time_in_epochs(
+        window: Duration,
+        capacity: u64,
+        rate: f64,
+        epochs: u32,
+    ) -> Result<Self, InvalidShape> {
+        if let Err(error) = Rate::new(rate) {
+            return Err(error);
+        }
+        if epochs < 2 || epochs > MAX_EPOCHS {
+            return Err(InvalidShape::EpochsOutOfRange { epochs, max: MAX_EPOCHS });
+        }
+        let epoch = match plan_for_bursts(turn(capacity, 2), rate) {
+            Ok(epoch) => epoch,
+            Err(error) => return Err(error),
+        };
+        // Files hold the capacity, from which a reader derives the insertions of a turn.
+        let turn = turn(capacity, epochs);
+        match blocked::Shape::with(turn, epoch.lines(), 1, epoch.probes()) {
+            Ok(epoch) => Self::of(Window::Time(window), capacity, epochs, epoch),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A filter of the last `window` of time, at an error rate of at most `rate` while there are at
+    /// most `capacity` insertions in any window **and they come evenly**: no more than a turn's share
+    /// of them in a turn. It takes as much space as a window of as many insertions. A burst of
+    /// `capacity` insertions raises its rate to [`burst_rate`](Self::burst_rate).
+    ///
+    /// # Errors
+    ///
+    /// As [`for_time`](Self::for_time).
+    pub const fn for_even_time(
+        window: Duration,
+        capacity: u64,
+        rate: f64,
+    ) -> Result<Self, InvalidShape> {
+        Self::smallest(Window::Time(window), capacity, rate)
+    }
+
+    /// As [`for_even_time`](Self::for_even_time), with so many epochs.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_time_in_epochs`](Self::for_time_in_epochs).
+    pub const fn for_even_time_in_epochs(
         window: Duration,
         capacity: u64,
         rate: f64,
@@ -247,11 +299,32 @@ impl Shape {
         self.epoch.bytes() * self.epochs as u64
     }
 
-    /// The error rate for ever, with as many insertions as planned, all of different keys. Never low:
-    /// keys whose bits meet make several epochs err together, which is less often than by chance.
+    /// The error rate for ever, with as many insertions as planned, all of different keys, which come
+    /// evenly. Never low: keys whose bits meet make several epochs err together, which is less often
+    /// than by chance.
     #[must_use]
     pub const fn expected_rate(&self) -> f64 {
-        compound_rate(&self.epoch, self.epochs)
+        let even = compound_rate(&self.epoch, self.epochs);
+        match self.window {
+            Window::Insertions(_) => even,
+            // Turns of a few insertions are rounded up; no more than two windows of them can be there.
+            Window::Time(_) => {
+                let most = two_full(self.epoch.expected_rate(turn(self.capacity, 2)));
+                if even < most { even } else { most }
+            }
+        }
+    }
+
+    /// The highest error rate with at most as many insertions in any window as planned, however they
+    /// come. In a window of insertions that is [`expected_rate`](Self::expected_rate). In a window of
+    /// time, all of them may come at once, and as many again when the window has passed and the first
+    /// ones are not yet forgotten: two epochs are full then.
+    #[must_use]
+    pub const fn burst_rate(&self) -> f64 {
+        match self.window {
+            Window::Insertions(_) => self.expected_rate(),
+            Window::Time(_) => two_full(self.epoch.expected_rate(turn(self.capacity, 2))),
+        }
     }
 
     /// What a turn is counted in: insertions, or nanoseconds.
@@ -316,6 +389,26 @@ const fn plan(items: u64, rate: f64, epochs: u32) -> Result<blocked::Shape, Inva
     }
 }
 
+/// The smallest epoch of a window of time for so many insertions a window, all of which may come in
+/// one turn.
+///
+/// An epoch gets at most `items` insertions, because a turn is no longer than a window. All epochs
+/// together get at most twice as many, because n turns are no longer than two windows. The rate of an
+/// epoch grows faster than in proportion to its insertions, so the worst case is two full epochs.
+const fn plan_for_bursts(items: u64, rate: f64) -> Result<blocked::Shape, InvalidShape> {
+    match blocked::Shape::for_rate_in_lines(items, rate / 2.0, 1) {
+        Err(InvalidShape::RateTooSmall { min, .. }) => {
+            Err(InvalidShape::RateTooSmall { rate, min: min * 2.0 })
+        }
+        planned => planned,
+    }
+}
+
+/// The rate of two epochs that have this rate each.
+const fn two_full(rate: f64) -> f64 {
+    2.0 * rate - rate * rate
+}
+
 /// The rate of so many epochs together, one of which is being filled.
 const fn compound_rate(epoch: &blocked::Shape, epochs: u32) -> f64 {
     let (mut rate, mut full) = (rate_while_filling(epoch), 1);
@@ -344,6 +437,7 @@ const fn rate_while_filling(epoch: &blocked::Shape) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec::Vec;
 
     const RATES: [f64; 6] = [0.9, 0.1, 0.01, 0.001, 1e-4, 1e-6];
 
@@ -408,6 +502,55 @@ mod tests {
             let error = Shape::for_rate(window, 0.01).unwrap_err();
             let large = matches!(error, InvalidShape::TooLarge { .. });
             assert!(large || matches!(error, InvalidShape::RateTooSmall { .. }), "{error}");
+        }
+    }
+
+    /// Insertions of a turn, in ways that a stranger could choose: at most `items` in any `epochs` - 1
+    /// turns in a row.
+    fn patterns(items: u64, epochs: u64) -> Vec<Vec<u64>> {
+        let mut all = Vec::new();
+        for parts in 1..epochs {
+            // So many bursts of the same size, in turns in a row, and again when the window allows it.
+            let turn = |turn: u64| {
+                if turn % (epochs - 1) < parts { items / parts } else { 0 }
+            };
+            all.push((0..epochs).map(turn).collect());
+        }
+        all
+    }
+
+    #[test]
+    fn a_window_of_time_keeps_its_rate_however_insertions_come() {
+        for items in [1_u64, 2, 10, 100, 5_000, 1_000_000] {
+            for rate in RATES {
+                for epochs in [2, 3, 5, 8, 17] {
+                    let time = Duration::from_secs(3_600);
+                    let shape = Shape::for_time_in_epochs(time, items, rate, epochs).unwrap();
+                    assert!(shape.burst_rate() <= rate, "{shape:?}");
+                    assert!(shape.expected_rate() <= rate, "{shape:?}");
+                    for pattern in patterns(items, epochs.into()) {
+                        let compound = |rate, turn: &u64| {
+                            let next = shape.epoch().expected_rate(*turn);
+                            rate + next - rate * next
+                        };
+                        let worst = pattern.iter().fold(0.0, compound);
+                        assert!(worst <= rate, "{worst} {rate} {pattern:?} {shape:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn even_windows_of_time_are_planned_as_those_of_insertions() {
+        let time = Duration::from_secs(3_600);
+        for items in [1_000_u64, 100_000, 1_000_000] {
+            let even = Shape::for_even_time(time, items, 0.01).unwrap();
+            let counted = Shape::for_rate(items, 0.01).unwrap();
+            assert_eq!((even.epoch(), even.epochs()), (counted.epoch(), counted.epochs()));
+            assert!(even.burst_rate() > 0.01 && even.expected_rate() <= 0.01);
+            let bursts = Shape::for_time(time, items, 0.01).unwrap();
+            assert!(bursts.bits() <= 4 * even.bits() + 5 * 512, "{bursts:?}");
         }
     }
 

@@ -339,7 +339,7 @@ fn numbers_that_nobody_knows_are_named() {
     for got in [0, 10, 32_768, u16::MAX] {
         assert_eq!(open(12, got), InvalidBytes::Unknown { field: "hash", got });
     }
-    for got in [0, 6, u16::MAX] {
+    for got in [0, 7, u16::MAX] {
         assert_eq!(open(16, got), InvalidBytes::Unknown { field: "keys", got });
     }
     assert_eq!(open(forge::KERNELS, 77), InvalidBytes::Kernels { got: 77 });
@@ -368,4 +368,20 @@ fn what_follows_a_filter_in_a_stream_is_not_read() {
         let error = AnyFilter::from_reader(&streamed[..len]).unwrap_err();
         assert!(matches!(error, OpenError::Invalid(InvalidBytes::Length { .. })), "{len}: {error}");
     }
+}
+
+/// What stands in `docs/hashing.md` for a tuple is what a program gives that knows nothing but the file.
+#[test]
+fn keys_of_several_parts_are_given_as_their_bytes() {
+    let mut filter = BloomFilter::<(u32, &str)>::new(100, 1e-6);
+    filter.insert(&(1, "ab"));
+    let any = AnyFilter::from_bytes(&filter.to_bytes()).unwrap();
+    let mut key = vec![4, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 0, 0, 0];
+    key.extend(b"ab");
+    assert_eq!(any.hasher().keys(), Kind::Parts);
+    assert_eq!((any.contains(&key), any.contains("ab")), (Ok(true), Ok(false)));
+    assert_eq!(any.digest(&key), Ok(Portable::default().digest(&(1_u32, "ab"))));
+    // Keys of strings are another kind.
+    let error = BloomFilter::<[u8]>::from_bytes(&filter.to_bytes()).map(|_| ()).unwrap_err();
+    assert_eq!(error, InvalidBytes::Keys { expected: 3, got: 6 });
 }

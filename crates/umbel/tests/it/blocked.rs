@@ -414,7 +414,7 @@ fn debug_is_one_line() {
     let mut filter = with(Shape::with(1_000, 20, 2, 3), Portable::default());
     filter.extend(0..1_000_u64);
     let line = format!("{filter:?}");
-    let start = "BlockedBloomFilter { capacity: 1000, bits: 10240, probes: 6, fill: 0.";
+    let start = "BlockedBloomFilter { capacity: 1000, bits: 10240, probes: 6, hasher: ";
     assert!(line.starts_with(start), "{line}");
     assert!(line.len() < 150 && !line.contains('\n'), "{line}");
 }

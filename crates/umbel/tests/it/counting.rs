@@ -12,7 +12,7 @@ use umbel::hash::{Digest, Digester};
 use umbel::layout::Plan;
 use umbel::storage::Heap;
 use umbel::{
-    BlockedCountingBloomFilter, CountingBloomFilter, Filter, Incompatible, Insert, InvalidBytes,
+    BlockedCountingBloomFilter, Contains, CountingBloomFilter, Incompatible, Insert, InvalidBytes,
     InvalidShape, Keyed, Portable, Remove, Union, bloom,
 };
 use umbel_laws::split_mix;
@@ -508,7 +508,7 @@ fn code_that_knows_only_traits_can_count() {
     fn come_and_go<F: Insert + Remove>(filter: &mut F, digest: Digest) -> [bool; 4] {
         let fresh = filter.insert_digest(digest).unwrap();
         [fresh, filter.contains_digest(digest), filter.remove_digest(digest), {
-            Filter::contains_digest(filter, digest)
+            Contains::contains_digest(filter, digest)
         }]
     }
     let mut filter = CountingBloomFilter::<str>::new(10, 0.01);

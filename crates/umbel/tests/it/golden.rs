@@ -2,6 +2,7 @@
 //! keys: change the code back, never the constant.
 
 use crate::forge::{INSERTIONS, WORDS, field};
+use std::net::{IpAddr, SocketAddr};
 use umbel::Saved;
 use umbel::bloom::Bloom;
 use umbel::hash::{Digest, Digester, Key, Portable};
@@ -45,6 +46,34 @@ fn digests_are_the_documented_ones() {
         rows += 1;
     }
     assert!(rows >= 20, "only {rows} vectors found");
+}
+
+/// A key of several parts has the documented bytes, and the digest of those bytes as a string.
+#[test]
+fn keys_of_several_parts_have_the_documented_bytes_and_digests() {
+    fn vector<K: Key>(key: K) -> (String, u64) {
+        let bytes = key.with_form(|form| form.with_bytes(<[u8]>::to_vec));
+        let digest = Portable::default().digest(&key);
+        assert_eq!(digest, Portable::default().digest(&bytes[..]));
+        let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        (hex.join(" "), digest.bits())
+    }
+    let v6 = std::net::Ipv6Addr::LOCALHOST;
+    let all = [
+        ("(1, 2)", vector((1_u64, 2_u64))),
+        ("(-1, \"ab\")", vector((-1_i8, "ab"))),
+        ("(\"a\", (\"b\", true))", vector(("a", ("b", true)))),
+        ("none", vector(None::<u64>)),
+        ("some 0", vector(Some(0_u64))),
+        ("192.0.2.1, an address of either version", vector(IpAddr::from([192, 0, 2, 1]))),
+        ("::1, an address of either version", vector(IpAddr::from(v6))),
+        ("192.0.2.1:80", vector(SocketAddr::from(([192, 0, 2, 1], 80)))),
+    ];
+    let document = include_str!("../../../../docs/hashing.md");
+    for (name, (bytes, digest)) in all {
+        let row = format!("| {name} | `{bytes}` | `{digest:#018x}` |");
+        assert!(document.contains(&row), "this row is missing: {row}");
+    }
 }
 
 /// The table of `docs/hashing.md`, computed by a second implementation in another language.
@@ -217,7 +246,7 @@ fn a_window_filter_keeps_its_words_its_state_and_its_mistakes() {
         assert_eq!(state_of(&filter), [keys, 0, group, epoch, way, 0, 0]);
     }
     let nanos = std::time::Duration::from_nanos;
-    let shape = window::Shape::for_time(nanos(400), 1_000, 0.01).unwrap();
+    let shape = window::Shape::for_even_time(nanos(400), 1_000, 0.01).unwrap();
     let mut timed = WindowBloomFilter::<u64>::with(shape, Portable::default()).unwrap();
     timed.advance(nanos(1_000));
     timed.insert_at(&1, nanos(1_250));

@@ -6,6 +6,8 @@ mod aging;
 mod any;
 /// Any bytes, whatever the family: cut off, flipped, zeroed, moved, and lies with checksums in order.
 mod any_bytes;
+/// The table of methods in `docs/api.md`.
+mod api;
 /// The blocked filter against its definition, and what is meant to break it.
 mod blocked;
 /// What the guide to choosing says of space.
@@ -18,6 +20,8 @@ mod cuckoo;
 mod disk;
 /// Filters in real files, and what is no filter.
 mod files;
+/// The programs that a newcomer writes first.
+mod first_minutes;
 /// Bytes of filters that lie, with checksums in order.
 mod forge;
 /// Bytes that must never change: digests, positions, whole filters.

@@ -88,6 +88,6 @@ fn work(filter: &mut AnyFilter) {
     let _ = filter.merge_with(&other);
     // Those that count may be of more keys than there is room for, and are as they were then.
     for (digest, found) in digests.iter().zip(found) {
-        assert!(!found || umbel::Filter::contains_digest(filter, *digest));
+        assert!(!found || umbel::Contains::contains_digest(filter, *digest));
     }
 }

@@ -12,8 +12,8 @@ use umbel::frozen::{Build, Frozen, StoredArrangement};
 use umbel::ribbon::{self, Ribbon};
 use umbel::storage::Heap;
 use umbel::{
-    BinaryFuse4Filter, BinaryFuseFilter, BlockedBloomFilter, BloomFilter, CuckooFilter, Digest,
-    Filter, Portable, QuotientFilter, RibbonFilter, RibbonMap, Saved, ScalableBloomFilter,
+    BinaryFuse4Filter, BinaryFuseFilter, BlockedBloomFilter, BloomFilter, Contains, CuckooFilter,
+    Digest, Portable, QuotientFilter, RibbonFilter, RibbonMap, Saved, ScalableBloomFilter,
     SplitBlockBloomFilter, StableBloomFilter, WindowBloomFilter, XorFilter,
 };
 
@@ -443,7 +443,7 @@ fn places(n: usize, probes: u64, x: u64) -> Vec<u64> {
 const ASKED: u64 = 1_500;
 
 #[track_caller]
-fn agree(bytes: &[u8], filter: &impl Filter) -> Reader {
+fn agree(bytes: &[u8], filter: &impl Contains) -> Reader {
     let reader = Reader::open(bytes);
     let prefixes = (reader.family == 9).then(|| reader.prefixes());
     for number in 0..ASKED {

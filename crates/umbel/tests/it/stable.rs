@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use umbel::Saved;
 use umbel::hash::Digest;
 use umbel::stable::{ArrayStableBloomFilter, MAX_WIDTH, Shape, words_for};
-use umbel::{Edge, Filter, Insert, InvalidBytes, InvalidShape, Keyed, Portable, StableBloomFilter};
+use umbel::{
+    Contains, Edge, Insert, InvalidBytes, InvalidShape, Keyed, Portable, StableBloomFilter,
+};
 use umbel_laws::split_mix;
 
 fn made(shape: Shape) -> StableBloomFilter<u64> {
@@ -107,7 +109,7 @@ proptest! {
         before in vec(any::<u64>(), 0..400),
         after in vec(any::<u64>(), 0..400),
     ) {
-        const SHAPE: Shape = match Shape::for_rate(730, 3, 0.03) {
+        const SHAPE: Shape = match Shape::for_cells(730, 3, 0.03) {
             Ok(shape) => shape,
             Err(_) => panic!("a valid shape"),
         };
@@ -133,7 +135,7 @@ proptest! {
 #[test]
 fn batches_of_a_filter_larger_than_the_cache_do_as_single_calls() {
     for (cells, width) in [(6_000_001, 2), (1_500_001, 7), (10_000_001, 4)] {
-        let shape = Shape::for_rate(cells, width, 0.01).unwrap();
+        let shape = Shape::for_cells(cells, width, 0.01).unwrap();
         let keys: Vec<u64> = (0..5_000).map(|i| split_mix(i) % 3_000).collect();
         let (mut one_by_one, mut batches, mut extended) = (made(shape), made(shape), made(shape));
         let expected: Vec<bool> = keys.iter().map(|key| one_by_one.insert(key)).collect();
@@ -158,7 +160,7 @@ fn batches_of_a_filter_larger_than_the_cache_do_as_single_calls() {
 #[test]
 fn keys_are_forgotten_as_often_as_the_shape_tells() {
     for (width, rate) in [(1, 0.03), (2, 0.03), (3, 0.01), (4, 0.1)] {
-        let shape = Shape::for_rate(20_000, width, rate).unwrap();
+        let shape = Shape::for_cells(20_000, width, rate).unwrap();
         let mut filter = made(shape);
         let mut stream = (0_u64..).map(split_mix);
         filter.extend(stream.by_ref().take(shape.settles_after(1e-4) as usize));
@@ -226,7 +228,7 @@ fn hostile_parameters_are_refused_before_memory_is_touched() {
     for rate in [0.0, -0.0, 1.0, -1.0, f64::NAN, f64::INFINITY] {
         for error in [
             StableBloomFilter::<u64>::try_new(10, rate).unwrap_err(),
-            Shape::for_rate(100, 2, rate).unwrap_err(),
+            Shape::for_cells(100, 2, rate).unwrap_err(),
             Shape::for_budget(100, rate).unwrap_err(),
         ] {
             assert!(matches!(error, InvalidShape::RateOutOfRange { .. }), "{error}");
@@ -234,11 +236,11 @@ fn hostile_parameters_are_refused_before_memory_is_touched() {
     }
     for width in [0, 9, 64, u32::MAX] {
         let refused = Err(InvalidShape::WidthOutOfRange { width, max: 8 });
-        assert_eq!(Shape::for_rate(100, width, 0.1), refused);
+        assert_eq!(Shape::for_cells(100, width, 0.1), refused);
         assert_eq!(Shape::with(101, width, 3, 7), refused);
     }
     for cells in [u64::MAX, u64::MAX - 1, 1 << 48, (1 << 47) + 1] {
-        assert!(matches!(Shape::for_rate(cells, 2, 0.1), Err(InvalidShape::TooLarge { .. })));
+        assert!(matches!(Shape::for_cells(cells, 2, 0.1), Err(InvalidShape::TooLarge { .. })));
         assert!(matches!(Shape::with(cells | 1, 2, 3, 7), Err(InvalidShape::TooLarge { .. })));
     }
     for capacity in [u64::MAX, 1 << 60, 1 << 45] {
@@ -256,12 +258,12 @@ fn hostile_parameters_are_refused_before_memory_is_touched() {
     }
     // Cells so wide that counting all of them down every time is not enough.
     for (cells, width) in [(0, 1), (1, 1), (3, 8), (101, 8), (501, 8)] {
-        let error = Shape::for_rate(cells, width, 0.01).unwrap_err();
+        let error = Shape::for_cells(cells, width, 0.01).unwrap_err();
         assert!(matches!(error, InvalidShape::DecrementsOutOfRange { .. }), "{error}");
     }
     assert_eq!(Shape::for_budget(7, 0.1), Err(InvalidShape::TooSmall { bytes: 7, min: 8 }));
     type Short = ArrayStableBloomFilter<u64, 3>;
-    let shape = Shape::for_rate(100, 2, 0.1).unwrap();
+    let shape = Shape::for_cells(100, 2, 0.1).unwrap();
     let short = Short::with(shape, Portable::default()).unwrap_err();
     assert_eq!(short, InvalidShape::OutOfMemory { bytes: 32 });
 }
@@ -285,7 +287,7 @@ fn the_smallest_filters_work() {
 
 #[test]
 fn bytes_keep_everything_and_refuse_what_contradicts_itself() {
-    let shape = Shape::for_rate(730, 3, 0.03).unwrap();
+    let shape = Shape::for_cells(730, 3, 0.03).unwrap();
     let keyed = Keyed::new([7; 16]);
     let mut filter = StableBloomFilter::<u64, _>::with(shape, keyed).unwrap();
     filter.extend(0..1_000_u64);
@@ -325,9 +327,9 @@ fn arrays_are_made_by_the_compiler_and_do_as_the_heap() {
     }
     assert_eq!(array.words(), heap.words());
     let named = umbel::stable![str; 730 cells; 3 bits; rate 0.03];
-    assert_eq!(named.shape(), &Shape::for_rate(730, 3, 0.03).unwrap());
+    assert_eq!(named.shape(), &Shape::for_cells(730, 3, 0.03).unwrap());
     let wide = umbel::stable![u64; 4_000 cells; 8 bits; rate 0.03];
-    assert_eq!(wide.shape(), &Shape::for_rate(4_000, 8, 0.03).unwrap());
+    assert_eq!(wide.shape(), &Shape::for_cells(4_000, 8, 0.03).unwrap());
     // The words, the insertions, the shape and the seed.
     assert!(size_of_val(&named) <= 35 * 8 + 8 + 24 + 16);
 }
@@ -337,7 +339,7 @@ fn code_that_knows_only_traits_can_let_keys_age() {
     fn come<F: Insert + Edge<Key = u64>>(filter: &mut F, key: u64) -> [bool; 3] {
         let digest = filter.digest(&key);
         let fresh = filter.insert_digest(digest).unwrap();
-        [fresh, Filter::contains_digest(filter, digest), filter.insert_digest(digest).unwrap()]
+        [fresh, Contains::contains_digest(filter, digest), filter.insert_digest(digest).unwrap()]
     }
     let mut filter = StableBloomFilter::<u64>::new(100, 0.01);
     assert_eq!(come(&mut filter, 7), [true, true, false]);

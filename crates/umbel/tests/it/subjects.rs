@@ -9,23 +9,21 @@ use std::marker::PhantomData;
 use umbel::any::{AnyFilter, ChangeError};
 use umbel::blocked::{self, ArrayBlockedBloomFilter, Lines};
 use umbel::bloom::Bloom;
-use umbel::counting::{self, Anywhere, CellLayout, CellPlan, InLine};
-use umbel::format::{Saved, Stored};
+use umbel::counting::{Anywhere, CellLayout, CellPlan, InLine};
+use umbel::format::{Saved, Stored, StoredCore};
 use umbel::frozen::{Arrangement, Build, Frozen};
 use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::Digits;
 use umbel::layout::{Layout, Plan, StoredLayout};
 use umbel::multi::Multi;
-use umbel::scalable;
+use umbel::raw::{self, Core, Make, Probe, RemoveEach};
 use umbel::split;
 use umbel::stable;
-use umbel::storage::{Heap, SharedHeap};
-use umbel::window::{self, WindowBloomFilter};
-use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, CuckooFilter};
-use umbel::{
-    BatchFull, Keyed, MultiBloomFilter, Portable, QuotientFilter, ScalableBloomFilter,
-    StableBloomFilter, Std, words_for,
-};
+use umbel::storage::{Allocate, Heap, SharedHeap};
+use umbel::window;
+use umbel::{ArrayBloomFilter, BlockedBloomFilter, BloomFilter, Edge, Filter, Insert};
+use umbel::{Keyed, MultiBloomFilter, Portable, Std, words_for};
+use umbel::{cuckoo, quotient, scalable};
 use umbel_laws::{Ages, Batches, Forgets, Removes, Saves, Subject, Unites};
 
 pub(crate) const ARRAY_ITEMS: u64 = 1_000;
@@ -35,15 +33,23 @@ pub(crate) const BLOCKED_WORDS: usize = blocked::words_for(ARRAY_ITEMS, ARRAY_RA
 
 /// The shape for this capacity and rate. Laws make many thousand filters of one shape, so that it is
 /// worth remembering.
-fn planned<P: Plan>(capacity: u64, err_rate: f64) -> P {
+fn remembered<K: 'static, P: Copy + 'static>(
+    capacity: u64,
+    err_rate: f64,
+    plan: impl FnOnce() -> P,
+) -> P {
     type Plans = HashMap<(TypeId, u64, u64), Box<dyn Any>>;
     thread_local!(static PLANS: RefCell<Plans> = RefCell::default());
     PLANS.with_borrow_mut(|plans| {
         let plan = plans
-            .entry((TypeId::of::<P>(), capacity, err_rate.to_bits()))
-            .or_insert_with(|| Box::new(P::for_rate(capacity, err_rate).unwrap()));
+            .entry((TypeId::of::<K>(), capacity, err_rate.to_bits()))
+            .or_insert_with(|| Box::new(plan()));
         *plan.downcast_ref().unwrap()
     })
+}
+
+fn planned<P: Plan>(capacity: u64, err_rate: f64) -> P {
+    remembered::<P, P>(capacity, err_rate, || P::for_rate(capacity, err_rate).unwrap())
 }
 
 /// A filter of integers in memory of its own.
@@ -97,21 +103,67 @@ impl<H: Seeded, L: Layout + Default> Atomic<H, L> {
     }
 }
 
-/// A counting filter of integers.
-pub(crate) struct Counting<H = Portable, L: CellLayout = Anywhere>(
-    counting::Counting<u64, H, Heap, L>,
-);
+/// A family whose filters are planned for a capacity and a rate, and taken through the traits that all
+/// families share.
+pub(crate) trait Family: 'static {
+    /// The core of its filters.
+    type Core: Make<Shape: Copy + 'static> + Probe<Digest = Digest> + Insert + PartialEq;
 
-/// One whose keys have all cells in one line.
-pub(crate) type BlockedCounting<H = Portable> = Counting<H, InLine>;
+    /// Whether they refuse keys at some point.
+    const FILLS: bool = false;
 
-impl<H: Seeded, L: CellLayout> Counting<H, L> {
-    fn made(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        Self(counting::Counting::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
+    fn plan(capacity: u64, err_rate: f64) -> <Self::Core as Core>::Shape;
+
+    fn unite<H: Digester<u64>>(_: &mut Keys<Self, H>, _: &Keys<Self, H>) -> Result<(), String> {
+        Err("filters of this family cannot be united".into())
+    }
+
+    /// Whether the two answer alike. United with itself, a filter that counts has every key twice.
+    fn same<H: Digester<u64>>(one: &Keys<Self, H>, other: &Keys<Self, H>) -> bool {
+        one == other
     }
 }
 
-impl<H: Seeded + Digester<u64>, L: CellLayout> Removes for Counting<H, L> {
+/// A filter of integers of a family.
+type Keys<F, H> = Filter<u64, H, <F as Family>::Core>;
+
+/// A filter of integers of a family, as a subject.
+pub(crate) struct Of<F: Family + ?Sized, H = Portable>(Keys<F, H>);
+
+/// What is full refuses keys that no law says it has to take; one that it has to is missed by the law.
+impl<F: Family, H: Seeded + Digester<u64>> Subject for Of<F, H> {
+    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
+        let plan = || F::plan(capacity, err_rate);
+        let shape = remembered::<F, _>(capacity, err_rate, plan);
+        Self(Filter::with(shape, H::seeded(seed)).unwrap())
+    }
+    fn insert(&mut self, key: u64) -> bool {
+        self.insert_one(key).unwrap_or(false)
+    }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+    fn rate_now(&self) -> f64 {
+        self.0.expected_rate()
+    }
+}
+
+impl<F: Family, H: Seeded + Digester<u64>> Batches for Of<F, H> {
+    const FILLS: bool = F::FILLS;
+    fn insert_one(&mut self, key: u64) -> Option<bool> {
+        let digest = Edge::digest(&self.0, &key);
+        Insert::insert_digest(&mut self.0, digest).ok()
+    }
+    fn insert_batch(&mut self, keys: &[u64], fresh: &mut [bool]) -> Result<(), usize> {
+        let digests: Vec<Digest> = keys.iter().map(|key| Edge::digest(&self.0, key)).collect();
+        Insert::insert_digests(&mut self.0, &digests, fresh).map_err(|full| full.inserted)
+    }
+    fn equals(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<F: Family<Core: RemoveEach>, H: Seeded + Digester<u64>> Removes for Of<F, H> {
     fn remove(&mut self, key: u64) -> bool {
         self.0.remove(&key)
     }
@@ -120,147 +172,215 @@ impl<H: Seeded + Digester<u64>, L: CellLayout> Removes for Counting<H, L> {
     }
 }
 
-/// By adding: a filter united with itself counts twice, and answers the same.
-impl<H: Seeded + Digester<u64>, L: CellLayout<Shape: PartialEq>> Unites for Counting<H, L> {
+impl<F: Family, H: Seeded + Digester<u64>> Unites for Of<F, H> {
     fn unite(&mut self, other: &Self) -> Result<(), String> {
-        self.0.merge_with(&other.0).map_err(|error| error.to_string())
+        F::unite(&mut self.0, &other.0)
     }
     fn same(&self, other: &Self) -> bool {
-        let (shape, hasher) = (self.0.shape(), self.0.hasher());
-        let bits = u64::from(shape.width().bits());
-        let found = |filter: &Self| -> Vec<bool> {
-            let words = filter.0.words();
-            let cell = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & shape.width().max();
-            (0..shape.bits()).map(|number| cell(number * bits) != 0).collect()
-        };
-        shape == other.0.shape()
-            && hasher.check() == other.0.hasher().check()
-            && found(self) == found(other)
+        F::same(&self.0, &other.0)
     }
 }
 
-impl<H, L> Saves for Counting<H, L>
+impl<F, H> Saves for Of<F, H>
 where
+    F: Family<Core: StoredCore<Storage: Allocate>>,
     H: Seeded + Digester<u64> + Stored<u64>,
-    L: CellLayout<Shape: PartialEq>,
 {
     fn save(&self) -> Vec<u8> {
         self.0.to_bytes()
     }
     fn load(bytes: &[u8]) -> Result<Self, String> {
-        counting::Counting::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+        Filter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
     }
 }
 
-/// A cuckoo filter of integers with room for `TIMES` as many keys as are promised.
-pub(crate) struct Cuckoo<H = Portable, const TIMES: u64 = 1>(CuckooFilter<u64, H>);
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
 
-/// What is full refuses keys that no law says it has to take; one that it has to is missed by the law.
-impl<H: Seeded + Digester<u64>, const TIMES: u64> Subject for Cuckoo<H, TIMES> {
-    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        Self(CuckooFilter::with(planned(capacity * TIMES, err_rate), H::seeded(seed)).unwrap())
+/// Counting filters of a layout.
+pub(crate) struct Cells<L>(PhantomData<L>);
+
+/// A counting filter of integers.
+pub(crate) type Counting<H = Portable, L = Anywhere> = Of<Cells<L>, H>;
+
+/// One whose keys have all cells in one line.
+pub(crate) type BlockedCounting<H = Portable> = Counting<H, InLine>;
+
+impl<L: CellLayout<Shape: PartialEq>> Family for Cells<L> {
+    type Core = raw::Counting<Heap, L>;
+
+    fn plan(capacity: u64, err_rate: f64) -> L::Shape {
+        L::Shape::for_rate(capacity, err_rate).unwrap()
     }
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert(&key).unwrap_or(false)
+
+    fn unite<H: Digester<u64>>(
+        one: &mut Keys<Self, H>,
+        other: &Keys<Self, H>,
+    ) -> Result<(), String> {
+        one.merge_with(other).map_err(text)
     }
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-    fn rate_now(&self) -> f64 {
-        self.0.expected_rate()
+
+    fn same<H: Digester<u64>>(one: &Keys<Self, H>, other: &Keys<Self, H>) -> bool {
+        let shape = one.shape();
+        let bits = u64::from(shape.width().bits());
+        let found = |filter: &Keys<Self, H>| -> Vec<bool> {
+            let words = filter.words();
+            let cell = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & shape.width().max();
+            (0..shape.bits()).map(|number| cell(number * bits) != 0).collect()
+        };
+        shape == other.shape()
+            && one.hasher().check() == other.hasher().check()
+            && found(one) == found(other)
     }
 }
 
-impl<H: Seeded + Digester<u64>> Removes for Cuckoo<H> {
-    fn remove(&mut self, key: u64) -> bool {
-        self.0.remove(&key)
-    }
-    fn holds_as_much(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
+/// Cuckoo filters with room for `TIMES` as many keys as are promised.
+pub(crate) struct Buckets<const TIMES: u64>;
 
-/// By adding: a filter united with itself holds everything twice, and answers the same.
-impl<H: Seeded + Digester<u64>, const TIMES: u64> Unites for Cuckoo<H, TIMES> {
-    fn unite(&mut self, other: &Self) -> Result<(), String> {
-        self.0.merge_with(&other.0).map_err(|error| error.to_string())
+/// A cuckoo filter of integers.
+pub(crate) type Cuckoo<H = Portable, const TIMES: u64 = 1> = Of<Buckets<TIMES>, H>;
+
+impl<const TIMES: u64> Family for Buckets<TIMES> {
+    type Core = raw::Cuckoo<Heap>;
+
+    const FILLS: bool = true;
+
+    fn plan(capacity: u64, err_rate: f64) -> cuckoo::Shape {
+        cuckoo::Shape::for_rate(capacity * TIMES, err_rate).unwrap()
     }
-    fn same(&self, other: &Self) -> bool {
-        let (mine, yours) = (&self.0, &other.0);
-        mine.shape() == yours.shape()
-            && mine.hasher().check() == yours.hasher().check()
-            && mine.fingerprints().all(|place| yours.contains_digest(digest_of(mine, place)))
-            && yours.fingerprints().all(|place| mine.contains_digest(digest_of(mine, place)))
+
+    fn unite<H: Digester<u64>>(
+        one: &mut Keys<Self, H>,
+        other: &Keys<Self, H>,
+    ) -> Result<(), String> {
+        one.merge_with(other).map_err(text)
+    }
+
+    fn same<H: Digester<u64>>(one: &Keys<Self, H>, other: &Keys<Self, H>) -> bool {
+        one.shape() == other.shape()
+            && one.hasher().check() == other.hasher().check()
+            && one.fingerprints().all(|place| other.contains_digest(digest_of(one.shape(), place)))
+            && other.fingerprints().all(|place| one.contains_digest(digest_of(one.shape(), place)))
     }
 }
 
 /// A digest with this fingerprint that begins in this bucket.
-fn digest_of<H>(filter: &CuckooFilter<u64, H>, (bucket, fingerprint): (u64, u32)) -> Digest {
-    let fingerprints = (1_u128 << filter.shape().fingerprint_bits()) - 1;
+fn digest_of(shape: &cuckoo::Shape, (bucket, fingerprint): (u64, u32)) -> Digest {
+    let fingerprints = (1_u128 << shape.fingerprint_bits()) - 1;
     let rest = ((u128::from(fingerprint - 1) << 64) + (1 << 63)) / fingerprints;
-    let digest = ((u128::from(bucket) << 64) + rest) / u128::from(filter.shape().buckets());
+    let digest = ((u128::from(bucket) << 64) + rest) / u128::from(shape.buckets());
     Digest::new(digest as u64)
 }
 
-impl<H: Seeded + Digester<u64> + Stored<u64>> Saves for Cuckoo<H> {
-    fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
-    }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        CuckooFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
-    }
-}
+/// Quotient filters.
+pub(crate) struct Quotients;
 
-/// A quotient filter of integers; one that is full refuses and has no news.
-pub(crate) struct Quotient<H = Portable>(QuotientFilter<u64, H>);
+/// A quotient filter of integers.
+pub(crate) type Quotient<H = Portable> = Of<Quotients, H>;
 
-impl<H: Seeded + Digester<u64>> Subject for Quotient<H> {
-    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        Self(QuotientFilter::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
-    }
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert(&key).unwrap_or(false)
-    }
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-    fn rate_now(&self) -> f64 {
-        self.0.expected_rate()
-    }
-}
+impl Family for Quotients {
+    type Core = raw::Quotient;
 
-impl<H: Seeded + Digester<u64>> Removes for Quotient<H> {
-    fn remove(&mut self, key: u64) -> bool {
-        self.0.remove(&key)
-    }
-    fn holds_as_much(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
+    const FILLS: bool = true;
 
-/// By adding: a filter united with itself has every key twice, and answers the same.
-impl<H: Seeded + Digester<u64>> Unites for Quotient<H> {
-    fn unite(&mut self, other: &Self) -> Result<(), String> {
-        self.0.merge_with(&other.0).map_err(|error| error.to_string())
+    fn plan(capacity: u64, err_rate: f64) -> quotient::Shape {
+        quotient::Shape::for_rate(capacity, err_rate).unwrap()
     }
-    fn same(&self, other: &Self) -> bool {
-        let different = |filter: &Self| {
-            let mut prefixes: Vec<u64> = filter.0.prefixes().collect();
+
+    fn unite<H: Digester<u64>>(
+        one: &mut Keys<Self, H>,
+        other: &Keys<Self, H>,
+    ) -> Result<(), String> {
+        one.merge_with(other).map_err(text)
+    }
+
+    fn same<H: Digester<u64>>(one: &Keys<Self, H>, other: &Keys<Self, H>) -> bool {
+        let different = |filter: &Keys<Self, H>| {
+            let mut prefixes: Vec<u64> = filter.prefixes().collect();
             prefixes.dedup();
             prefixes
         };
-        self.0.shape().prefixes() == other.0.shape().prefixes()
-            && self.0.hasher().check() == other.0.hasher().check()
-            && different(self) == different(other)
+        one.shape().prefixes() == other.shape().prefixes()
+            && one.hasher().check() == other.hasher().check()
+            && different(one) == different(other)
     }
 }
 
-impl<H: Seeded + Digester<u64> + Stored<u64>> Saves for Quotient<H> {
-    fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
+/// Scalable filters that start with room for one of `FOLD` keys; of 0, for all of them, and never get a
+/// second level, since no machine has the memory for it.
+pub(crate) struct Levels<const FOLD: u64>;
+
+/// One that starts with room for a 64th of the keys.
+pub(crate) type Grown = Of<Levels<64>>;
+
+/// One that starts as small as can be.
+pub(crate) type GrownFromOne = Of<Levels<{ u64::MAX }>>;
+
+/// One that cannot grow.
+pub(crate) type Stunted = Of<Levels<0>>;
+
+impl<const FOLD: u64> Family for Levels<FOLD> {
+    type Core = raw::Scalable;
+
+    const FILLS: bool = FOLD == 0;
+
+    fn plan(capacity: u64, err_rate: f64) -> scalable::Shape {
+        if FOLD == 0 {
+            let shape = scalable::Shape::for_rate(capacity, err_rate).unwrap();
+            return shape.with_growth(1e300).unwrap();
+        }
+        scalable::Shape::for_rate(capacity.div_ceil(FOLD), err_rate).unwrap()
     }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        QuotientFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+}
+
+/// Window filters of insertions.
+pub(crate) struct Windows;
+
+/// A filter of the last integers.
+pub(crate) type Recent<H = Portable> = Of<Windows, H>;
+
+impl Family for Windows {
+    type Core = raw::Window;
+
+    fn plan(capacity: u64, err_rate: f64) -> window::Shape {
+        window::Shape::for_rate(capacity, err_rate).unwrap()
+    }
+}
+
+impl<H: Seeded + Digester<u64>> Forgets for Recent<H> {
+    fn longest(&self) -> u64 {
+        match self.0.shape().longest() {
+            window::Window::Insertions(longest) => longest,
+            window::Window::Time(_) => unreachable!("the window is one of insertions"),
+        }
+    }
+}
+
+/// Stable filters that are made for so many cells of `WIDTH` bits; of 0 bits, for so many keys to remember,
+/// or with room for many more where nothing may be lost.
+pub(crate) struct Ageing<const WIDTH: u32, const ROOM: u64>;
+
+/// A stable filter of integers.
+pub(crate) type Aged<const WIDTH: u32, const ROOM: u64 = 1> = Of<Ageing<WIDTH, ROOM>>;
+
+impl<const WIDTH: u32, const ROOM: u64> Family for Ageing<WIDTH, ROOM> {
+    type Core = raw::Stable<Heap>;
+
+    fn plan(capacity: u64, err_rate: f64) -> stable::Shape {
+        match WIDTH {
+            0 => stable::Shape::for_rate(capacity * ROOM, err_rate).unwrap(),
+            _ => stable::Shape::for_cells(capacity, WIDTH, err_rate).unwrap(),
+        }
+    }
+}
+
+impl<const WIDTH: u32, const ROOM: u64> Ages for Aged<WIDTH, ROOM> {
+    fn stable_rate(&self) -> f64 {
+        self.0.shape().stable_rate()
+    }
+    fn settles_after(&self) -> u64 {
+        self.0.shape().settles_after(1e-4)
     }
 }
 
@@ -272,56 +392,6 @@ pub(crate) type Split<H = split::Plain> = Plain<H, split::Blocks>;
 
 /// A split-block filter of integers for many threads.
 pub(crate) type AtomicSplit<H = split::Plain> = Atomic<H, split::Blocks>;
-
-/// A scalable filter of integers that starts with room for one of `FOLD` keys.
-pub(crate) struct Scalable<const FOLD: u64>(ScalableBloomFilter<u64>);
-
-/// One that starts with room for a 64th of the keys.
-pub(crate) type Grown = Scalable<64>;
-
-/// One that starts as small as can be.
-pub(crate) type GrownFromOne = Scalable<{ u64::MAX }>;
-
-impl<const FOLD: u64> Subject for Scalable<FOLD> {
-    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        type Plans = HashMap<(u64, u64), scalable::Shape>;
-        thread_local!(static PLANS: RefCell<Plans> = RefCell::default());
-        let first = capacity.div_ceil(FOLD);
-        let shape = PLANS.with_borrow_mut(|plans| {
-            let plan = || scalable::Shape::for_rate(first, err_rate).unwrap();
-            *plans.entry((first, err_rate.to_bits())).or_insert_with(plan)
-        });
-        Self(ScalableBloomFilter::with(shape, Portable::seeded(seed)).unwrap())
-    }
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert(&key).unwrap()
-    }
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-    fn rate_now(&self) -> f64 {
-        self.0.expected_rate()
-    }
-}
-
-/// What it knows of union is that it has none.
-impl<const FOLD: u64> Unites for Scalable<FOLD> {
-    fn unite(&mut self, _: &Self) -> Result<(), String> {
-        Err("levels of two filters do not unite".into())
-    }
-    fn same(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<const FOLD: u64> Saves for Scalable<FOLD> {
-    fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
-    }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        ScalableBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
-    }
-}
 
 /// What all wrappers have in common; `$argument` is what the filter's methods take.
 macro_rules! subject {
@@ -356,7 +426,6 @@ macro_rules! subject {
 
 subject!(Plain<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);
 subject!(Strings<L>, [L: Layout<Digest = Digest> + Default], key => address(key).as_str());
-subject!(@ Counting<H, L>, [H: Seeded + Digester<u64>, L: CellLayout], key => &key);
 subject!(Array, [], key => &key);
 subject!(BlockedArray, [], key => &key);
 subject!(Atomic<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);
@@ -413,152 +482,21 @@ impl Subject for JoinedRecords {
     }
 }
 
-/// A filter of the last integers.
-pub(crate) struct Recent<H = Portable>(WindowBloomFilter<u64, H>);
-
-impl<H: Seeded + Digester<u64>> Subject for Recent<H> {
-    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        Self(WindowBloomFilter::with(planned(capacity, err_rate), H::seeded(seed)).unwrap())
-    }
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert(&key)
-    }
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-    fn rate_now(&self) -> f64 {
-        self.0.expected_rate()
-    }
-}
-
-impl<H: Seeded + Digester<u64>> Forgets for Recent<H> {
-    fn longest(&self) -> u64 {
-        match self.0.shape().longest() {
-            window::Window::Insertions(longest) => longest,
-            window::Window::Time(_) => unreachable!("the window is one of insertions"),
-        }
-    }
-}
-
-/// Windows are not united: this is for the laws of bytes.
-impl<H: Seeded + Digester<u64>> Unites for Recent<H> {
-    fn unite(&mut self, _: &Self) -> Result<(), String> {
-        Err("windows cannot be united".into())
-    }
-    fn same(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<H: Seeded + Digester<u64> + Stored<u64>> Saves for Recent<H> {
-    fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
-    }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        WindowBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
-    }
-}
-
-/// A stable filter of integers that is made for so many cells of `WIDTH` bits; of 0 bits, for so many
-/// keys to remember, or with room for many more where nothing may be lost.
-pub(crate) struct Aged<const WIDTH: u32, const ROOM: u64 = 1>(pub(crate) StableBloomFilter<u64>);
-
-impl<const WIDTH: u32, const ROOM: u64> Subject for Aged<WIDTH, ROOM> {
-    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        let shape = match WIDTH {
-            0 => stable::Shape::for_capacity(capacity * ROOM, err_rate),
-            _ => stable::Shape::for_rate(capacity, WIDTH, err_rate),
-        };
-        Self(StableBloomFilter::with(shape.unwrap(), Portable::seeded(seed)).unwrap())
-    }
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert(&key)
-    }
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-    fn rate_now(&self) -> f64 {
-        self.0.expected_rate()
-    }
-}
-
-impl<const WIDTH: u32, const ROOM: u64> Ages for Aged<WIDTH, ROOM> {
-    fn stable_rate(&self) -> f64 {
-        self.0.shape().stable_rate()
-    }
-    fn settles_after(&self) -> u64 {
-        self.0.shape().settles_after(1e-4)
-    }
-}
-
-/// For the laws about bytes: no two stable filters can be united.
-impl<const WIDTH: u32, const ROOM: u64> Unites for Aged<WIDTH, ROOM> {
-    fn unite(&mut self, _: &Self) -> Result<(), String> {
-        Err("what is old in one filter is not old in the other".into())
-    }
-    fn same(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<const WIDTH: u32, const ROOM: u64> Saves for Aged<WIDTH, ROOM> {
-    fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
-    }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        StableBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
-    }
-}
-
-/// A scalable filter that never gets a second level, since no machine has the memory for it.
-pub(crate) struct Stunted(ScalableBloomFilter<u64>);
-
-impl Subject for Stunted {
-    fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
-        let shape = scalable::Shape::for_rate(capacity, err_rate).unwrap();
-        let shape = shape.with_growth(1e300).unwrap();
-        Self(ScalableBloomFilter::with(shape, Portable::seeded(seed)).unwrap())
-    }
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert(&key).unwrap_or(false)
-    }
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-    fn rate_now(&self) -> f64 {
-        self.0.expected_rate()
-    }
-}
-
-/// For the laws about bytes: scalable filters cannot be united.
-impl Unites for Stunted {
-    fn unite(&mut self, _: &Self) -> Result<(), String> {
-        Err("levels of two filters do not unite".into())
-    }
-    fn same(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl Saves for Stunted {
-    fn save(&self) -> Vec<u8> {
-        self.0.to_bytes()
-    }
-    fn load(bytes: &[u8]) -> Result<Self, String> {
-        ScalableBloomFilter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
-    }
-}
-
-/// Filters that are never full, and those that are.
+/// Bloom filters, which are never full.
 macro_rules! batches {
-    ($($subject:ty, [$($generics:tt)*], $fills:literal, $one:expr, $many:expr;)*) => {$(
-        impl<$($generics)*> Batches for $subject {
-            const FILLS: bool = $fills;
+    ($($subject:ident),*) => {$(
+        impl<H, L> Batches for $subject<H, L>
+        where
+            H: Seeded + Digester<u64, L::Digest>,
+            L: Layout + Default,
+        {
+            const FILLS: bool = false;
             fn insert_one(&mut self, key: u64) -> Option<bool> {
-                $one(self.0.insert(&key))
+                Some(self.0.insert(&key))
             }
             fn insert_batch(&mut self, keys: &[u64], fresh: &mut [bool]) -> Result<(), usize> {
-                $many(self.0.insert_batch(keys, fresh))
+                self.0.insert_batch(keys, fresh);
+                Ok(())
             }
             fn equals(&self, other: &Self) -> bool {
                 self.0 == other.0
@@ -567,21 +505,7 @@ macro_rules! batches {
     )*};
 }
 
-fn inserted(result: Result<(), BatchFull>) -> Result<(), usize> {
-    result.map_err(|full| full.inserted)
-}
-
-batches! {
-    Plain<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], false, Some, Ok;
-    Atomic<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], false, Some, Ok;
-    Counting<H, L>, [H: Seeded + Digester<u64>, L: CellLayout], false, Some, Ok;
-    Recent<H>, [H: Seeded + Digester<u64>], false, Some, Ok;
-    Aged<WIDTH, ROOM>, [const WIDTH: u32, const ROOM: u64], false, Some, Ok;
-    Scalable<FOLD>, [const FOLD: u64], false, Result::ok, inserted;
-    Stunted, [], true, Result::ok, inserted;
-    Cuckoo<H>, [H: Seeded + Digester<u64>], true, Result::ok, inserted;
-    Quotient<H>, [H: Seeded + Digester<u64>], true, Result::ok, inserted;
-}
+batches!(Plain, Atomic);
 
 /// A filter that was opened from the bytes of `S` without being told the family.
 pub(crate) struct Opened<S>(AnyFilter, PhantomData<S>);

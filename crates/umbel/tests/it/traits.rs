@@ -11,7 +11,7 @@ use umbel::stable::ArrayStableBloomFilter;
 use umbel::{
     AnyFilter, ArrayBloomFilter, AtomicBlockedBloomFilter, AtomicBloomFilter,
     AtomicSplitBlockBloomFilter, BinaryFuse4Filter, BinaryFuseFilter, BlockedBloomFilter,
-    BlockedCountingBloomFilter, BloomFilter, CountingBloomFilter, CuckooFilter, Edge, Filter,
+    BlockedCountingBloomFilter, BloomFilter, Contains, CountingBloomFilter, CuckooFilter, Edge,
     Insert, MultiBloomFilter, Portable, QuotientFilter, Remove, RibbonFilter, RibbonMap, Saved,
     ScalableBloomFilter, SplitBlockBloomFilter, StableBloomFilter, Union, WindowBloomFilter,
     XorFilter,
@@ -69,7 +69,7 @@ macro_rules! table {
         cell!(yes, $type, Send);
         cell!(yes, $type, Sync);
         cell!(yes, $type, Unpin);
-        cell!($filter, $type, Filter);
+        cell!($filter, $type, Contains);
         cell!($edge, $type, Edge);
         cell!($insert, $type, Insert);
         cell!($remove, $type, Remove);
@@ -131,12 +131,10 @@ cell!(yes, &'static AtomicBloomFilter<u64>, Extend<u64>);
 cell!(yes, &'static AtomicBlockedBloomFilter<u64>, Extend<u64>);
 cell!(yes, &'static AtomicSplitBlockBloomFilter<u64>, Extend<u64>);
 
-/// A filter in a file offers what leaves the file whole: nothing takes a bit away, and the filter inside
-/// cannot be swapped with that of another file.
+/// A filter in a file offers what leaves the file whole: nothing takes a bit away.
 #[cfg(feature = "mmap")]
 mod in_files {
     use super::*;
-    use std::ops::{Deref, DerefMut};
     use umbel::format::{Mapped, MappedMut};
 
     macro_rules! mapped {
@@ -144,12 +142,10 @@ mod in_files {
             cell!(yes, $type, Debug);
             cell!(yes, $type, Send);
             cell!(yes, $type, Sync);
-            cell!(yes, $type, Deref);
-            cell!(no, $type, DerefMut);
             cell!(no, $type, Clone);
             cell!(no, $type, Remove);
-            cell!(no, $type, Union);
-            cell!(yes, $type, Filter);
+            cell!($insert, $type, Union);
+            cell!(yes, $type, Contains);
             cell!($edge, $type, Edge);
             cell!($insert, $type, Insert);
             cell!($extend, $type, Extend<u64>);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use umbel::Saved;
 use umbel::hash::{Digester, Portable};
 use umbel::window::{MAX_EPOCHS, Shape, Window};
-use umbel::{BlockedBloomFilter, Edge, Filter, Insert, InvalidBytes, InvalidShape, Keyed};
+use umbel::{BlockedBloomFilter, Contains, Edge, Insert, InvalidBytes, InvalidShape, Keyed};
 use umbel::{MultiBloomFilter, WindowBloomFilter};
 use umbel_laws::split_mix;
 
@@ -232,11 +232,11 @@ proptest! {
 
     #[test]
     fn a_window_of_time_is_what_its_definition_says(
-        window in 1_u64..400, capacity in 0_u64..120, epochs in 2_u32..8,
+        window in 1_u64..400, capacity in 0_u64..120, epochs in 2_u32..8, even in any::<bool>(),
         history in vec(step(), 1..30),
     ) {
-        let shape = Shape::for_time_in_epochs(nanos(window), capacity, 0.05, epochs).unwrap();
-        follow(shape, history);
+        let plan = if even { Shape::for_even_time_in_epochs } else { Shape::for_time_in_epochs };
+        follow(plan(nanos(window), capacity, 0.05, epochs).unwrap(), history);
     }
 }
 
@@ -332,6 +332,36 @@ fn more_keys_than_planned_raise_the_rate_and_are_found() {
     assert!(seen.is_empty() && seen.expected_rate() == 0.0);
 }
 
+/// All insertions of a window come at once, and as many again at the first moment at which the window
+/// allows it, while the first ones are still there.
+#[test]
+fn a_burst_keeps_the_rate_of_a_window_of_time() {
+    let hour = Duration::from_secs(3_600);
+    for (capacity, rate) in [(1_000_u64, 0.01), (20_000, 0.01), (20_000, 0.001)] {
+        let shape = Shape::for_time(hour, capacity, rate).unwrap();
+        let again = WindowBloomFilter::<u64>::from_bytes(&made(shape).to_bytes()).unwrap();
+        assert_eq!((again.shape(), again.shape().burst_rate()), (&shape, shape.burst_rate()));
+        let (mut found, mut asked, mut told) = (0, 0_u64, 0.0);
+        let filters = (200_000 / capacity).min(50);
+        for seed in 0..filters {
+            let mut filter = WindowBloomFilter::with(shape, Portable::seeded(seed)).unwrap();
+            for (burst, now) in [(0, hour), (1, 2 * hour + nanos(1))] {
+                filter.advance(now);
+                filter.extend(burst * capacity..(burst + 1) * capacity);
+                let queries = (burst + 1) << 40..((burst + 1) << 40) + 10_000_u64;
+                asked += 10_000;
+                told += 10_000.0 * filter.expected_rate();
+                found += queries.filter(|key| filter.contains(key)).count() as u64;
+            }
+        }
+        let off = umbel_laws::sigmas(found, asked, told);
+        assert!(off <= 5.0, "{capacity} {rate}: {found} {told}, {off} sigma");
+        // Half of the look-ups were after one burst, half after two.
+        let most = 0.75 * rate * asked as f64;
+        assert!((found as f64) < most + 6.0 * most.sqrt(), "{capacity} {rate}: {found} {most}");
+    }
+}
+
 #[test]
 fn time_moves_no_window_of_insertions() {
     let mut seen = WindowBloomFilter::<u64>::new(10, 1e-6);
@@ -412,7 +442,7 @@ fn shapes_too_large_are_typed_errors() {
 fn it_is_a_filter_for_code_over_any_family() {
     fn through<F: Edge<Key = str> + Insert>(filter: &mut F) -> bool {
         let digest = filter.digest("key");
-        filter.insert_digest(digest).unwrap() && Filter::contains_digest(filter, digest)
+        filter.insert_digest(digest).unwrap() && Contains::contains_digest(filter, digest)
     }
     assert!(through(&mut WindowBloomFilter::<str>::new(10, 0.01)));
     let window = || WindowBloomFilter::<u64>::new(10, 1e-6);

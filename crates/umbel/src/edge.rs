@@ -1,0 +1,529 @@
+//! The edge: the one type that knows keys and hashers. Below it, every filter speaks digests.
+//!
+//! ```text
+//!     keys      Filter<T, H, C>                  here
+//!                  |   digest
+//!     digests   C: raw::Bloom, raw::Cuckoo ...   a core for each family
+//!                  |   positions, lines, slots
+//!     words     storage
+//! ```
+//!
+//! What all cores can do is written here, once. What only some families can do, and what their
+//! documentation must say in words of its own, is in the module of the family.
+
+use crate::error::{BatchFull, Full, Incompatible, InvalidShape};
+use crate::filter::{Contains, Edge, Insert, InsertShared, Remove, Union};
+use crate::hash::{Digest, Digester, KeyOf, Portable};
+use crate::raw::{Clear, Core, Endless, Make, Probe, RemoveEach};
+use core::fmt;
+use core::marker::PhantomData;
+
+#[cfg(feature = "alloc")]
+use alloc::{vec, vec::Vec};
+
+/// A filter of keys `T`, hashed by `H`, around a core `C`.
+///
+/// Everyday names are aliases with a core filled in: [`BloomFilter`](crate::BloomFilter),
+/// [`CuckooFilter`](crate::CuckooFilter) and all the others. `T` may be unsized: a filter of `str` takes
+/// `&str` and `&String`, one of `[u8]` takes slices, arrays and vectors.
+pub struct Filter<T: ?Sized, H, C> {
+    pub(crate) raw: C,
+    pub(crate) hasher: H,
+    pub(crate) keys: PhantomData<fn(&T)>,
+}
+
+/// Making one, with the default hasher.
+impl<T: ?Sized, C: Make> Filter<T, Portable, C> {
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`.
+    ///
+    /// The capacity of a window filter is the number of insertions in the window. That of a stable
+    /// filter is after how many further insertions nine of ten keys are still found. That of a scalable
+    /// filter is the size to start with.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_new`](Self::try_new) gives an error: if `err_rate` is not above 0 and below 1,
+    /// or there is no memory for so large a filter.
+    #[must_use]
+    pub fn new(capacity: u64, err_rate: f64) -> Self {
+        Self::with_hasher(capacity, err_rate, Portable::default())
+    }
+
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`: as
+    /// [`new`](Self::new), with an error in the place of a panic.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or if so large a
+    /// filter cannot be represented or allocated.
+    pub fn try_new(capacity: u64, err_rate: f64) -> Result<Self, InvalidShape> {
+        Self::with(C::plan(capacity, err_rate)?, Portable::default())
+    }
+}
+
+/// Making one, with another hasher or shape.
+impl<T: ?Sized, H, C: Make> Filter<T, H, C> {
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with this hasher.
+    ///
+    /// # Panics
+    ///
+    /// As `new`: where there is no such shape, or [`with`](Self::with) gives an error.
+    #[must_use]
+    pub fn with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Self {
+        C::plan(capacity, err_rate)
+            .and_then(|shape| Self::with(shape, hasher))
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A filter of this shape, with this hasher.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape`] if there is no memory for it, or the family does not take the shape.
+    pub fn with(shape: C::Shape, hasher: H) -> Result<Self, InvalidShape> {
+        C::make(shape).map(|raw| Self::from_raw(raw, hasher))
+    }
+}
+
+/// The core.
+impl<T: ?Sized, H, C> Filter<T, H, C> {
+    /// The filter with this core. The hasher must be the one that gave the core its digests: with
+    /// another one, the filter misses its keys.
+    #[must_use]
+    #[inline]
+    pub const fn from_raw(raw: C, hasher: H) -> Self {
+        Self { raw, hasher, keys: PhantomData }
+    }
+
+    /// The core: the filter without keys and hasher. See [`raw`](crate::raw).
+    #[must_use]
+    #[inline]
+    pub const fn raw(&self) -> &C {
+        &self.raw
+    }
+
+    /// The core, taken out.
+    #[must_use]
+    pub fn into_raw(self) -> C {
+        self.raw
+    }
+
+    /// What turns keys into digests.
+    #[must_use]
+    pub const fn hasher(&self) -> &H {
+        &self.hasher
+    }
+}
+
+/// What it is.
+impl<T: ?Sized, H, C: Core> Filter<T, H, C> {
+    /// The plan it was made by.
+    #[must_use]
+    pub fn shape(&self) -> &C::Shape {
+        self.raw.shape()
+    }
+
+    /// The memory of the words, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.raw.bytes()
+    }
+}
+
+/// Asking.
+impl<T: ?Sized, H, C: Probe> Filter<T, H, C> {
+    /// Whether the key may be in the filter. `false` is proof that it was not inserted, or was removed
+    /// or forgotten since; `true` is wrong for a share of absent keys that
+    /// [`expected_rate`](Self::expected_rate) tells.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: &T) -> bool
+    where
+        H: Digester<T, C::Digest>,
+    {
+        self.raw.probe(self.hasher.digest(key))
+    }
+
+    /// As [`contains`](Self::contains), for a key that was digested elsewhere.
+    #[must_use]
+    #[inline]
+    pub fn contains_digest(&self, digest: C::Digest) -> bool {
+        self.raw.probe(digest)
+    }
+
+    /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
+    ///
+    /// Faster than one by one where the filter is larger than the cache, since all keys of a batch
+    /// wait for memory at the same time.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn contains_batch<A>(&self, keys: &[A], found: &mut [bool])
+    where
+        A: KeyOf<T>,
+        H: Digester<A::Key, C::Digest>,
+    {
+        self.raw.probe_each(keys, |key| self.hasher.digest(key.key()), found);
+    }
+
+    /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn contains_digests(&self, digests: &[C::Digest], found: &mut [bool]) {
+        self.raw.probe_each(digests, |digest| *digest, found);
+    }
+
+    /// As [`contains_batch`](Self::contains_batch), with the answers in a vector.
+    ///
+    /// ```
+    /// use umbel::BloomFilter;
+    ///
+    /// let mut seen = BloomFilter::<str>::new(1_000, 0.01);
+    /// seen.insert("a");
+    /// assert_eq!(seen.contains_many(["a", "b"]), [true, false]);
+    /// ```
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn contains_many<A>(&self, keys: impl IntoIterator<Item = A>) -> Vec<bool>
+    where
+        A: KeyOf<T>,
+        H: Digester<A::Key, C::Digest>,
+    {
+        let digest = |key: A| self.hasher.digest(key.key());
+        let digests: Vec<C::Digest> = keys.into_iter().map(digest).collect();
+        let mut found = vec![false; digests.len()];
+        self.contains_digests(&digests, &mut found);
+        found
+    }
+
+    /// The false positive rate now: the share of absent keys that are found. Reads the whole filter,
+    /// in families that must count what is set.
+    #[must_use]
+    pub fn expected_rate(&self) -> f64 {
+        self.raw.rate()
+    }
+}
+
+/// Inserting into a filter that is never full.
+impl<T: ?Sized, H, C: Endless> Filter<T, H, C> {
+    /// Inserts a key. `true` is proof that it is new, or was removed or forgotten since; `false` says
+    /// that [`contains`](Self::contains) would have answered `true` already.
+    ///
+    /// Past its capacity the filter goes on, at a rising false positive rate.
+    #[inline]
+    pub fn insert(&mut self, key: &T) -> bool
+    where
+        H: Digester<T, C::Digest>,
+    {
+        self.raw.put(self.hasher.digest(key))
+    }
+
+    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
+    #[inline]
+    pub fn insert_digest(&mut self, digest: C::Digest) -> bool {
+        self.raw.put(digest)
+    }
+
+    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
+    /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn insert_batch<A>(&mut self, keys: &[A], fresh: &mut [bool])
+    where
+        A: KeyOf<T>,
+        H: Digester<A::Key, C::Digest>,
+    {
+        let Self { raw, hasher, .. } = self;
+        raw.put_each(keys, |key| hasher.digest(key.key()), fresh);
+    }
+
+    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn insert_digests(&mut self, digests: &[C::Digest], fresh: &mut [bool]) {
+        self.raw.put_each(digests, |digest| *digest, fresh);
+    }
+}
+
+/// Removing.
+impl<T: ?Sized, H, C: RemoveEach> Filter<T, H, C> {
+    /// Removes a key, once if it is there several times. `false` is proof that it is not there, and
+    /// then nothing is changed.
+    ///
+    /// Remove only what was inserted. To remove a key that was not inserted, but is found by mistake,
+    /// takes something away from another key, which may then be lost.
+    #[inline]
+    pub fn remove(&mut self, key: &T) -> bool
+    where
+        H: Digester<T>,
+    {
+        self.raw.remove_digest(self.hasher.digest(key))
+    }
+
+    /// As [`remove`](Self::remove), for a key that was digested elsewhere.
+    #[inline]
+    pub fn remove_digest(&mut self, digest: Digest) -> bool {
+        self.raw.remove_digest(digest)
+    }
+
+    /// As [`remove`](Self::remove), for many keys in their order: `removed[i]` is the answer for
+    /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn remove_batch<A>(&mut self, keys: &[A], removed: &mut [bool])
+    where
+        A: KeyOf<T>,
+        H: Digester<A::Key>,
+    {
+        let Self { raw, hasher, .. } = self;
+        raw.remove_each(keys, |key| hasher.digest(key.key()), removed);
+    }
+
+    /// As [`remove_batch`](Self::remove_batch), for keys that were digested elsewhere.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[inline]
+    pub fn remove_digests(&mut self, digests: &[Digest], removed: &mut [bool]) {
+        self.raw.remove_each(digests, |digest| *digest, removed);
+    }
+}
+
+/// Forgetting everything.
+impl<T: ?Sized, H, C: Clear> Filter<T, H, C> {
+    /// Forgets all keys.
+    pub fn clear(&mut self) {
+        self.raw.clear();
+    }
+}
+
+/// Whether two filters can be combined.
+pub(crate) fn same_hasher<T: ?Sized, H, D>(one: &H, other: &H) -> Result<(), Incompatible>
+where
+    H: Digester<T, D>,
+{
+    if one.check() == other.check() { Ok(()) } else { Err(Incompatible::Hasher) }
+}
+
+impl<T: ?Sized, H, C: Contains> Contains for Filter<T, H, C> {
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.raw.contains_digest(digest)
+    }
+
+    #[inline]
+    fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
+        self.raw.contains_digests(digests, found);
+    }
+}
+
+impl<T: ?Sized, H: Digester<T>, C: Contains> Edge for Filter<T, H, C> {
+    type Key = T;
+
+    #[inline]
+    fn digest(&self, key: &T) -> Digest {
+        self.hasher.digest(key)
+    }
+}
+
+impl<T: ?Sized, H, C: Insert> Insert for Filter<T, H, C> {
+    #[inline]
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
+        self.raw.insert_digest(digest)
+    }
+
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest], fresh: &mut [bool]) -> Result<(), BatchFull> {
+        self.raw.insert_digests(digests, fresh)
+    }
+}
+
+impl<T: ?Sized, H, C: InsertShared> InsertShared for Filter<T, H, C> {
+    #[inline]
+    fn insert_digest(&self, digest: Digest) -> bool {
+        self.raw.insert_digest(digest)
+    }
+}
+
+impl<T: ?Sized, H, C: Remove> Remove for Filter<T, H, C> {
+    #[inline]
+    fn remove_digest(&mut self, digest: Digest) -> bool {
+        self.raw.remove_digest(digest)
+    }
+}
+
+/// The hashers must agree, and the cores.
+impl<T: ?Sized, H: Digester<T>, C: Union> Union for Filter<T, H, C> {
+    fn fits(&self, other: &Self) -> Result<(), Incompatible> {
+        self.raw.fits(&other.raw)?;
+        same_hasher::<T, H, Digest>(&self.hasher, &other.hasher)
+    }
+
+    fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
+        self.fits(other)?;
+        self.raw.union_with(&other.raw)
+    }
+}
+
+/// Keys are inserted in their order and in batches; whether they were new is not told.
+impl<A, T, H, C> Extend<A> for Filter<T, H, C>
+where
+    A: KeyOf<T>,
+    T: ?Sized,
+    H: Digester<A::Key, C::Digest>,
+    C: Endless,
+{
+    fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
+        let Self { raw, hasher, .. } = self;
+        raw.put_all(keys.into_iter().map(|key| hasher.digest(key.key())));
+    }
+}
+
+impl<T: ?Sized, H: Clone, C: Clone> Clone for Filter<T, H, C> {
+    fn clone(&self) -> Self {
+        Self { raw: self.raw.clone(), hasher: self.hasher.clone(), keys: PhantomData }
+    }
+}
+
+/// Equal filters give equal answers: their cores are equal, and so are their hashers. Two sets of keys may
+/// have one filter.
+impl<T: ?Sized, H: Digester<T, C::Digest>, C: Core + PartialEq> PartialEq for Filter<T, H, C> {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw && self.hasher.check() == other.hasher.check()
+    }
+}
+
+impl<T: ?Sized, H: fmt::Debug, C: Core> fmt::Debug for Filter<T, H, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = f.debug_struct(C::NAME);
+        self.raw.describe(&mut lines);
+        lines.field("hasher", &self.hasher).finish()
+    }
+}
+
+/// Inserting into filters of a core that may be full. There is no impl for all such cores, since one for
+/// all endless ones has methods of the same names; and each family says itself when it is full.
+macro_rules! insert_or_full {
+    (impl[$($generics:tt)*] $core:ty; new = $new:literal; full = $full:literal) => {
+        /// Inserting. There may be no room: [`Full`](crate::Full).
+        impl<T: ?Sized, H, $($generics)*> $crate::Filter<T, H, $core> {
+            #[doc = $new]
+            ///
+            /// # Errors
+            ///
+            #[doc = $full]
+            #[inline]
+            pub fn insert(&mut self, key: &T) -> Result<bool, $crate::Full>
+            where
+                H: $crate::hash::Digester<T>,
+            {
+                $crate::Insert::insert_digest(&mut self.raw, self.hasher.digest(key))
+            }
+
+            /// As [`insert`](Self::insert), for a key that was digested elsewhere.
+            ///
+            /// # Errors
+            ///
+            /// As [`insert`](Self::insert).
+            #[inline]
+            pub fn insert_digest(&mut self, digest: $crate::Digest) -> Result<bool, $crate::Full> {
+                $crate::Insert::insert_digest(&mut self.raw, digest)
+            }
+
+            /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
+            /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
+            ///
+            /// # Errors
+            ///
+            /// [`BatchFull`](crate::BatchFull) if there is no room for one of them. The keys before it are
+            /// inserted; it and those after it are not, and their answers are `false`.
+            ///
+            /// # Panics
+            ///
+            /// If the two slices differ in length.
+            #[inline]
+            pub fn insert_batch<A>(
+                &mut self,
+                keys: &[A],
+                fresh: &mut [bool],
+            ) -> Result<(), $crate::BatchFull>
+            where
+                A: $crate::KeyOf<T>,
+                H: $crate::hash::Digester<A::Key>,
+            {
+                let Self { raw, hasher, .. } = self;
+                raw.insert_each(keys, |key| hasher.digest(key.key()), fresh)
+            }
+
+            /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+            ///
+            /// # Errors
+            ///
+            /// As [`insert_batch`](Self::insert_batch).
+            ///
+            /// # Panics
+            ///
+            /// If the two slices differ in length.
+            #[inline]
+            pub fn insert_digests(
+                &mut self,
+                digests: &[$crate::Digest],
+                fresh: &mut [bool],
+            ) -> Result<(), $crate::BatchFull> {
+                self.raw.insert_each(digests, |digest| *digest, fresh)
+            }
+        }
+    };
+}
+pub(crate) use insert_or_full;
+
+/// Gives the methods of a core to its filters as well, so that each is written once, with its
+/// documentation.
+macro_rules! for_core_and_filter {
+    (impl[$($generics:tt)*] $core:ty { $($methods:tt)* }) => {
+        impl<$($generics)*> $core {
+            $($methods)*
+        }
+
+        impl<T: ?Sized, H, $($generics)*> $crate::Filter<T, H, $core> {
+            $crate::edge::for_core_and_filter!(@ $($methods)*);
+        }
+    };
+    (@ $(#[$meta:meta])* pub fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $ret:ty)?
+        $body:block $($rest:tt)*
+    ) => {
+        $(#[$meta])*
+        #[inline]
+        pub fn $name(&self $(, $arg: $type)*) $(-> $ret)? {
+            self.raw.$name($($arg),*)
+        }
+        $crate::edge::for_core_and_filter!(@ $($rest)*);
+    };
+    (@ $(#[$meta:meta])* pub fn $name:ident(&mut self $(, $arg:ident: $type:ty)*) $(-> $ret:ty)?
+        $body:block $($rest:tt)*
+    ) => {
+        $(#[$meta])*
+        #[inline]
+        pub fn $name(&mut self $(, $arg: $type)*) $(-> $ret)? {
+            self.raw.$name($($arg),*)
+        }
+        $crate::edge::for_core_and_filter!(@ $($rest)*);
+    };
+    (@) => {};
+}
+pub(crate) use for_core_and_filter;
