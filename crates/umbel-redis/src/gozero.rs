@@ -180,22 +180,25 @@ impl GoZeroBloom {
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open) and of [`create`](Self::create).
+    /// Those of [`open`](Self::open) and of [`create`](Self::create). [`Error::Exists`] if the key is an empty string.
     pub async fn open_or_create(
         server: &Server,
         key: &str,
         bits: u64,
         policy: Policy,
     ) -> Result<(Self, Opening), Error> {
+        let mut taken = false;
         loop {
             match Self::open(server, key, bits, policy).await {
                 Ok(filter) => return Ok((filter, Opening::Opened)),
+                // An empty string is a key, and has no bits.
+                Err(Error::Unknown(Reason::Missing)) if taken => return Err(Error::Exists),
                 Err(Error::Unknown(Reason::Missing)) => {}
                 Err(error) => return Err(error),
             }
             match Self::create(server, key, bits, policy).await {
                 Ok(filter) => return Ok((filter, Opening::Created)),
-                Err(Error::Exists) => {}
+                Err(Error::Exists) => taken = true,
                 Err(error) => return Err(error),
             }
         }

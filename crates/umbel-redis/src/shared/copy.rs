@@ -65,6 +65,28 @@ impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
         }
         Ok(filter)
     }
+
+    /// About how many different keys are in the filter, judged by the bits that are set in the first 256 KiB of every shard: all lines
+    /// of a blocked filter are equally full. `u64::MAX` if all of these bits are set.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] if a part of it is not known or it is incomplete.
+    pub async fn estimated_len(&self) -> Result<u64, Error> {
+        let (mut set, mut seen) = (0_u64, 0_u64);
+        for shard in &self.shards {
+            let end = shard.bytes().min((BYTES + PIECE) as u64);
+            let piece = shard.fetch(&self.server, BYTES as u64, end).await?;
+            set += piece.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>();
+            seen += piece.len() as u64 * 8;
+        }
+        let shape = &self.plan.shape;
+        if set == seen {
+            return Ok(u64::MAX);
+        }
+        let all = u128::from(set) * u128::from(shape.bits()) / u128::from(seen.max(1));
+        Ok(shape.estimate_items(all as u64))
+    }
 }
 
 impl Shard {

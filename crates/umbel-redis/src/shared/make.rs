@@ -191,7 +191,7 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
                             let made = plan.or_delete(server, name, made).await?;
                             return Ok((made, Opening::Created));
                         }
-                        Err(Error::Exists) => {}
+                        Err(Error::Exists) if Instant::now() < end => {}
                         Err(error) => return Err(error),
                     }
                 }
