@@ -40,6 +40,9 @@ pub enum Reason {
     Unavailable,
     /// The filter was replaced while it was asked, again and again.
     Changing,
+    /// The data set could not be reached for longer than [`trust_for`](crate::Builder::trust_for) allows, so another guard
+    /// may have written to it.
+    Unwatched,
 }
 
 /// Why a filter is not trusted.
@@ -65,6 +68,11 @@ pub enum Suspicion {
 }
 
 impl Suspicion {
+    /// Whether the guard builds no more filters.
+    pub(crate) const fn is_final(self) -> bool {
+        matches!(self, Self::Superseded | Self::Untended)
+    }
+
     /// Whether the filter that is being built may lack the same keys.
     pub(crate) const fn is_of_content(self) -> bool {
         matches!(self, Self::Missed | Self::Told | Self::Moved | Self::Superseded | Self::Untended)
@@ -129,6 +137,7 @@ impl fmt::Display for Reason {
             Self::TimedOut => f.write_str("the filter did not answer in time"),
             Self::Unavailable => f.write_str("the filter is away"),
             Self::Changing => f.write_str("the filter is being replaced"),
+            Self::Unwatched => f.write_str("the data set has not been reached for too long"),
         }
     }
 }

@@ -36,6 +36,9 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             let asking = filter.contains(filter.digest(key));
             match within(self.options.filter_timeout, pin!(asking)).await {
                 Some(Ok(true)) => return Answer::Maybe,
+                Some(Ok(false)) if !self.is_watched() => {
+                    return Answer::Unknown(Reason::Unwatched);
+                }
                 // Somebody may have ended the trust in between, and put what the filter lacks.
                 Some(Ok(false)) if std::ptr::eq(&**self.epoch.load(), &**epoch) => {
                     return Answer::Absent;
@@ -62,7 +65,9 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     /// The value of a key that the filter has not proven to be absent.
     pub(crate) async fn get(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
         let mut noted = None;
-        if let (Answer::Maybe, Some(absences)) = (answer, &self.absences) {
+        if let (Answer::Maybe, Some(absences)) = (answer, &self.absences)
+            && self.is_watched()
+        {
             match absences.knows(key) {
                 Ok(()) => {
                     self.counters.remembered.one();

@@ -183,8 +183,8 @@ pub trait DataSet: Send + Sync + 'static {
     }
 
     /// As [`put`](Self::put), in one transaction with two more steps: it fails with [`Outcome::Superseded`] if the
-    /// incarnation of the stamp is not the one that [`begin`](Self::begin) stored last, and it raises the mark that
-    /// the set keeps to the one of the stamp. Only called after `begin` returned `true`.
+    /// [claim](Claim) does not hold, and it raises the mark that the set keeps to the one of the claim. Only called after
+    /// `begin` returned `true`.
     ///
     /// # Errors
     ///
@@ -193,13 +193,13 @@ pub trait DataSet: Send + Sync + 'static {
         &self,
         key: &[u8],
         value: &[u8],
-        stamp: Stamp,
+        claim: Claim,
     ) -> impl Future<Output = Result<Put, Self::Error>> + Send {
-        let _ = stamp;
+        let _ = claim;
         self.put(key, value)
     }
 
-    /// As [`delete`](Self::delete), with a stamp as [`put_marked`](Self::put_marked) has it.
+    /// As [`delete`](Self::delete), with a claim as [`put_marked`](Self::put_marked) has it.
     ///
     /// # Errors
     ///
@@ -207,9 +207,9 @@ pub trait DataSet: Send + Sync + 'static {
     fn delete_marked(
         &self,
         key: &[u8],
-        stamp: Stamp,
+        claim: Claim,
     ) -> impl Future<Output = Result<bool, Self::Error>> + Send {
-        let _ = stamp;
+        let _ = claim;
         self.delete(key)
     }
 
@@ -218,6 +218,13 @@ pub trait DataSet: Send + Sync + 'static {
     fn outcome(&self, error: &Self::Error) -> Outcome {
         let _ = error;
         Outcome::Unknown
+    }
+
+    /// Whether the key or the value is the reason why a write failed. `None` if the failure has another reason, or none is
+    /// known.
+    fn refusal(&self, error: &Self::Error) -> Option<Refusal> {
+        let _ = error;
+        None
     }
 
     /// A number that changes when anything but this value may have written to the set: the guard reads it about once
@@ -245,6 +252,25 @@ pub struct Stamp {
     pub mark: u64,
 }
 
+/// What a guard claims with a write: that it is the guard that was started last, and that the data set has all writes that
+/// it confirmed before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// The number that [`begin`](DataSet::begin) was called with last. If the set has another one, another guard was started.
+    pub incarnation: u64,
+    /// The mark that the set may not be below. If it is, the set was replaced by an older copy of itself.
+    pub least: u64,
+    /// The number of this write, which becomes the mark of the set unless that is higher.
+    pub mark: u64,
+}
+
+impl From<Stamp> for Claim {
+    /// Without a mark that the set must have.
+    fn from(stamp: Stamp) -> Self {
+        Self { incarnation: stamp.incarnation, least: 0, mark: stamp.mark }
+    }
+}
+
 /// What is known about a write that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -256,6 +282,16 @@ pub enum Outcome {
     /// data set that was opened, for example because its file was replaced. An error with this outcome, of any
     /// function, ends the trust in the filter.
     Superseded,
+}
+
+/// Why a data set refuses a write. Nothing was written, and the same write fails again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Other rows stand against it: a unique column, a foreign key, a trigger that keeps the row.
+    Conflict,
+    /// The data set cannot store this key or this value: its type, its length, a check.
+    Unfit,
 }
 
 /// What putting a value did to the key.

@@ -159,7 +159,8 @@ pub enum RebuildError<E> {
         /// How many.
         keys: u64,
     },
-    /// A key that was written meanwhile could not be added to the new filter.
+    /// The data set is not the one that the scan began with any more, because another guard was started in front of it or an older copy
+    /// was restored; or a key that was written meanwhile could not be added to the new filter.
     Overtaken,
     /// Another filter is being built already.
     UnderWay,
@@ -179,7 +180,10 @@ impl<E: fmt::Display> fmt::Display for RebuildError<E> {
                 write!(f, "the scan gave {got} keys of at least {expected}")
             }
             Self::Lost { keys } => write!(f, "{keys} keys that were added are not in the filter"),
-            Self::Overtaken => f.write_str("a key that was written meanwhile could not be added"),
+            Self::Overtaken => f.write_str(
+                "the data set changed while the filter was built: its stamp is another one (another guard was started, a copy was restored, or the \
+                 stamp was removed), or a key could not be added",
+            ),
             Self::UnderWay => f.write_str("another filter is being built already"),
             Self::Closed => f.write_str("the guard was closed"),
             Self::Superseded => f.write_str(SUPERSEDED),
@@ -209,7 +213,8 @@ impl<E> From<Trouble> for RebuildError<E> {
 pub enum StartError<E> {
     /// The data set did not give its identity or its stamp, or did not store a new one.
     DataSet(E),
-    /// Another guard uses these files.
+    /// Another guard uses these files, or a guard that was dropped without [`close`](crate::Guard::close) is still saving
+    /// its filter.
     Locked,
     /// The folder cannot be read or written.
     Io(io::Error),

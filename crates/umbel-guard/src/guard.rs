@@ -16,6 +16,7 @@ use crate::data_set::{DataSet, Outcome, Put, Stamp};
 use crate::doubts::Doubts;
 use crate::epoch::{End, Ended, Epoch};
 use crate::error::{GuardError, StartError, Unusable};
+use crate::event::Event;
 use crate::flight::Flights;
 use crate::keep::{self, Keep};
 use crate::kind::{Kind, Measure};
@@ -118,6 +119,8 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     /// Keeps other guards from changing the files of a guard that only reads them.
     _lock: Option<keep::Lock>,
     pub(crate) started: Instant,
+    /// When the last look at the data set that succeeded began, in nanoseconds after the start.
+    pub(crate) looked: AtomicU64,
 }
 
 /// What is remembered between two rounds of tending.
@@ -166,6 +169,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         if K::SHARED && options.absences.is_some() {
             return Err(StartError::RemembersShared);
         }
+        let started = Instant::now();
         let mut epoch = Epoch::empty();
         let foreign = set.foreign_writes().await.map_err(StartError::DataSet)?;
         let identity = set.identity().await.map_err(StartError::DataSet)?;
@@ -202,11 +206,15 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             Ok(filter) if quiet && (stamped || options.read_only) => {
                 epoch.state = State::Active;
                 epoch.current = Some(Arc::new(filter));
+                options.tell(|| Event::Restored);
             }
             unusable => {
                 let unusable = unusable.err().unwrap_or(Unusable::Incarnation);
-                if !matches!(unusable, Unusable::Missing) {
+                if matches!(unusable, Unusable::Missing) {
+                    options.tell(|| Event::Building);
+                } else {
                     tracing::warn!(%unusable, "the saved filter is not used");
+                    options.tell(|| Event::Unusable { why: unusable.to_string() });
                 }
                 if let Some(keep) = &keep {
                     // It may be readable the next time, and lack what was written since.
@@ -222,7 +230,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             _ => 0,
         };
         let stripes = if kind.removes() { STRIPES } else { 0 };
-        let active = epoch.state == State::Active;
+        let (active, removes) = (epoch.state == State::Active, kind.removes());
         let inner = Arc::new(Inner {
             set,
             kind,
@@ -247,6 +255,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
                 foreign,
                 // Something else may have written while no guard ran.
                 swept: !active,
+                shares_entries: active && removes,
                 ..Tending::default()
             }),
             marks: AtomicU64::new(mark(again)),
@@ -256,7 +265,8 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             past: Mutex::new(stamp.map(|stamp| stamp.incarnation).into_iter().collect()),
             watching: tokio::sync::Mutex::new(()),
             _lock: lock,
-            started: Instant::now(),
+            started,
+            looked: AtomicU64::new(0),
             options,
         });
         let guard = Self { inner };
@@ -410,6 +420,11 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         self.inner.suspect(Suspicion::Told);
     }
 
+    /// Measures the filter now, for [`Stats::filter`]. Reads the whole filter.
+    pub async fn measure(&self) -> Option<Measure> {
+        self.inner.measure().await
+    }
+
     /// How the guard is and what it has done.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -448,6 +463,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             checkpoints: counters.checkpoints.get(),
             trips: counters.trips.get(),
             kept: inner.keep.as_ref().is_some_and(|keep| keep.journaled().is_some()),
+            unwatched: inner.unwatched(),
             uptime: inner.started.elapsed(),
         }
     }
@@ -501,9 +517,14 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
 
     /// Ends the trust in the filter, here and in its file.
     pub(crate) fn suspect(&self, why: Suspicion) {
+        self.suspect_since(why, None);
+    }
+
+    /// The same, because of what the data set said.
+    pub(crate) fn suspect_since(&self, why: Suspicion, error: Option<&D::Error>) {
         tracing::warn!(%why, "the filter is not trusted any more");
         self.counters.trips.one();
-        self.change(|epoch| {
+        let before = self.change(|epoch| {
             if epoch.state == State::Active || epoch.state == State::Suspect {
                 epoch.state = if epoch.next.is_some() { State::Rebuilding } else { State::Suspect };
             }
@@ -527,6 +548,11 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         if let Some(absences) = &self.absences {
             absences.clear();
         }
+        if before.state == State::Active || before.suspicion != Some(why) {
+            let error = error.map(ToString::to_string);
+            self.options.tell(|| Event::Lost { why, error });
+        }
+        drop(before);
         self.tending().wanted = true;
         self.attention.notify_one();
     }

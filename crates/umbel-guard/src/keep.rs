@@ -31,7 +31,10 @@
 //! Removals are in no journal. A filter that is opened again holds what was removed since it was saved: too much, never
 //! too little.
 
+mod beside;
 mod log;
+
+pub use beside::{read_beside, write_beside};
 
 use crate::data_set::Stamp;
 use crate::error::{StartError, Unusable};
@@ -44,6 +47,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use tokio::sync::OwnedMutexGuard;
 use umbel::hash::Digester;
 use umbel::{Digest, Portable};
 
@@ -67,6 +71,8 @@ pub(crate) struct Keep {
     logs: Mutex<Logs>,
     /// How many records are on the disk: its lock is held while others are brought there.
     synced: Mutex<u64>,
+    /// Held by the thread that saves a filter.
+    turn: Arc<tokio::sync::Mutex<()>>,
     /// Keeps other guards out of the folder.
     _lock: Lock,
 }
@@ -149,8 +155,14 @@ impl Keep {
             durability,
             logs: Mutex::new(logs),
             synced: Mutex::default(),
+            turn: Arc::default(),
             _lock: Lock(lock),
         })
+    }
+
+    /// Waits until no thread saves a filter. The next one may do so while the guard is held.
+    pub(crate) async fn saving_turn(&self) -> OwnedMutexGuard<()> {
+        self.turn.clone().lock_owned().await
     }
 
     fn filter_path(&self, number: u64) -> PathBuf {

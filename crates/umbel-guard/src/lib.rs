@@ -42,7 +42,7 @@
 //! 3. [`kind`]: which filter.
 //! 4. [`rebuild`]: building a filter while everybody goes on. [`tend`]: when that happens by itself.
 //! 5. [`keep`]: what outlives the process. [`doubts`](Builder::doubts): writes whose outcome nobody knows.
-//! 6. [`options`]: all that can be chosen. [`stats`]: what can be watched. [`error`]: every way to fail.
+//! 6. [`options`]: all that can be chosen. [`stats`] and [`event`]: what can be watched. [`error`]: every way to fail.
 //!
 //! `docs/guard.md` tells what is promised, and what is not.
 
@@ -52,6 +52,7 @@
 pub mod answer;
 pub mod data_set;
 pub mod error;
+pub mod event;
 pub mod guard;
 pub mod keep;
 pub mod kind;
@@ -66,12 +67,14 @@ mod ask;
 mod doubts;
 mod epoch;
 mod flight;
+mod watch;
 mod within;
 mod write;
 
 pub use answer::{Answer, Reason, State, Suspicion};
-pub use data_set::{DataSet, Outcome, Page, Put, Stamp};
+pub use data_set::{Claim, DataSet, Outcome, Page, Put, Refusal, Stamp};
 pub use error::{GuardError, RebuildError, StartError, Trouble};
+pub use event::{Event, Renewal};
 pub use guard::Guard;
 pub use keep::Durability;
 pub use kind::{Family, Generation, Kind, Local, Measure};

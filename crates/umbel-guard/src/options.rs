@@ -2,10 +2,12 @@
 
 use crate::data_set::DataSet;
 use crate::error::StartError;
+use crate::event::{Event, Observer};
 use crate::guard::Guard;
 use crate::keep::Durability;
 use crate::kind::Kind;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Everything that can be chosen; [`Builder`] says what it means.
@@ -30,8 +32,18 @@ pub(crate) struct Options {
     pub(crate) checkpoint: u64,
     pub(crate) doubts: usize,
     pub(crate) doubt_age: Duration,
+    pub(crate) trust_for: Duration,
     pub(crate) background: bool,
     pub(crate) read_only: bool,
+    pub(crate) observer: Option<Observer>,
+}
+
+impl Options {
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        if let Some(observer) = &self.observer {
+            (observer.0)(&event());
+        }
+    }
 }
 
 /// Sets up a guard; begins with [`Guard::builder`].
@@ -81,8 +93,10 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
             checkpoint: 1 << 18,
             doubts: 1 << 16,
             doubt_age: Duration::from_secs(3600),
+            trust_for: Duration::from_secs(10),
             background: true,
             read_only: false,
+            observer: None,
         };
         Self { set, kind, options }
     }
@@ -199,6 +213,17 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
         self
     }
 
+    /// How long the filter goes on to prove absences when the data set cannot be reached. After that the answer is
+    /// [`Reason::Unwatched`](crate::Reason::Unwatched), until the data set has answered again. 10 seconds.
+    ///
+    /// A guard that is cut off from its data set does not see that another guard has taken its place and writes there. Keys
+    /// that the other guard writes may be reported absent for this long. With [`Duration::MAX`] there is no limit.
+    #[must_use]
+    pub fn trust_for(mut self, time: Duration) -> Self {
+        self.options.trust_for = time;
+        self
+    }
+
     /// Does nothing by itself: [`Guard::tend`] and [`Guard::rebuild`] are for the caller then.
     #[must_use]
     pub fn without_background(mut self) -> Self {
@@ -212,6 +237,14 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.options.read_only = true;
+        self
+    }
+
+    /// Calls this function with every [`Event`]. It runs on the task that found the event, possibly that of a client, so it
+    /// must not block.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.options.observer = Some(Observer(Arc::new(observer)));
         self
     }
 

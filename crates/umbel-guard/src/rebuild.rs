@@ -17,6 +17,7 @@ use crate::answer::{State, Suspicion};
 use crate::data_set::DataSet;
 use crate::epoch::{End, Epoch, Next};
 use crate::error::{GuardError, RebuildError, Trouble};
+use crate::event::Event;
 use crate::guard::{Guard, Inner};
 use crate::keep::{self, Keep, Pair};
 use crate::kind::{Generation, Kind};
@@ -198,8 +199,11 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         tending.baseline = (self.counters.false_positives.get(), self.counters.absent.get());
         tending.since = Some(Instant::now());
         (tending.wanted, tending.retry) = (false, None);
-        tracing::info!(keys = keys.len(), took = ?started.elapsed(), "the filter is in use");
-        Ok(keys.len() as u64)
+        drop(tending);
+        let (took, keys) = (started.elapsed(), keys.len() as u64);
+        tracing::info!(keys, ?took, "the filter is in use");
+        self.options.tell(|| Event::Ready { keys, took });
+        Ok(keys)
     }
 
     /// Gives the data set another incarnation of this guard, if it is still the same one: copies from before are told from
@@ -368,6 +372,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             Ok(pair) => Some(pair),
             Err(error) => {
                 tracing::error!(%error, "the filter could not be saved");
+                self.options.tell(|| Event::NotSaved { error: error.to_string() });
                 None
             }
         }
@@ -434,9 +439,17 @@ async fn save<G: Generation>(
     filter: Arc<G>,
     floor: Option<u64>,
 ) -> std::io::Result<Pair> {
+    // A save whose future was dropped runs on, and uses the folder until it ends.
+    let turn = keep.saving_turn().await;
     let pair = keep.prepare(other);
     let (keep, number) = (keep.clone(), pair.number());
-    let saving = tokio::task::spawn_blocking(move || keep.save(number, &*filter, floor));
+    let saving = tokio::task::spawn_blocking(move || {
+        let saved = keep.save(number, &*filter, floor);
+        // The folder is free before the next save begins, so that `close` leaves it free.
+        drop((filter, keep));
+        drop(turn);
+        saved
+    });
     saving.await.map_err(std::io::Error::other)??;
     Ok(pair)
 }

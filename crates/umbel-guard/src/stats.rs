@@ -123,6 +123,9 @@ pub struct Stats {
     pub trips: u64,
     /// Whether a restart would find a filter that is up to date.
     pub kept: bool,
+    /// How long ago the last look at the data set that succeeded began.
+    /// After [`trust_for`](crate::Builder::trust_for), the filter proves no absences.
+    pub unwatched: Duration,
     /// How long the guard has been running.
     pub uptime: Duration,
 }
@@ -222,6 +225,12 @@ impl Stats {
         add("measured_rate_high", "gauge", "Upper end at five sigma.", self.measured.high);
         add("target_rate", "gauge", "The rate aimed at.", self.target);
         add("kept", "gauge", "Whether a restart finds the filter.", f64::from(u8::from(self.kept)));
+        add(
+            "unwatched_seconds",
+            "gauge",
+            "Time since the data set was reached.",
+            self.unwatched.as_secs_f64(),
+        );
         add("uptime_seconds", "gauge", "Time since the start.", self.uptime.as_secs_f64());
         if let Some(filter) = &self.filter {
             add("filter_bytes", "gauge", "Memory of the filter.", filter.bytes as f64);

@@ -11,15 +11,16 @@
 //! | a quarter of the keys in the filter have left the data set | the same |
 //! | the journal is long | the filter is saved |
 //!
-//! The data set is watched about once a second, whatever [`audit`](crate::Builder::audit) says. If the task that does
-//! all this ends, because it panicked or because its runtime was shut down, the guard answers `Absent` no more.
+//! Two tasks run in the background. One only watches the data set, about once a second, because it must
+//! not wait for the other one, which may compare or read all keys. If either ends, because it panicked or because its
+//! runtime was shut down, the guard answers `Absent` no more.
 
-use crate::answer::{State, Suspicion};
-use crate::data_set::{DataSet, Outcome};
+use crate::answer::State;
+use crate::data_set::DataSet;
 use crate::epoch::End;
 use crate::error::RebuildError;
+use crate::event::{Event, Renewal};
 use crate::guard::{Guard, Inner};
-use crate::keep;
 use crate::kind::{Generation, Kind, Measure};
 use crate::rebuild::Signs;
 use crate::within::within;
@@ -33,20 +34,23 @@ use tracing::Instrument;
 /// The waits after failed rebuilds.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LAST_WAIT: Duration = Duration::from_secs(30);
-/// How often the data set is watched.
-const WATCH: Duration = Duration::from_secs(1);
+/// How often the data set is looked at, and how long the other task sleeps at most.
+const ROUND: Duration = Duration::from_secs(1);
 /// After all keys were compared with the filter, the next comparison waits so many times as long as that took.
 const SWEEP_REST: u32 = 4;
 
 impl<D: DataSet, K: Kind> Guard<D, K> {
     pub(crate) fn tend_in_background(&self) {
         let inner = Arc::downgrade(&self.inner);
-        tokio::spawn(tend_for_ever(inner).instrument(tracing::info_span!("guard")));
+        let span = tracing::info_span!("guard");
+        tokio::spawn(watch_for_ever(inner.clone()).instrument(span.clone()));
+        tokio::spawn(tend_for_ever(inner).instrument(span));
     }
 
     /// One round of all that a guard does by itself: a look at the data set, an audit, a look at the rate, a checkpoint or a
     /// rebuild if it is time. Only needed [without background](crate::Builder::without_background).
     pub async fn tend(&self) {
+        self.inner.look_in_time().await;
         self.inner.tend().await;
     }
 
@@ -61,33 +65,51 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
 }
 
 async fn tend_for_ever<D: DataSet, K: Kind>(inner: Weak<Inner<D, K>>) {
-    let mut tended = Tended { inner, left: false };
-    while let Some(guard) = tended.inner.upgrade() {
+    let mut task = Task::new(inner);
+    while let Some(guard) = task.guard() {
         guard.tend().await;
-        if guard.epoch.load().end.is_some() {
-            break;
-        }
         let (attention, wait) = (guard.attention.clone(), guard.until_retry());
-        let wait = wait.min(guard.options.audit_every).min(WATCH);
+        let wait = wait.min(guard.options.audit_every).min(ROUND);
         // The sleep must not keep the guard alive.
         drop(guard);
         let _ = tokio::time::timeout(wait, attention.notified()).await;
     }
-    tended.left = true;
 }
 
-/// Ends the trust if the background task ends in any other way than by leaving its loop.
-struct Tended<D: DataSet, K: Kind> {
+async fn watch_for_ever<D: DataSet, K: Kind>(inner: Weak<Inner<D, K>>) {
+    let mut task = Task::new(inner);
+    while let Some(guard) = task.guard() {
+        guard.look_in_time().await;
+        drop(guard);
+        tokio::time::sleep(ROUND).await;
+    }
+}
+
+/// A background task. If it ends because it panicked, or because its runtime was shut down, the trust in the filter ends.
+struct Task<D: DataSet, K: Kind> {
     inner: Weak<Inner<D, K>>,
     left: bool,
 }
 
-impl<D: DataSet, K: Kind> Drop for Tended<D, K> {
+impl<D: DataSet, K: Kind> Task<D, K> {
+    const fn new(inner: Weak<Inner<D, K>>) -> Self {
+        Self { inner, left: false }
+    }
+
+    /// The guard, as long as there is something to do for it.
+    fn guard(&mut self) -> Option<Arc<Inner<D, K>>> {
+        let guard = self.inner.upgrade().filter(|guard| guard.epoch.load().end.is_none());
+        self.left = guard.is_none();
+        guard
+    }
+}
+
+impl<D: DataSet, K: Kind> Drop for Task<D, K> {
     fn drop(&mut self) {
         if !self.left
             && let Some(guard) = self.inner.upgrade()
         {
-            tracing::error!("the background task has ended; the filter is used no more");
+            tracing::error!("a background task has ended; the filter is used no more");
             guard.end(End::Untended);
         }
     }
@@ -100,11 +122,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         retry.map_or(Duration::MAX, |(at, _)| at.saturating_duration_since(Instant::now()))
     }
 
-    pub(crate) async fn tend(&self) {
+    /// One round, after a look at the data set.
+    async fn tend(&self) {
         if self.epoch.load().end.is_some() {
             return;
         }
-        self.watch().await;
+        let active = self.epoch.load().state == State::Active;
+        if active && !self.tending().swept {
+            self.sweep().await;
+        }
         if self.audit_is_due()
             && let Err(error) = self.audit(self.options.audit_keys).await
         {
@@ -124,6 +150,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             && let Err(error) = self.checkpoint().await
         {
             tracing::error!(%error, "the filter could not be saved");
+            self.options.tell(|| Event::NotSaved { error: error.to_string() });
         }
     }
 
@@ -137,111 +164,6 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
         tending.audited = Some(Instant::now());
         true
-    }
-
-    /// Looks whether the data set is still the one that it was, and whether this guard alone writes to it.
-    pub(crate) async fn watch(&self) {
-        self.look_in_time().await;
-        let active = self.epoch.load().state == State::Active;
-        if active && !self.tending().swept {
-            self.sweep().await;
-        }
-    }
-
-    /// The first half of that, for callers that hold up writes to a key.
-    pub(crate) async fn look_in_time(&self) {
-        let after = self.options.set_timeout;
-        let looked = {
-            let _one = self.watching.lock().await;
-            if self.epoch.load().end.is_some() {
-                return;
-            }
-            within(after, pin!(self.look_at_set())).await
-        };
-        match looked {
-            Some(Ok(())) => {}
-            Some(Err(error)) if self.set.outcome(&error) == Outcome::Superseded => {
-                tracing::error!(%error, "this is no longer the data set that was opened");
-                if self.epoch.load().suspicion != Some(Suspicion::Moved) {
-                    self.suspect(Suspicion::Moved);
-                }
-            }
-            Some(Err(error)) => tracing::debug!(%error, "the data set was not looked at"),
-            None => tracing::debug!(?after, "the data set was not looked at in time"),
-        }
-    }
-
-    async fn look_at_set(&self) -> Result<(), D::Error> {
-        let identity = self.set.identity().await?;
-        if identity != self.tending().identity {
-            self.suspect(Suspicion::Moved);
-            self.begin_again(&identity).await?;
-            self.tending().identity = identity;
-        }
-        let (mut incarnation, confirmed) =
-            (self.incarnation.load(Relaxed), self.confirmed.load(Relaxed));
-        let stamp = if incarnation == 0 { None } else { self.set.stamp().await? };
-        if let Some(stamp) = stamp
-            && stamp.incarnation == self.offered.load(Relaxed)
-        {
-            // It has taken the incarnation that was offered last, although nobody waited for its answer.
-            incarnation = stamp.incarnation;
-            self.incarnation.store(incarnation, Relaxed);
-        }
-        let mut written = false;
-        if let Some(stamp) = stamp
-            && (stamp.incarnation != incarnation || stamp.mark < confirmed)
-        {
-            // Marks never fall from one guard to the next: a lower one is that of an older copy.
-            let restored = stamp.mark < confirmed || self.past().contains(&stamp.incarnation);
-            if restored && !self.options.read_only {
-                self.suspect(Suspicion::Moved);
-                let identity = self.tending().identity.clone();
-                self.begin_again(&identity).await?;
-            } else {
-                tracing::error!("another guard was started in front of this data set");
-                self.end(End::Superseded);
-            }
-        } else if let Some(stamp) = stamp.filter(|_| self.options.read_only) {
-            // The guard that writes here has another filter.
-            written = self.confirmed.fetch_max(stamp.mark, Relaxed) < stamp.mark;
-        }
-        // The other guards of a fleet write too, and add their keys to the filter that all share.
-        let foreign = if K::SHARED { None } else { self.set.foreign_writes().await? };
-        let mut tending = self.tending();
-        let changed =
-            written || foreign.is_some() && tending.foreign.is_some() && foreign != tending.foreign;
-        tending.foreign = foreign.or(tending.foreign);
-        tending.swept &= !changed;
-        tending.shares_entries |= changed && self.kind.removes();
-        Ok(())
-    }
-
-    /// Takes another data set, or what has become of this one, for this guard.
-    async fn begin_again(&self, identity: &[u8]) -> Result<(), D::Error> {
-        let incarnation = keep::incarnation();
-        if let Some(keep) = &self.keep
-            && let Err(error) = keep.move_to(identity, incarnation)
-        {
-            tracing::error!(%error, "the saved filter could not be removed");
-        }
-        if self.options.read_only {
-            let stamp = self.set.stamp().await?;
-            self.incarnation.store(stamp.map_or(0, |stamp| stamp.incarnation), Relaxed);
-        } else {
-            self.past().insert(self.incarnation.load(Relaxed));
-            self.offered.store(incarnation, Relaxed);
-            let stamped = self.set.begin(incarnation).await? && !K::SHARED;
-            // An older copy has a lower mark, and marks continue behind both.
-            let mark = self.set.stamp().await?.map_or(0, |stamp| stamp.mark);
-            self.confirmed.store(mark, Relaxed);
-            self.marks.fetch_max(mark, Relaxed);
-            if let Some(keep) = &self.keep {
-                keep.raise(mark);
-            }
-            self.incarnation.store(if stamped { incarnation } else { 0 }, Relaxed);
-        }
-        Ok(())
     }
 
     /// Compares all keys of the data set with the filter, because something else has written there.
@@ -345,12 +267,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             }
             tending.measured_at = puts;
         }
-        let Some(filter) = self.epoch.load().current.clone() else { return };
+        self.measure().await;
+    }
+
+    pub(crate) async fn measure(&self) -> Option<Measure> {
+        let filter = self.epoch.load().current.clone()?;
         // Reads the whole filter.
-        let measuring = tokio::task::spawn_blocking(move || filter.measure());
-        if let Ok(measure) = measuring.await {
-            self.tending().measure = Some(measure);
-        }
+        let measure = tokio::task::spawn_blocking(move || filter.measure()).await.ok()?;
+        self.tending().measure = Some(measure);
+        Some(measure)
     }
 
     /// Whether another filter should be built now.
@@ -376,6 +301,12 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         let due = drifted || measured || foreign || tending.measure.is_some_and(haunted);
         if due && rested {
             tracing::info!(drifted, measured, foreign, ghosts, "it is time for another filter");
+            let why = match (drifted || measured, foreign) {
+                (true, _) => Renewal::Rate,
+                (_, true) => Renewal::ForeignWrites,
+                _ => Renewal::Deletes,
+            };
+            self.options.tell(|| Event::Renewing { why });
         }
         due && rested
     }
@@ -387,8 +318,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             return;
         }
         tracing::error!(%error, "the filter was not built");
-        let mut tending = self.tending();
-        let wait = tending.retry.map_or(FIRST_WAIT, |(_, wait)| (wait * 2).min(LAST_WAIT));
-        tending.retry = Some((Instant::now() + wait, wait));
+        let wait = {
+            let mut tending = self.tending();
+            let wait = tending.retry.map_or(FIRST_WAIT, |(_, wait)| (wait * 2).min(LAST_WAIT));
+            tending.retry = Some((Instant::now() + wait, wait));
+            wait
+        };
+        // A guard that was closed meanwhile has not failed.
+        if self.epoch.load().end.is_none() {
+            self.options.tell(|| Event::Failed { error: error.to_string(), wait });
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::absences::Writing;
 use crate::answer::Suspicion;
-use crate::data_set::{DataSet, Outcome, Put, Stamp};
+use crate::data_set::{Claim, DataSet, Outcome, Put};
 use crate::epoch::{End, Epoch, Next};
 use crate::error::{GuardError, Trouble};
 use crate::guard::Inner;
@@ -115,12 +115,18 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             if incarnation == 0 {
                 return self.set.put(key, value).await;
             }
-            let stamp = Stamp { incarnation, mark };
-            match self.set.put_marked(key, value, stamp).await {
+            match self.set.put_marked(key, value, self.claim(incarnation, mark)).await {
                 Err(error) if self.was_renewed(&error, incarnation).await => {}
                 done => return done,
             }
         }
+    }
+
+    /// What a write claims. An older copy of the data set with the same incarnation was made after the filter was built, so a
+    /// filter that only grows has all its keys. Where keys are removed from the filter, such a copy must not be written to.
+    fn claim(&self, incarnation: u64, mark: u64) -> Claim {
+        let least = if self.kind.removes() { self.confirmed.load(Relaxed) } else { 0 };
+        Claim { incarnation, least, mark }
     }
 
     /// Whether a write was refused only because a rebuild has given this guard another incarnation meanwhile.
@@ -143,8 +149,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             if incarnation == 0 {
                 return self.set.delete(key).await;
             }
-            let stamp = Stamp { incarnation, mark };
-            match self.set.delete_marked(key, stamp).await {
+            match self.set.delete_marked(key, self.claim(incarnation, mark)).await {
                 Err(error) if self.was_renewed(&error, incarnation).await => {}
                 done => return done,
             }

@@ -157,12 +157,13 @@ impl Log {
     }
 }
 
-/// How files of the guard are opened: for the owner alone, and never through a symbolic link.
+/// How files of the guard are opened: for the owner alone, never through a symbolic link, and without waiting for the other end of a pipe.
 pub(super) fn ours(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        options.mode(0o600).custom_flags(flags.bits().cast_signed());
     }
     options
 }

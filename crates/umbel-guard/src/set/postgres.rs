@@ -6,12 +6,13 @@ mod key;
 mod sql;
 mod stamp;
 mod table;
+mod url;
 mod write;
 
 pub use error::PostgresError;
 
 use super::identifier::quoted;
-use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
+use crate::data_set::{Claim, DataSet, Outcome, Page, Put, Refusal, Stamp};
 use arc_swap::ArcSwapOption;
 use connection::{Open, Slot, connect};
 use error::Result;
@@ -71,13 +72,20 @@ pub struct Postgres {
     stamping: ArcSwapOption<Stamping>,
     /// Rows that this value may have written.
     own: AtomicU64,
+    /// Connections that were replaced. A server that recovers from a crash ends all of them, and forgets its statistics.
+    replaced: AtomicU64,
     foreign: Mutex<Foreign>,
     lingering: Duration,
+    /// Whether it keeps no stamp, although it could.
+    unstamped: bool,
 }
 
 /// What is known of rows that others wrote.
 #[derive(Debug, Default)]
 struct Foreign {
+    /// What the statistics count, when they were read last: a hash of the numbers of the table and its partitions, of the start of the
+    /// server, and of the last reset of its statistics; and how many connections were lost before.
+    counted: Option<(Option<i64>, u64)>,
     /// All rows written, by the statistics, when they were read first and last.
     base: Option<(i64, i64)>,
     /// How many of them were certainly of others, at the most so far.
@@ -127,8 +135,10 @@ impl Postgres {
             values,
             stamping: ArcSwapOption::empty(),
             own: AtomicU64::new(0),
+            replaced: AtomicU64::new(0),
             foreign: Mutex::default(),
             lingering: LINGERING,
+            unstamped: false,
         };
         set.identity_of(&client).await?;
         Ok(set)
@@ -139,6 +149,17 @@ impl Postgres {
     #[must_use]
     pub fn statement_timeout(mut self, time: Duration) -> Self {
         self.lingering = time.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Creates nothing in the database: there is no [`Stamp`], so a guard builds its filter at every start, and does not notice
+    /// that another guard was started in front of the same table.
+    ///
+    /// If the table `umbel_guard` has a stamp of this table already, guards do not start: the guard that left it could not
+    /// know what is written without a stamp.
+    #[must_use]
+    pub fn without_stamp(mut self) -> Self {
+        self.unstamped = true;
         self
     }
 
@@ -290,18 +311,24 @@ impl DataSet for Postgres {
         }
     }
 
-    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put> {
-        self.insert(key, value, Some(stamp)).await
+    async fn put_marked(&self, key: &[u8], value: &[u8], claim: Claim) -> Result<Put> {
+        self.insert(key, value, Some(claim)).await
     }
 
-    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool> {
-        self.remove(key, Some(stamp)).await
+    async fn delete_marked(&self, key: &[u8], claim: Claim) -> Result<bool> {
+        self.remove(key, Some(claim)).await
     }
 
     /// Also waits until all statements of the guard before this one have ended. `false` if this user may not create or change
     /// the table `umbel_guard`, or may only read.
     async fn begin(&self, incarnation: u64) -> Result<bool> {
         let mut client = connect(&self.config).await?;
+        if self.unstamped {
+            return match self.has_stamp(&client).await? {
+                true => Err(PostgresError::Stamped { table: self.sql.stamps.clone() }),
+                false => Ok(false),
+            };
+        }
         let error = match self.begin_on(&mut client, incarnation).await {
             Ok(stamping) => {
                 self.stamping.store(Some(Arc::new(stamping)));
@@ -338,14 +365,21 @@ impl DataSet for Postgres {
             return Ok(None);
         }
         let sql = format!(
-            "SELECT min(s.incarnation), max(s.incarnation), max(pg_sequence_last_value(to_regclass(
-                 concat($3::text, '.umbel_guard_', s.relation, '_', a.attnum, '_', s.slot))))
-             FROM {stamps} s JOIN pg_attribute a ON a.attrelid = s.relation AND a.attname = s.key_column
-             WHERE s.relation = to_regclass($1)::oid AND s.key_column = $2::text"
+            "SELECT min(incarnation), max(incarnation),
+                    max(CASE WHEN readable THEN pg_sequence_last_value(sequence) END), bool_and(readable)
+             FROM (SELECT incarnation, sequence, has_sequence_privilege(sequence::oid, 'SELECT, USAGE') AS readable
+               FROM (SELECT s.incarnation, to_regclass(
+                       concat($3::text, '.umbel_guard_', s.relation, '_', a.attnum, '_', s.slot)) AS sequence
+                 FROM {stamps} s JOIN pg_attribute a ON a.attrelid = s.relation AND a.attname = s.key_column
+                 WHERE s.relation = to_regclass($1)::oid AND s.key_column = $2::text) named) marks"
         );
         let statement =
             open.client.prepare_typed(&sql, &[Type::TEXT, Type::TEXT, Type::TEXT]).await?;
         let row = open.client.query_one(&statement, &[table, column, schema]).await?;
+        if row.try_get::<_, Option<bool>>(3)? == Some(false) {
+            // Without the marks, a filter that is older than the data would look as if it were not.
+            return Ok(None);
+        }
         let number = |place| {
             row.try_get::<_, Option<i64>>(place).map(|number| number.unwrap_or(0).cast_unsigned())
         };
@@ -359,7 +393,7 @@ impl DataSet for Postgres {
     /// connection (FATAL, PANIC), since it may arrive while a commit waits for a standby.
     fn outcome(&self, error: &PostgresError) -> Outcome {
         match error {
-            PostgresError::Superseded => Outcome::Superseded,
+            PostgresError::Superseded | PostgresError::Missing { .. } => Outcome::Superseded,
             PostgresError::Postgres(error) => match error.as_db_error() {
                 Some(told) => {
                     let code = told.code().code();
@@ -374,6 +408,32 @@ impl DataSet for Postgres {
         }
     }
 
+    fn refusal(&self, error: &PostgresError) -> Option<Refusal> {
+        match error {
+            PostgresError::Conflict { .. }
+            | PostgresError::NotDeleted
+            | PostgresError::Contended => Some(Refusal::Conflict),
+            PostgresError::Unfit | PostgresError::KeyChanged { .. } => Some(Refusal::Unfit),
+            PostgresError::Postgres(error) => {
+                let code = error.as_db_error()?.code();
+                let of_rows = [
+                    SqlState::UNIQUE_VIOLATION,
+                    SqlState::EXCLUSION_VIOLATION,
+                    SqlState::FOREIGN_KEY_VIOLATION,
+                    SqlState::RESTRICT_VIOLATION,
+                ];
+                // 22: a value that its type cannot have. 23: a constraint. P0001: a trigger refused it.
+                let unfit = ["22", "23"].iter().any(|class| code.code().starts_with(class))
+                    || code == &SqlState::RAISE_EXCEPTION;
+                match of_rows.contains(code) {
+                    true => Some(Refusal::Conflict),
+                    false => unfit.then_some(Refusal::Unfit),
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// From the statistics of the server: rows inserted and updated in the table since this was called first, less all that
     /// this value may have written. It changes when that number has grown, so only if others wrote for certain.
     ///
@@ -383,16 +443,23 @@ impl DataSet for Postgres {
     async fn foreign_writes(&self) -> Result<Option<u64>> {
         let open = self.any().await?;
         let sql = "SELECT sum(pg_stat_get_tuples_inserted(p.oid) + pg_stat_get_tuples_updated(p.oid))::int8,
-               current_setting('track_counts') = 'on'
+               current_setting('track_counts') = 'on',
+               hashtextextended(concat_ws(' ', string_agg(p.oid::text, ' ' ORDER BY p.oid), pg_postmaster_start_time(),
+                 (SELECT stats_reset FROM pg_stat_database WHERE datname = current_database())), 0)
              FROM (SELECT to_regclass($1)::oid AS oid UNION SELECT relid FROM pg_partition_tree(to_regclass($1))) p";
         let statement = open.client.prepare_typed(sql, &[Type::TEXT]).await?;
         let row = open.client.query_one(&statement, &[&self.sql.table]).await?;
-        let (total, counted): (Option<i64>, bool) = (row.try_get(0)?, row.try_get(1)?);
-        let (Some(total), true) = (total, counted) else { return Ok(None) };
+        let (total, is_counting): (Option<i64>, bool) = (row.try_get(0)?, row.try_get(1)?);
+        let (Some(total), true) = (total, is_counting) else { return Ok(None) };
+        let counted = Some((row.try_get(2)?, self.replaced.load(Relaxed)));
         // After the statistics were read: they have no row that is not in here.
         let own = i64::try_from(self.own.load(Relaxed)).unwrap_or(i64::MAX);
         let mut foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
         let foreign = &mut *foreign;
+        if std::mem::replace(&mut foreign.counted, counted) != counted && foreign.base.is_some() {
+            // The statistics of a partition that was attached need not count its rows, and those that begin anew count no row of before.
+            foreign.changes += 1;
+        }
         match &mut foreign.base {
             None => foreign.base = Some((total, total)),
             // The statistics were reset, so nothing is known.

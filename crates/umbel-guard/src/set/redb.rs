@@ -1,6 +1,6 @@
 //! A table of bytes in a redb file.
 
-use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
+use crate::data_set::{Claim, DataSet, Outcome, Page, Put, Refusal, Stamp};
 use redb::{Database, Durability, Error, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction};
 use redb::{ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError};
 use redb::{TransactionError, WriteTransaction};
@@ -28,6 +28,8 @@ pub struct Redb {
     file: File,
     table: Arc<str>,
     durability: Durability,
+    /// Whether there is no stamp, although there could be one.
+    unstamped: bool,
 }
 
 #[derive(Clone)]
@@ -65,11 +67,20 @@ pub enum RedbError {
     Commit(Error),
     /// The file was opened with [`Redb::read_only`].
     ReadOnly,
+    /// The file was opened with [`Redb::open_without_stamp`], and a guard has left its stamp in it.
+    Stamped,
     /// Another guard was started in front of this table. Nothing was written.
     Superseded {
         /// The incarnation of the guard that wanted to write.
         expected: u64,
         /// The incarnation of the guard that was started last.
+        found: u64,
+    },
+    /// The table was replaced by an older copy of itself. Nothing was written.
+    Restored {
+        /// The number of a write that the table had confirmed.
+        confirmed: u64,
+        /// The number of the last write in the table.
         found: u64,
     },
     /// The thread that wrote panicked, or its runtime was shut down: the write may be in the file.
@@ -84,10 +95,19 @@ impl fmt::Display for RedbError {
             Self::ReadOnly => f.write_str(
                 "expected a file that is open for writing, got one from `Redb::read_only`; use `Redb::open`",
             ),
+            Self::Stamped => f.write_str(
+                "expected no stamp for a guard without one, found one of an earlier guard in the table umbel-guard; start \
+                 the guard with its stamp, or delete that table",
+            ),
             Self::Superseded { expected, found } => write!(
                 f,
                 "another guard was started in front of this table: expected incarnation {expected:016x}, \
                  found {found:016x}; stop one of the two"
+            ),
+            Self::Restored { confirmed, found } => write!(
+                f,
+                "the table was replaced by an older copy: its last write is number {found}, and number {confirmed} was \
+                 confirmed; write again when the guard has noticed"
             ),
             Self::Abandoned => f.write_str(
                 "the thread that wrote has ended; the write may be in the file or not",
@@ -149,14 +169,33 @@ impl Redb {
         Self::new(Arc::new(database), table)
     }
 
+    /// As [`open`](Self::open), and creates nothing in the file: there is no [`Stamp`], so a guard builds its filter at every start, and
+    /// does not notice that another guard was started in front of the same table.
+    ///
+    /// If the file has a stamp of the table already, guards do not start ([`RedbError::Stamped`]): the guard that left it
+    /// could not know what is written without a stamp.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_without_stamp(path: impl AsRef<Path>, table: &str) -> Result<Self, RedbError> {
+        let database = Arc::new(Database::open(path)?);
+        let set = Self { unstamped: true, ..Self::of(File::Writable(database), table) };
+        drop(set.file.begin_read()?.open_table(set.definition())?);
+        Ok(set)
+    }
+
+    fn of(file: File, table: &str) -> Self {
+        Self { file, table: table.into(), durability: Durability::Immediate, unstamped: false }
+    }
+
     /// A table of a database that is open already, created if it does not exist.
     ///
     /// # Errors
     ///
     /// If the table has other types, or cannot be created.
     pub fn new(database: Arc<Database>, table: &str) -> Result<Self, RedbError> {
-        let file = File::Writable(database.clone());
-        let set = Self { file, table: table.into(), durability: Durability::Immediate };
+        let set = Self::of(File::Writable(database.clone()), table);
         let transaction = database.begin_write()?;
         drop(transaction.open_table(set.definition())?);
         {
@@ -185,7 +224,7 @@ impl Redb {
         let database = Arc::new(ReadOnlyDatabase::open(path)?);
         let path: PathBuf = path.canonicalize().map_err(Error::Io)?;
         let file = File::ReadOnly(database, path.into());
-        let set = Self { file, table: table.into(), durability: Durability::Immediate };
+        let set = Self::of(file, table);
         drop(set.file.begin_read()?.open_table(set.definition())?);
         Ok(set)
     }
@@ -238,18 +277,21 @@ impl Redb {
         tokio::task::spawn_blocking(writing).await.unwrap_or(Err(RedbError::Abandoned))
     }
 
-    /// Fails unless the guard with this stamp is the one that was started last, and raises the mark.
-    fn stamped(&self, transaction: &WriteTransaction, stamp: Stamp) -> Result<(), RedbError> {
+    /// Fails unless the claim holds, and raises the mark.
+    fn stamped(&self, transaction: &WriteTransaction, claim: Claim) -> Result<(), RedbError> {
         let mut stamps = transaction.open_table(STAMPS)?;
         let found = stamps.get(&*self.name_of_incarnation())?.map_or(0, |number| number.value());
-        let expected = stamp.incarnation;
+        let expected = claim.incarnation;
         if found != expected {
             return Err(RedbError::Superseded { expected, found });
         }
         let name = self.name_of_mark();
         let before = stamps.get(&*name)?.map_or(0, |mark| mark.value());
-        if stamp.mark > before {
-            stamps.insert(&*name, stamp.mark)?;
+        if before < claim.least {
+            return Err(RedbError::Restored { confirmed: claim.least, found: before });
+        }
+        if claim.mark > before {
+            stamps.insert(&*name, claim.mark)?;
         }
         Ok(())
     }
@@ -258,12 +300,12 @@ impl Redb {
         &self,
         key: &[u8],
         value: &[u8],
-        stamp: Option<Stamp>,
+        claim: Option<Claim>,
     ) -> Result<Put, RedbError> {
         let (key, value) = (key.to_vec(), value.to_vec());
         self.write(self.durability, move |set, transaction| {
-            if let Some(stamp) = stamp {
-                set.stamped(transaction, stamp)?;
+            if let Some(claim) = claim {
+                set.stamped(transaction, claim)?;
             }
             let mut table = transaction.open_table(set.definition())?;
             let new = table.insert(&*key, &*value)?.is_none();
@@ -272,11 +314,11 @@ impl Redb {
         .await
     }
 
-    async fn remove(&self, key: &[u8], stamp: Option<Stamp>) -> Result<bool, RedbError> {
+    async fn remove(&self, key: &[u8], claim: Option<Claim>) -> Result<bool, RedbError> {
         let key = key.to_vec();
         self.write(self.durability, move |set, transaction| {
-            if let Some(stamp) = stamp {
-                set.stamped(transaction, stamp)?;
+            if let Some(claim) = claim {
+                set.stamped(transaction, claim)?;
             }
             let mut table = transaction.open_table(set.definition())?;
             Ok(table.remove(&*key)?.is_some())
@@ -349,17 +391,23 @@ impl DataSet for Redb {
         Ok(format!("redb 2 {file} {:?}", self.table).into_bytes())
     }
 
-    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, RedbError> {
-        self.insert(key, value, Some(stamp)).await
+    async fn put_marked(&self, key: &[u8], value: &[u8], claim: Claim) -> Result<Put, RedbError> {
+        self.insert(key, value, Some(claim)).await
     }
 
-    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, RedbError> {
-        self.remove(key, Some(stamp)).await
+    async fn delete_marked(&self, key: &[u8], claim: Claim) -> Result<bool, RedbError> {
+        self.remove(key, Some(claim)).await
     }
 
     async fn begin(&self, incarnation: u64) -> Result<bool, RedbError> {
         if self.database().is_none() {
             return Ok(false);
+        }
+        if self.unstamped {
+            return match self.stamp().await? {
+                Some(Stamp { incarnation: 1.., .. }) => Err(RedbError::Stamped),
+                _ => Ok(false),
+            };
         }
         self.write(Durability::Immediate, move |set, transaction| {
             let mut stamps = transaction.open_table(STAMPS)?;
@@ -380,9 +428,16 @@ impl DataSet for Redb {
 
     fn outcome(&self, error: &RedbError) -> Outcome {
         match error {
-            RedbError::Superseded { .. } => Outcome::Superseded,
-            RedbError::Redb(_) | RedbError::ReadOnly => Outcome::NotDone,
+            RedbError::Superseded { .. } | RedbError::Restored { .. } => Outcome::Superseded,
+            RedbError::Redb(_) | RedbError::ReadOnly | RedbError::Stamped => Outcome::NotDone,
             RedbError::Commit(_) | RedbError::Abandoned => Outcome::Unknown,
+        }
+    }
+
+    fn refusal(&self, error: &RedbError) -> Option<Refusal> {
+        match error {
+            RedbError::Redb(Error::ValueTooLarge(_)) => Some(Refusal::Unfit),
+            _ => None,
         }
     }
 }

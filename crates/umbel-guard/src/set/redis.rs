@@ -8,7 +8,7 @@ mod stamp;
 pub use error::RedisError;
 pub use scan::RedisScan;
 
-use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
+use crate::data_set::{Claim, DataSet, Outcome, Page, Put, Stamp};
 use error::{Result, is_denied};
 use place::{Place, RESERVED, tag};
 use redis::aio::{ConnectionLike, ConnectionManager};
@@ -275,16 +275,13 @@ impl DataSet for Redis {
         Ok(format!("redis 2 {role} {history} {database} {:?} {losses}", self.place).into_bytes())
     }
 
-    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put> {
-        let incarnation = format!("{:020}", stamp.incarnation);
-        let new = self.stamped(self.place.put(), &incarnation, stamp.mark, key, value).await?;
+    async fn put_marked(&self, key: &[u8], value: &[u8], claim: Claim) -> Result<Put> {
+        let new = self.stamped(self.place.put(), Some(claim), key, value).await?;
         Ok(if new { Put::New } else { Put::Replaced })
     }
 
-    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool> {
-        let incarnation = format!("{:020}", stamp.incarnation);
-        let deleted = self.stamped(self.place.delete(), &incarnation, stamp.mark, key, b"").await;
-        match deleted {
+    async fn delete_marked(&self, key: &[u8], claim: Claim) -> Result<bool> {
+        match self.stamped(self.place.delete(), Some(claim), key, b"").await {
             Err(RedisError::Reserved { .. }) => Ok(false),
             deleted => deleted,
         }
@@ -303,8 +300,8 @@ impl DataSet for Redis {
         }
         let mut begin = cmd("HSET");
         begin.arg(&*self.stamp).arg("incarnation").arg(format!("{incarnation:020}"));
-        // A write with an incarnation that there never is shows whether scripts may run.
-        let tried = match self.stamped(self.place.put(), "none", 0, b"", b"").await {
+        // A write with a claim that never holds shows whether scripts may run.
+        let tried = match self.stamped(self.place.put(), None, b"", b"").await {
             Ok(_) | Err(RedisError::Superseded) => {
                 begin.query_async::<()>(&mut connection).await.map_err(RedisError::from)
             }

@@ -2,19 +2,23 @@
 
 mod error;
 mod key;
+mod reading;
 mod scan;
+mod stamp;
 mod table;
 
 pub use error::SqliteError;
 pub use scan::SqliteScan;
 
 use super::identifier::quoted;
-use crate::data_set::{DataSet, Outcome, Page, Put, Stamp};
+use crate::data_set::{Claim, DataSet, Outcome, Page, Put, Refusal, Stamp};
 use key::{Key, Keys, integer};
+use reading::{Reading, log_of};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction};
 use rusqlite::{TransactionBehavior, params};
 use scan::page_of;
+use stamp::{OWN_TABLE, number};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -67,6 +71,10 @@ struct Shared {
     /// The one that writes, if there may be writes. It also watches for the commits of others, so it is never replaced.
     main: Mutex<Connection>,
     writes: bool,
+    /// How connections that only read are opened.
+    reading: Reading,
+    /// Whether there is no stamp, although there could be one.
+    unstamped: bool,
     column: Column,
     /// What values are stored as: text or blobs.
     values: Keys,
@@ -74,6 +82,14 @@ struct Shared {
     mark: String,
     incarnation: String,
     sql: Sql,
+}
+
+/// Whether a file is written to, and whether a stamp is kept in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    None,
+    Stamped,
+    Unstamped,
 }
 
 /// The statements for one table.
@@ -109,11 +125,6 @@ fn file_id(path: &Path) -> FileId {
 
 /// How long a writer waits for another one.
 const BUSY: Duration = Duration::from_secs(5);
-/// The table of the guard, and the number of the file.
-const OWN_TABLE: &str =
-    "CREATE TABLE IF NOT EXISTS umbel_guard (name TEXT PRIMARY KEY, number INTEGER NOT NULL);
-     INSERT INTO umbel_guard VALUES ('file', random()) ON CONFLICT (name) DO NOTHING;";
-
 impl Sqlite {
     /// The table `table` of the file at `path`, by the columns of keys and values. The file and the table are
     /// created if they do not exist.
@@ -146,8 +157,40 @@ impl Sqlite {
         key: &str,
         value: &str,
     ) -> Result<Self, SqliteError> {
+        let opened = Self::writing(path.as_ref(), table, key, value, Writes::Stamped)?;
+        let main = opened.shared.main.lock().unwrap_or_else(PoisonError::into_inner);
+        main.execute_batch(&format!("BEGIN IMMEDIATE; {OWN_TABLE} COMMIT;"))?;
+        drop(main);
+        Ok(opened)
+    }
+
+    /// As [`open`](Self::open), and creates no table in the file: there is no [`Stamp`], so a guard builds its filter at every start,
+    /// and does not notice that another guard was started in front of the same table. The file is put into WAL mode.
+    ///
+    /// If the table `umbel_guard` has a stamp of this table already, guards do not start ([`SqliteError::Stamped`]): the
+    /// guard that left it could not know what is written without a stamp.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_without_stamp(
+        path: impl AsRef<Path>,
+        table: &str,
+        key: &str,
+        value: &str,
+    ) -> Result<Self, SqliteError> {
+        Self::writing(path.as_ref(), table, key, value, Writes::Unstamped)
+    }
+
+    fn writing(
+        path: &Path,
+        table: &str,
+        key: &str,
+        value: &str,
+        writes: Writes,
+    ) -> Result<Self, SqliteError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
-        let writer = Connection::open_with_flags(path.as_ref(), flags)?;
+        let writer = Connection::open_with_flags(path, flags)?;
         writer.busy_timeout(BUSY)?;
         // Before anything is changed.
         let column = key_column(&writer, table, key)?;
@@ -155,13 +198,14 @@ impl Sqlite {
         writer.pragma_update(None, "journal_mode", "wal")?;
         // A commit is on the disk when it returns, also in WAL mode.
         writer.pragma_update(None, "synchronous", "full")?;
-        writer.execute_batch(&format!("BEGIN IMMEDIATE; {OWN_TABLE} COMMIT;"))?;
-        Self::with(path.as_ref(), writer, true, column, value)
+        Self::with(path, (Reading::Shared, writer), writes, column, value)
     }
 
     /// The same, for reading only: the file is not changed, nor is its journal mode.
     ///
-    /// If the file is in WAL mode already, SQLite itself may create the files `-wal` and `-shm` beside it.
+    /// If the file is in WAL mode already, SQLite itself creates the files `-wal` and `-shm` beside it. Where it may create
+    /// nothing, the file is read without locks as long as it has no `-wal` and does not change; if it changes, calls fail
+    /// with [`SqliteError::Changed`].
     ///
     /// The identity and the stamp are those that [`open`](Self::open) sees. If no guard was ever started on the
     /// file, there is no stamp, and the identity is the path. Writes fail with [`SqliteError::ReadOnly`].
@@ -175,17 +219,16 @@ impl Sqlite {
         key: &str,
         value: &str,
     ) -> Result<Self, SqliteError> {
-        let reader = Connection::open_with_flags(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        reader.busy_timeout(BUSY)?;
+        let (reading, reader) = Reading::begin(path.as_ref())?;
         let column = key_column(&reader, table, key)?;
         let value = value_column(&reader, &column.table, value)?;
-        Self::with(path.as_ref(), reader, false, column, value)
+        Self::with(path.as_ref(), (reading, reader), Writes::None, column, value)
     }
 
     fn with(
         path: &Path,
-        main: Connection,
-        writes: bool,
+        (reading, main): (Reading, Connection),
+        writes: Writes,
         column: Column,
         (value, values): (String, Keys),
     ) -> Result<Self, SqliteError> {
@@ -213,7 +256,9 @@ impl Sqlite {
             log: OnceLock::new(),
             path,
             main: Mutex::new(main),
-            writes,
+            writes: writes != Writes::None,
+            reading,
+            unstamped: writes == Writes::Unstamped,
             readers: Mutex::default(),
             mark: format!("mark {name} {key}"),
             incarnation: format!("incarnation {name} {key}"),
@@ -238,7 +283,7 @@ impl Sqlite {
         &self,
         key: &[u8],
         value: &[u8],
-        stamp: Option<Stamp>,
+        claim: Option<Claim>,
     ) -> Result<Put, SqliteError> {
         let (key, value) = (key.to_vec(), value.to_vec());
         self.run(move |shared| {
@@ -246,7 +291,7 @@ impl Sqlite {
                 return Err(SqliteError::Unfit { declared: shared.column.declared.clone() });
             };
             let value = shared.values.bound(&value);
-            shared.write(stamp, |transaction| {
+            shared.write(claim, |transaction| {
                 let mut get = transaction.prepare_cached(&shared.sql.get)?;
                 let there = get.exists(params![bound])?;
                 // The transaction is the only one that writes, so this stays true.
@@ -264,11 +309,11 @@ impl Sqlite {
         .await
     }
 
-    async fn remove(&self, key: &[u8], stamp: Option<Stamp>) -> Result<bool, SqliteError> {
+    async fn remove(&self, key: &[u8], claim: Option<Claim>) -> Result<bool, SqliteError> {
         let key = key.to_vec();
         self.run(move |shared| {
             let Some(bound) = shared.column.keys.bound(&key) else { return Ok(false) };
-            shared.write(stamp, |transaction| {
+            shared.write(claim, |transaction| {
                 let mut delete = transaction.prepare_cached(&shared.sql.delete)?;
                 let deleted = delete.execute(params![bound])? > 0;
                 if transaction.prepare_cached(&shared.sql.get)?.exists(params![bound])? {
@@ -295,6 +340,7 @@ impl Shared {
             None => self.reader()?,
         };
         let result = read(&connection);
+        self.reading.check(&self.path)?;
         if result.is_ok() {
             self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         }
@@ -302,8 +348,7 @@ impl Shared {
     }
 
     fn reader(&self) -> Result<Connection, SqliteError> {
-        let reader = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        reader.busy_timeout(BUSY)?;
+        let reader = self.reading.open(&self.path)?;
         self.still_there()?;
         Ok(reader)
     }
@@ -311,7 +356,8 @@ impl Shared {
     /// Fails if another file is at the path, or its log was deleted: what is written to the open ones would be lost with
     /// them.
     fn still_there(&self) -> Result<(), SqliteError> {
-        let log = self.log.get().is_none_or(|log| file_id(&self.log_path()) == *log);
+        self.reading.check(&self.path)?;
+        let log = self.log.get().is_none_or(|log| file_id(&log_of(&self.path)) == *log);
         if log && file_id(&self.path) == self.file {
             Ok(())
         } else {
@@ -322,7 +368,7 @@ impl Shared {
     /// Runs a transaction that writes, after a look at the stamp. If anything but the commit fails, it is rolled back.
     fn write<T>(
         &self,
-        stamp: Option<Stamp>,
+        claim: Option<Claim>,
         write: impl FnOnce(&Transaction<'_>) -> Result<T, SqliteError>,
     ) -> Result<T, SqliteError> {
         if !self.writes {
@@ -335,33 +381,14 @@ impl Shared {
             connection.execute_batch("ROLLBACK")?;
         }
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        if let Some(stamp) = stamp {
-            self.stamped(&transaction, stamp)?;
+        if let Some(claim) = claim {
+            self.stamped(&transaction, claim)?;
         }
         let result = write(&transaction)?;
         transaction.commit().map_err(SqliteError::Commit)?;
         // SQLite keeps one log for as long as a connection is open.
-        self.log.get_or_init(|| file_id(&self.log_path()));
+        self.log.get_or_init(|| file_id(&log_of(&self.path)));
         Ok(result)
-    }
-
-    fn log_path(&self) -> PathBuf {
-        let mut path = self.path.clone().into_os_string();
-        path.push("-wal");
-        path.into()
-    }
-
-    /// Fails unless the guard with this stamp is the one that was started last, and raises the mark.
-    fn stamped(&self, transaction: &Transaction<'_>, stamp: Stamp) -> Result<(), SqliteError> {
-        let found = number(transaction, &self.incarnation)?.unwrap_or(0).cast_unsigned();
-        let expected = stamp.incarnation;
-        if found != expected {
-            return Err(SqliteError::Superseded { expected, found });
-        }
-        let sql = "INSERT INTO umbel_guard VALUES (?1, ?2)
-             ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)";
-        transaction.prepare_cached(sql)?.execute(params![self.mark, stamp.mark.cast_signed()])?;
-        Ok(())
     }
 
     /// The key of the row that was inserted last, for an error message. Tables without row numbers do not tell.
@@ -376,17 +403,6 @@ impl Shared {
         };
         transaction.query_row(&self.sql.inserted, [], read).ok().flatten()
     }
-}
-
-/// A number that the guard keeps in the file; `None` also if its table is missing.
-fn number(connection: &Connection, name: &str) -> Result<Option<i64>, SqliteError> {
-    let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'umbel_guard'";
-    if !connection.prepare_cached(table)?.exists([])? {
-        return Ok(None);
-    }
-    let sql = "SELECT number FROM umbel_guard WHERE name = ?1";
-    let mut statement = connection.prepare_cached(sql)?;
-    Ok(statement.query_row(params![name], |row| row.get(0)).optional()?)
 }
 
 impl DataSet for Sqlite {
@@ -440,6 +456,7 @@ impl DataSet for Sqlite {
             .run(move |shared| {
                 let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
                 let page = page_of(&connection, &shared.sql, &mut after, limit)?;
+                shared.reading.check(&shared.path)?;
                 Ok((page, after))
             })
             .await?;
@@ -452,6 +469,7 @@ impl DataSet for Sqlite {
         self.run(move |shared| {
             let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             let count: i64 = connection.query_row(&shared.sql.count, [], |row| row.get(0))?;
+            shared.reading.check(&shared.path)?;
             Ok(count.unsigned_abs())
         })
         .await
@@ -489,52 +507,30 @@ impl DataSet for Sqlite {
         .await
     }
 
-    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, SqliteError> {
-        self.insert(key, value, Some(stamp)).await
+    async fn put_marked(&self, key: &[u8], value: &[u8], claim: Claim) -> Result<Put, SqliteError> {
+        self.insert(key, value, Some(claim)).await
     }
 
-    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, SqliteError> {
-        self.remove(key, Some(stamp)).await
+    async fn delete_marked(&self, key: &[u8], claim: Claim) -> Result<bool, SqliteError> {
+        self.remove(key, Some(claim)).await
     }
 
     async fn begin(&self, incarnation: u64) -> Result<bool, SqliteError> {
-        self.run(move |shared| {
-            if !shared.writes {
-                return Ok(false);
-            }
-            shared.write(None, |transaction| {
-                // It may have been dropped since the file was opened.
-                transaction.execute_batch(OWN_TABLE)?;
-                let sql = "INSERT INTO umbel_guard VALUES (?1, ?2)
-                     ON CONFLICT (name) DO UPDATE SET number = excluded.number";
-                transaction.execute(sql, params![shared.incarnation, incarnation.cast_signed()])?;
-                Ok(true)
-            })
-        })
-        .await
+        self.run(move |shared| shared.begin(incarnation)).await
     }
 
     async fn stamp(&self) -> Result<Option<Stamp>, SqliteError> {
-        self.run(|shared| {
-            shared.read(|connection| {
-                // Both numbers of one moment.
-                let view = connection.unchecked_transaction()?;
-                if number(&view, "file")?.is_none() {
-                    return Ok(None);
-                }
-                let incarnation = number(&view, &shared.incarnation)?.unwrap_or(0).cast_unsigned();
-                let mark = number(&view, &shared.mark)?.unwrap_or(0).cast_unsigned();
-                Ok(Some(Stamp { incarnation, mark }))
-            })
-        })
-        .await
+        self.run(Shared::stamp).await
     }
 
     /// What fails before the commit is rolled back. A commit that violates a deferred constraint is refused; any other that
     /// fails may have reached the disk.
     fn outcome(&self, error: &SqliteError) -> Outcome {
         match error {
-            SqliteError::Superseded { .. } | SqliteError::Moved { .. } => Outcome::Superseded,
+            SqliteError::Superseded { .. }
+            | SqliteError::Restored { .. }
+            | SqliteError::Changed { .. }
+            | SqliteError::Moved { .. } => Outcome::Superseded,
             SqliteError::Commit(rusqlite::Error::SqliteFailure(error, _))
                 if error.code == ErrorCode::ConstraintViolation =>
             {
@@ -543,6 +539,10 @@ impl DataSet for Sqlite {
             SqliteError::Commit(_) | SqliteError::Abandoned => Outcome::Unknown,
             _ => Outcome::NotDone,
         }
+    }
+
+    fn refusal(&self, error: &SqliteError) -> Option<Refusal> {
+        error.refusal()
     }
 
     /// `PRAGMA data_version` of the connection that writes: it changes when any other connection has committed, in this

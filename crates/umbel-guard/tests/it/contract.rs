@@ -5,7 +5,7 @@ use crate::server;
 use crate::servers::{Engine, Node};
 use std::collections::BTreeSet;
 use umbel_guard::set::{Postgres, PostgresError, Redb, Redis, Sqlite, SqliteError};
-use umbel_guard::{Answer, DataSet, Guard, Local, Put, Stamp};
+use umbel_guard::{Answer, Claim, DataSet, Guard, Local, Outcome, Put, Stamp};
 
 pub(crate) async fn all_keys<D: DataSet>(set: &D, limit: usize) -> Vec<Vec<u8>> {
     let mut scan = set.scan(None).await.unwrap();
@@ -68,12 +68,20 @@ async fn obeys<D: DataSet>(set: D, key: impl Fn(u32) -> Vec<u8>) {
     if set.begin(1).await.unwrap() {
         let before = set.stamp().await.unwrap().unwrap().mark;
         let at = |mark| Stamp { incarnation: 1, mark: before + mark };
-        set.put_marked(&key(101), b"x", at(10)).await.unwrap();
-        set.put_marked(&key(102), b"x", at(3)).await.unwrap();
+        set.put_marked(&key(101), b"x", at(10).into()).await.unwrap();
+        set.put_marked(&key(102), b"x", at(3).into()).await.unwrap();
         assert_eq!(set.stamp().await.unwrap(), Some(at(10)));
-        set.delete_marked(&key(101), at(11)).await.unwrap();
+        set.delete_marked(&key(101), at(11).into()).await.unwrap();
         assert_eq!(set.stamp().await.unwrap(), Some(at(11)));
-        set.delete(&key(102)).await.unwrap();
+        // An older copy, without a write that was confirmed, is not written to.
+        let claim = |least| Claim { least: before + least, ..at(12).into() };
+        let put = set.put_marked(&key(103), b"x", claim(12)).await.unwrap_err();
+        let delete = set.delete_marked(&key(102), claim(12)).await.unwrap_err();
+        assert_eq!([&put, &delete].map(|error| set.outcome(error)), [Outcome::Superseded; 2]);
+        assert_eq!(set.get(&key(103)).await.unwrap(), None);
+        assert_eq!(set.stamp().await.unwrap(), Some(at(11)));
+        assert!(set.delete_marked(&key(102), claim(11)).await.unwrap());
+        assert_eq!(set.stamp().await.unwrap(), Some(at(12)));
     }
     guarded(set, key).await;
 }

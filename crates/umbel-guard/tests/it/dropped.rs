@@ -1,19 +1,33 @@
 //! Futures that are dropped in the middle: at every point where a rebuild, a checkpoint or a close waits.
 
-use crate::faulty::{Faulty, SECRET};
+use crate::faulty::{Fault, Faulty, SECRET};
 use std::future::poll_fn;
 use std::path::Path;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
-use umbel_guard::{Answer, Family, Guard, Local, State};
+use umbel_guard::{Answer, Family, Guard, Local, StartError, State};
 
 type Guarded = Guard<Faulty, Local>;
 
 async fn start(set: &Faulty, folder: &Path) -> Guarded {
+    try_start(set, folder).await.unwrap()
+}
+
+async fn try_start(set: &Faulty, folder: &Path) -> Result<Guarded, StartError<Fault>> {
     let kind = Local::new(Family::Cuckoo, 1e-6).secret(SECRET);
     let builder = Guard::builder(set.clone(), kind).without_background().scan(10, 1.0);
-    builder.folder(folder).start().await.unwrap()
+    builder.folder(folder).start().await
+}
+
+/// The folder of a guard that was dropped is in use until its thread has saved what it was saving.
+async fn start_after_a_save(set: &Faulty, folder: &Path) -> Guarded {
+    loop {
+        match try_start(set, folder).await {
+            Err(StartError::Locked) => tokio::time::sleep(Duration::from_millis(1)).await,
+            started => return started.unwrap(),
+        }
+    }
 }
 
 fn key(number: u32) -> [u8; 4] {
@@ -54,7 +68,7 @@ async fn dropped<T>(run: impl AsyncFn(&Guarded) -> T) {
         }
         // Killed, with whatever a thread is still saving.
         drop(guard);
-        let guard = start(&set, &folder).await;
+        let guard = start_after_a_save(&set, &folder).await;
         for key in set.keys() {
             assert_ne!(guard.contains(&key).await, Answer::Absent, "{waits}: {key:?}");
         }

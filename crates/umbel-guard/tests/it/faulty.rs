@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use umbel_guard::{DataSet, Outcome, Page, Put, Stamp};
+use umbel_guard::{Claim, DataSet, Outcome, Page, Put, Stamp};
 
 /// The secret of filters in tests that expect an answer to be `Absent`: with a random one, any key can be a false positive.
 pub(crate) const SECRET: umbel::Keyed = umbel::Keyed::new([7; 16]);
@@ -86,7 +86,7 @@ pub(crate) struct Faulty(pub(crate) Arc<Inside>);
 pub(crate) struct Inside {
     table: Mutex<Table>,
     /// Counts writes without the guard, as `PRAGMA data_version` does.
-    foreign: AtomicU64,
+    pub(crate) foreign: AtomicU64,
     /// Changes when a standby takes over.
     timeline: AtomicU64,
     fates: Mutex<VecDeque<Fate>>,
@@ -102,6 +102,8 @@ pub(crate) struct Inside {
     pub(crate) panics: AtomicBool,
     /// It keeps no stamp, so writes of a guard that has ended are carried out all the same.
     pub(crate) stampless: AtomicBool,
+    /// It cannot be looked at.
+    pub(crate) unreachable: AtomicBool,
     /// It has a stamp, and a guard may not store another one.
     pub(crate) refuses_begin: AtomicBool,
     /// The next guard that begins gets an error, and stores nothing.
@@ -128,20 +130,18 @@ impl Table {
         self.stamp.mark
     }
 
-    /// Whether a write with this stamp is carried out; raises the mark.
-    fn stamped(&mut self, stamp: Option<Stamp>) -> Result<(), Fault> {
-        match stamp {
-            Some(stamp) if stamp.incarnation != self.stamp.incarnation => Err(SUPERSEDED),
-            Some(stamp) => {
-                self.stamp.mark = self.stamp.mark.max(stamp.mark);
-                Ok(())
-            }
-            None => Ok(()),
+    /// Whether a write with this claim is carried out; raises the mark.
+    fn stamped(&mut self, claim: Option<Claim>) -> Result<(), Fault> {
+        let Some(claim) = claim else { return Ok(()) };
+        if claim.incarnation != self.stamp.incarnation || claim.least > self.stamp.mark {
+            return Err(SUPERSEDED);
         }
+        self.stamp.mark = self.stamp.mark.max(claim.mark);
+        Ok(())
     }
 }
 
-/// Another guard has begun.
+/// Another guard has begun, or an older copy was restored.
 const SUPERSEDED: Fault = Fault("superseded");
 /// A write that the set refuses before it does anything.
 pub(crate) const REFUSED: Fault = Fault("refused");
@@ -244,51 +244,54 @@ impl Faulty {
         self.0.gets.load(SeqCst)
     }
 
-    fn later(&self, time: Duration, key: &[u8], value: &[u8], stamp: Option<Stamp>) {
+    fn later(&self, time: Duration, key: &[u8], value: &[u8], claim: Option<Claim>) {
         let (set, key, value) = (self.clone(), key.to_vec(), value.to_vec());
         tokio::spawn(async move {
             tokio::time::sleep(time).await;
-            let _ = set.insert(&key, &value, stamp);
+            let _ = set.insert(&key, &value, claim);
         });
     }
 
-    fn insert(&self, key: &[u8], value: &[u8], stamp: Option<Stamp>) -> Result<Put, Fault> {
+    fn insert(&self, key: &[u8], value: &[u8], claim: Option<Claim>) -> Result<Put, Fault> {
         if self.0.replaced.load(SeqCst) {
             return Err(SUPERSEDED);
         }
+        if self.0.unreachable.load(SeqCst) {
+            return Err(Fault("down"));
+        }
         let mut table = self.table();
-        table.stamped(stamp)?;
+        table.stamped(claim)?;
         let old = table.rows.insert(key.into(), value.into());
         Ok(if old.is_some() { Put::Replaced } else { Put::New })
     }
 
-    async fn write(&self, key: &[u8], value: &[u8], stamp: Option<Stamp>) -> Result<Put, Fault> {
+    async fn write(&self, key: &[u8], value: &[u8], claim: Option<Claim>) -> Result<Put, Fault> {
         let fate = self.0.fates.lock().unwrap().pop_front();
         pass(&self.0.write_gate).await;
         match fate {
             None => {
-                let put = self.insert(key, value, stamp)?;
+                let put = self.insert(key, value, claim)?;
                 pause().await;
                 Ok(put)
             }
             Some(Fate::Refused) => Err(REFUSED),
             Some(Fate::RolledBack) => Err(Fault("rolled back")),
             Some(Fate::Lost) => {
-                self.insert(key, value, stamp)?;
+                self.insert(key, value, claim)?;
                 Err(Fault("the connection broke"))
             }
             Some(Fate::Late(time)) => {
-                self.later(time, key, value, stamp);
+                self.later(time, key, value, claim);
                 Err(Fault("the connection broke"))
             }
             Some(Fate::Hangs(time)) => {
-                self.later(time, key, value, stamp);
+                self.later(time, key, value, claim);
                 std::future::pending().await
             }
         }
     }
 
-    async fn remove(&self, key: &[u8], stamp: Option<Stamp>) -> Result<bool, Fault> {
+    async fn remove(&self, key: &[u8], claim: Option<Claim>) -> Result<bool, Fault> {
         let fate = self.0.fates.lock().unwrap().pop_front();
         pass(&self.0.write_gate).await;
         match fate {
@@ -299,7 +302,7 @@ impl Faulty {
         }
         let deleted = {
             let mut table = self.table();
-            table.stamped(stamp)?;
+            table.stamped(claim)?;
             table.rows.remove(key).is_some()
         };
         pause().await;
@@ -345,12 +348,12 @@ impl DataSet for Faulty {
         self.remove(key, None).await
     }
 
-    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, Fault> {
-        self.write(key, value, Some(stamp)).await
+    async fn put_marked(&self, key: &[u8], value: &[u8], claim: Claim) -> Result<Put, Fault> {
+        self.write(key, value, Some(claim)).await
     }
 
-    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, Fault> {
-        self.remove(key, Some(stamp)).await
+    async fn delete_marked(&self, key: &[u8], claim: Claim) -> Result<bool, Fault> {
+        self.remove(key, Some(claim)).await
     }
 
     async fn begin(&self, incarnation: u64) -> Result<bool, Fault> {
@@ -359,7 +362,7 @@ impl DataSet for Faulty {
         }
         if let Some(key) = self.0.written_before_begin.lock().unwrap().take() {
             let stamp = self.table().stamp;
-            self.insert(&key, b"", Some(Stamp { mark: stamp.mark + 1, ..stamp }))?;
+            self.insert(&key, b"", Some(Stamp { mark: stamp.mark + 1, ..stamp }.into()))?;
         }
         let stamps = !self.0.stampless.load(SeqCst) && !self.0.refuses_begin.load(SeqCst);
         if stamps {
@@ -386,6 +389,9 @@ impl DataSet for Faulty {
     async fn identity(&self) -> Result<Vec<u8>, Fault> {
         if self.0.replaced.load(SeqCst) {
             return Err(SUPERSEDED);
+        }
+        if self.0.unreachable.load(SeqCst) {
+            return Err(Fault("down"));
         }
         Ok(self.0.timeline.load(SeqCst).to_le_bytes().to_vec())
     }

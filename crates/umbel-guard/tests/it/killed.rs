@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use umbel_guard::set::{Redb, RedbError};
-use umbel_guard::{Answer, DataSet, Family, Guard, Local, Page, Put, Stamp, State};
+use umbel_guard::{Answer, Claim, DataSet, Family, Guard, Local, Page, Put, Stamp, State};
 
 /// A data set that says when it has come to the step at which the process is to be killed.
 struct Doomed {
@@ -65,16 +65,16 @@ impl DataSet for Doomed {
     async fn identity(&self) -> Result<Vec<u8>, RedbError> {
         self.set.identity().await
     }
-    async fn put_marked(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Result<Put, RedbError> {
+    async fn put_marked(&self, key: &[u8], value: &[u8], claim: Claim) -> Result<Put, RedbError> {
         // Between the filter and the commit, and between the commit and the answer.
         self.step().await;
-        let put = self.set.put_marked(key, value, stamp).await;
+        let put = self.set.put_marked(key, value, claim).await;
         self.step().await;
         put
     }
-    async fn delete_marked(&self, key: &[u8], stamp: Stamp) -> Result<bool, RedbError> {
+    async fn delete_marked(&self, key: &[u8], claim: Claim) -> Result<bool, RedbError> {
         self.step().await;
-        let deleted = self.set.delete_marked(key, stamp).await;
+        let deleted = self.set.delete_marked(key, claim).await;
         self.step().await;
         deleted
     }

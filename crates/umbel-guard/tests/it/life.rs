@@ -3,7 +3,9 @@
 use crate::faulty::{Break, Faulty, SECRET};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use umbel_guard::{Answer, Guard, GuardError, Local, Reason, RebuildError, State, Suspicion};
+use umbel_guard::{
+    Answer, DataSet, Guard, GuardError, Local, Reason, RebuildError, State, Suspicion,
+};
 
 fn key(number: u32) -> [u8; 4] {
     number.to_le_bytes()
@@ -286,12 +288,58 @@ async fn it_tends_itself_and_tries_again_after_ever_longer_waits() {
     }
     guard.active().await.unwrap();
     assert_eq!(guard.contains(b"\xff").await, Answer::Maybe);
-    // A year passes, and nothing expires.
+    // A year passes, and nothing expires but the last look at the data set.
     tokio::time::advance(Duration::from_secs(365 * 24 * 3600)).await;
+    assert_eq!(guard.contains(b"nothing").await, Answer::Unknown(Reason::Unwatched));
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(guard.contains(b"nothing").await, Answer::Absent);
     let text = guard.stats().to_prometheus();
     assert!(text.contains("\numbel_guard_audit_misses_total 1\n"), "{text}");
     assert!(text.contains("\numbel_guard_state 2\n"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_cannot_reach_its_data_set_soon_says_absent_no_more() {
+    let set = filled(100);
+    let builder = Guard::builder(set.clone(), Local::blocked(1e-6).secret(SECRET));
+    let builder = builder.remember_absences(10, Duration::from_secs(3600));
+    let guard = builder.trust_for(Duration::from_secs(10)).start().await.unwrap();
+    guard.active().await.unwrap();
+    // Deleted, and still in the filter: its absence is remembered.
+    guard.delete(&key(1)).await.unwrap();
+    assert_eq!(guard.get(&key(1)).await.unwrap(), None);
+    let gets = set.gets();
+    assert_eq!(guard.get(&key(1)).await.unwrap(), None);
+    assert_eq!(set.gets(), gets);
+    assert_eq!(guard.contains(b"x").await, Answer::Absent);
+    set.0.unreachable.store(true, SeqCst);
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_eq!(guard.contains(b"x").await, Answer::Absent);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(guard.contains(b"x").await, Answer::Unknown(Reason::Unwatched));
+    assert_eq!(guard.get(&key(1)).await.unwrap(), None);
+    assert_eq!(set.gets(), gets + 1, "a remembered absence is as old as the last look");
+    assert!(guard.stats().unwatched > Duration::from_secs(10));
+    set.0.unreachable.store(false, SeqCst);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(guard.contains(b"x").await, Answer::Absent);
+    assert_eq!(guard.stats().rebuilds, 1, "the filter is the one it was");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_data_set_is_watched_while_a_scan_hangs() {
+    let set = filled(100);
+    let guard =
+        Guard::builder(set.clone(), Local::blocked(1e-6).secret(SECRET)).start().await.unwrap();
+    guard.active().await.unwrap();
+    set.break_scan(Break::Hangs(0));
+    set.0.foreign.fetch_add(1, SeqCst);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(guard.contains(b"x").await, Answer::Absent, "it was looked at all the time");
+    set.begin(1).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let superseded = Answer::Unknown(Reason::Suspect(Suspicion::Superseded));
+    assert_eq!(guard.contains(b"x").await, superseded);
 }
 
 #[tokio::test]

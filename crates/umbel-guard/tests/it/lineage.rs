@@ -303,6 +303,48 @@ async fn an_older_copy_of_the_same_guard_is_noticed_while_it_runs() {
 }
 
 #[tokio::test]
+async fn a_write_does_not_hide_that_an_older_copy_was_restored() {
+    let (_place, [f, _]) = folders();
+    for family in Family::CHANGING {
+        for closed in [false, true] {
+            let _ = fs::remove_dir_all(&f);
+            let set = Faulty::default();
+            let start = async || {
+                let kind = Local::new(family, 1e-6).secret(SECRET);
+                let builder = Guard::builder(set.clone(), kind).folder(&f).without_background();
+                builder.start().await.unwrap()
+            };
+            let guard = start().await;
+            guard.rebuild().await.unwrap();
+            guard.put(b"old", b"").await.unwrap();
+            let backup = set.backup();
+            guard.delete(b"old").await.unwrap();
+            set.restore(backup);
+            // Before the guard has looked at the data set. It raises the mark, unless it is refused.
+            let put = guard.put(b"new", b"").await;
+            let deleted = guard.delete(b"neither").await;
+            let guard = if closed {
+                guard.close().await.unwrap();
+                drop(guard);
+                start().await
+            } else {
+                guard.tend().await;
+                guard
+            };
+            let answer = guard.contains(b"old").await;
+            assert_ne!(answer, Answer::Absent, "{family:?}, closed: {closed}");
+            if put.is_ok() {
+                assert_eq!(guard.get(b"new").await.unwrap().as_deref(), Some(&b""[..]));
+            }
+            assert!(!deleted.is_ok_and(|deleted| deleted));
+            guard.rebuild().await.unwrap();
+            guard.put(b"newer", b"").await.unwrap();
+            assert_eq!(guard.contains(b"old").await, Answer::Maybe);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_data_set_that_says_it_was_replaced_ends_the_trust() {
     let (_place, [f, _]) = folders();
     let set = Faulty::default();

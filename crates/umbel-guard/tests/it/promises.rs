@@ -715,3 +715,33 @@ async fn a_folder_of_another_user_is_not_used_and_readers_require_a_private_one(
         }
     }
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn pipes_in_the_folder_hold_up_no_guard() {
+    for name in ["lock", "1.journal", "1.umbel"] {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("f");
+        let set = filled(20);
+        let guard = kept(&set, Family::Blocked, &folder).await;
+        guard.rebuild().await.unwrap();
+        guard.close().await.unwrap();
+        drop(guard);
+        let names: Vec<_> =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let wanted = Path::new(name).extension();
+        let name = names.iter().find(|found| Path::new(found).extension() == wanted).unwrap();
+        let path = folder.join(name);
+        fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        for reads in [true, false] {
+            let builder = unaudited(&set, Family::Blocked).folder(&folder);
+            let builder = if reads { builder.read_only() } else { builder };
+            // The lock can be one. Otherwise this is an error, or a guard that trusts no saved filter.
+            if let Ok(guard) = builder.start().await {
+                let is_lock = name == "lock";
+                assert!(is_lock || guard.state() != State::Active, "{name:?}");
+            }
+        }
+    }
+}

@@ -39,27 +39,27 @@ async fn stamps_decide<D: DataSet>(one: &D, two: &D) {
     assert!(one.begin(7).await.unwrap());
     let before = one.stamp().await.unwrap().unwrap().mark;
     let by = |incarnation, mark| Stamp { incarnation, mark: before + mark };
-    one.put_marked(b"1", b"10", by(7, 5)).await.unwrap();
+    one.put_marked(b"1", b"10", by(7, 5).into()).await.unwrap();
     assert_eq!(two.stamp().await.unwrap(), Some(by(7, 5)));
     // Another guard starts. The mark stays.
     assert!(two.begin(8).await.unwrap());
     assert_eq!(one.stamp().await.unwrap(), Some(by(8, 5)));
-    let put = one.put_marked(b"2", b"20", by(7, 6)).await.unwrap_err();
+    let put = one.put_marked(b"2", b"20", by(7, 6).into()).await.unwrap_err();
     assert_eq!(one.outcome(&put), Outcome::Superseded, "{put}");
-    let put = one.put_marked(b"1", b"11", by(7, 6)).await.unwrap_err();
+    let put = one.put_marked(b"1", b"11", by(7, 6).into()).await.unwrap_err();
     assert_eq!(one.outcome(&put), Outcome::Superseded, "{put}");
-    let delete = one.delete_marked(b"1", by(7, 7)).await.unwrap_err();
+    let delete = one.delete_marked(b"1", by(7, 7).into()).await.unwrap_err();
     assert_eq!(one.outcome(&delete), Outcome::Superseded, "{delete}");
     assert_eq!(one.get(b"1").await.unwrap().as_deref(), Some(&b"10"[..]));
     assert_eq!(one.get(b"2").await.unwrap(), None);
     assert_eq!(one.stamp().await.unwrap(), Some(by(8, 5)), "nothing was written");
     // A mark never falls.
-    two.put_marked(b"2", b"20", by(8, 4)).await.unwrap();
+    two.put_marked(b"2", b"20", by(8, 4).into()).await.unwrap();
     assert_eq!(one.stamp().await.unwrap(), Some(by(8, 5)));
-    assert!(two.delete_marked(b"2", by(8, 9)).await.unwrap());
-    assert!(!two.delete_marked(b"2", by(8, 10)).await.unwrap());
+    assert!(two.delete_marked(b"2", by(8, 9).into()).await.unwrap());
+    assert!(!two.delete_marked(b"2", by(8, 10).into()).await.unwrap());
     assert_eq!(one.stamp().await.unwrap(), Some(by(8, 10)));
-    assert!(two.delete_marked(b"1", by(8, 11)).await.unwrap());
+    assert!(two.delete_marked(b"1", by(8, 11).into()).await.unwrap());
 }
 
 /// A copy of the data is made at mark 3 and gets one write through another folder, while the first folder goes on to mark 8.

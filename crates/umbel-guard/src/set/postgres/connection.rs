@@ -131,7 +131,9 @@ impl Postgres {
                 return Ok(open);
             }
             let open = Arc::new(self.open(number).await?);
-            slot.open.store(Some(open.clone()));
+            if slot.open.swap(Some(open.clone())).is_some() {
+                self.replaced.fetch_add(1, Relaxed);
+            }
             Ok(open)
         })
         .await

@@ -71,6 +71,14 @@ pub enum PostgresError {
         /// The table of the stamps.
         table: String,
     },
+    /// The set was opened with [`without_stamp`](super::Postgres::without_stamp), and a guard has left its stamp in the table `umbel_guard`,
+    /// or this user cannot see whether one has.
+    Stamped {
+        /// The table of the stamps.
+        table: String,
+    },
+    /// The URL could not be read, or its password could not be found in it.
+    Url,
     /// These bytes cannot be a key, or a value, of the column.
     Unfit,
     /// Another unique column has this value already. Nothing was written.
@@ -89,7 +97,7 @@ pub enum PostgresError {
     NotDeleted,
     /// The row was not stored, for as often as it was tried.
     Contended,
-    /// Another guard was started in front of this table. Nothing was written.
+    /// Another guard was started in front of this table, or the table was replaced by an older copy. Nothing was written.
     Superseded,
 }
 
@@ -137,6 +145,14 @@ impl fmt::Display for PostgresError {
                 said(error, f)?;
                 write!(f, "; grant SELECT, INSERT and UPDATE on {table} and its sequences")
             }
+            Self::Stamped { table } => write!(
+                f,
+                "expected no stamp for a guard without one, found that a guard may have left its stamp in {table}; \
+                 start the guard with its stamp, or stop all guards and run: DROP TABLE {table}"
+            ),
+            Self::Url => f.write_str(
+                "expected a URL such as postgres://user@host/database, or settings such as host=/run/postgresql user=ada",
+            ),
             Self::Unfit => f.write_str("the column cannot have these bytes"),
             Self::Conflict { constraint } => write!(
                 f,
@@ -158,7 +174,9 @@ impl fmt::Display for PostgresError {
                 "the row was not stored: a trigger drops or renames it, or others insert and delete the key all the time",
             ),
             Self::Superseded => {
-                f.write_str("another guard was started in front of this table; stop one of the two")
+                f.write_str(
+                    "another guard was started in front of this table (stop one of the two), or an older copy was restored",
+                )
             }
         }
     }

@@ -46,7 +46,7 @@ impl Postgres {
                 let put = format!("{part}{}", self.sql.put.stamped);
                 let put = open.client.prepare_typed(&put, &types).await?;
                 let delete = format!("{part}{}", self.sql.delete.stamped);
-                let types = [types[0].clone(), Type::INT8, Type::INT8, Type::INT8];
+                let types = [types[0].clone(), Type::INT8, Type::INT8, Type::INT8, Type::INT8];
                 let delete = open.client.prepare_typed(&delete, &types).await?;
                 Ok(Arc::new(Stamped { version: stamping.version, put, delete }))
             };
@@ -96,8 +96,10 @@ impl Postgres {
             lacks |= row.try_get::<_, bool>(0)?;
         }
         if lacks {
+            // The table is one for all guarded tables of its schema, and `IF NOT EXISTS` does not wait for another session that is creating it.
             let mut create = format!(
-                "CREATE TABLE IF NOT EXISTS {stamps} (relation oid, key_column text, slot int4, incarnation int8 NOT NULL,
+                "SELECT pg_advisory_xact_lock(hashtext('umbel_guard'), 0);
+                 CREATE TABLE IF NOT EXISTS {stamps} (relation oid, key_column text, slot int4, incarnation int8 NOT NULL,
                    PRIMARY KEY (relation, key_column, slot));"
             );
             for sequence in &sequences {
@@ -129,17 +131,39 @@ impl Postgres {
         transaction.commit().await?;
         // The row of the connection is locked first, and only if it has the incarnation: a guard that begins meanwhile waits for
         // this statement, or this statement finds the incarnation of that guard. While it is locked, no other statement sets
-        // the sequence, so the mark never falls.
+        // the sequence, so the mark never falls. The marks of all connections are read only if the claim has one to compare.
+        let marks: Vec<_> =
+            sequences.iter().map(|name| format!("(SELECT last_value FROM {name})")).collect();
+        let marks = marks.join(", ");
         let parts = sequences.iter().enumerate().map(|(slot, sequence)| {
             format!(
                 "WITH held AS MATERIALIZED (
-                   SELECT FROM {stamps} WHERE {rows} AND slot = {slot} AND incarnation = $3::int8 FOR NO KEY UPDATE),
+                   SELECT FROM {stamps} WHERE {rows} AND slot = {slot} AND incarnation = $3::int8
+                     AND CASE WHEN $5::int8 = 0 THEN true ELSE greatest({marks}) >= $5::int8 END FOR NO KEY UPDATE),
                  stamped AS MATERIALIZED (
                    SELECT setval({}::regclass, greatest($4::int8, (SELECT last_value FROM {sequence}))) FROM held),",
                 literal(sequence)
             )
         });
         Ok(Stamping { version: unused_number(), parts: parts.collect() })
+    }
+
+    /// Whether a guard has left its stamp for this table, as far as this user can see.
+    pub(super) async fn has_stamp(&self, client: &Client) -> Result<bool> {
+        let Sql { table, stamps, column, .. } = &self.sql;
+        let sql = "SELECT to_regclass($1) IS NOT NULL,
+                          coalesce(has_table_privilege(to_regclass($1)::oid, 'SELECT'), false)";
+        let statement = client.prepare_typed(sql, &[Type::TEXT]).await?;
+        let row = client.query_one(&statement, &[stamps]).await?;
+        let (there, readable): (bool, bool) = (row.try_get(0)?, row.try_get(1)?);
+        if !(there && readable) {
+            return Ok(there);
+        }
+        let sql = format!(
+            "SELECT EXISTS (SELECT FROM {stamps} WHERE relation = to_regclass($1)::oid AND key_column = $2::text)"
+        );
+        let statement = client.prepare_typed(&sql, &[Type::TEXT, Type::TEXT]).await?;
+        Ok(client.query_one(&statement, &[table, column]).await?.try_get(0)?)
     }
 
     /// Whether this user may write to the guarded table, and there is a table of stamps.

@@ -86,8 +86,14 @@ impl Column {
              WHERE a.attrelid = $1 AND a.attname = $2::text AND a.attnum > 0 AND NOT a.attisdropped";
         let statement = client.prepare_typed(sql, &[Type::OID, Type::TEXT]).await?;
         let row = client.query_opt(&statement, &[&table.oid, &name]).await?;
-        let what = || format!("column {name} of {}", table.name);
-        let row = row.ok_or_else(|| PostgresError::Missing { what: what() })?;
+        let Some(row) = row else {
+            let sql = "SELECT coalesce(string_agg(attname::text, ', ' ORDER BY attnum), '') FROM pg_attribute
+                 WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped";
+            let statement = client.prepare_typed(sql, &[Type::OID]).await?;
+            let columns: String = client.query_one(&statement, &[&table.oid]).await?.try_get(0)?;
+            let what = format!("column {name} of {}; its columns are {columns}", table.name);
+            return Err(PostgresError::Missing { what });
+        };
         if row.try_get(3)? {
             return Err(PostgresError::Generated { column: name.to_owned() });
         }

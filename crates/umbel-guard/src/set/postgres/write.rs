@@ -4,7 +4,7 @@ use super::connection::Open;
 use super::error::{PostgresError, Result, refused};
 use super::key::{Param, Values, text};
 use super::{CONNECTIONS, Postgres};
-use crate::data_set::{Put, Stamp};
+use crate::data_set::{Claim, Put};
 use std::sync::atomic::Ordering::Relaxed;
 use tokio_postgres::types::ToSql;
 
@@ -40,22 +40,23 @@ impl Postgres {
         &self,
         open: &Open,
         change: Change<'_>,
-        stamp: Option<Stamp>,
+        claim: Option<Claim>,
     ) -> Result<Changed> {
-        let stamped = match stamp {
+        let stamped = match claim {
             Some(_) => Some(self.stamped(open).await?),
             None => None,
         };
-        let stamp = stamp.unwrap_or_default();
-        let (incarnation, mark) = (stamp.incarnation.cast_signed(), stamp.mark.cast_signed());
+        let claim = claim.unwrap_or_default();
+        let [incarnation, mark, least] =
+            [claim.incarnation, claim.mark, claim.least].map(u64::cast_signed);
         let row = match (change, stamped) {
             (Change::Put(key, value), stamped) => {
                 // Before it is sent, so that no row of this value is ever taken for one of others.
                 self.own.fetch_add(1, Relaxed);
                 match stamped {
                     Some(stamped) => {
-                        let params: [&(dyn ToSql + Sync); 4] =
-                            [key.get(), value.get(), &incarnation, &mark];
+                        let params: [&(dyn ToSql + Sync); 5] =
+                            [key.get(), value.get(), &incarnation, &mark, &least];
                         open.client.query_one(&stamped.put, &params).await
                     }
                     None => open.client.query_one(&open.put, &[key.get(), value.get()]).await,
@@ -70,7 +71,8 @@ impl Postgres {
             }
             (Change::Delete(key), Some(stamped)) => {
                 // The places of the stamp are the same as in a put.
-                let params: [&(dyn ToSql + Sync); 4] = [key.get(), &0_i64, &incarnation, &mark];
+                let params: [&(dyn ToSql + Sync); 5] =
+                    [key.get(), &0_i64, &incarnation, &mark, &least];
                 open.client.query_one(&stamped.delete, &params).await?
             }
             (Change::Delete(key), None) => {
@@ -86,7 +88,7 @@ impl Postgres {
     }
 
     /// Writes in a transaction that is committed if the row is there afterwards, or is gone after a delete.
-    async fn change_carefully(&self, change: Change<'_>, stamp: Option<Stamp>) -> Result<Changed> {
+    async fn change_carefully(&self, change: Change<'_>, claim: Option<Claim>) -> Result<Changed> {
         let mut careful = self.careful.lock().await;
         let open = match careful.take() {
             Some(open) if !open.client.is_closed() => open,
@@ -97,7 +99,7 @@ impl Postgres {
         let begin = open.client.batch_execute("ROLLBACK; BEGIN").await;
         begin.map_err(PostgresError::Connect)?;
         let changing = async {
-            let changed = self.change(open, change, stamp).await?;
+            let changed = self.change(open, change, claim).await?;
             // Triggers that wait for the commit run now.
             open.client.batch_execute("SET CONSTRAINTS ALL IMMEDIATE").await?;
             let (key, wanted) = match change {
@@ -123,12 +125,12 @@ impl Postgres {
         changed
     }
 
-    async fn write(&self, change: Change<'_>, stamp: Option<Stamp>) -> Result<Changed> {
+    async fn write(&self, change: Change<'_>, claim: Option<Claim>) -> Result<Changed> {
         let changed = if self.has_after_triggers.load(Relaxed) {
-            Box::pin(self.change_carefully(change, stamp)).await?
+            Box::pin(self.change_carefully(change, claim)).await?
         } else {
             let open = self.any().await?;
-            self.change(&open, change, stamp).await?
+            self.change(&open, change, claim).await?
         };
         if changed.stamped { Ok(changed) } else { Err(PostgresError::Superseded) }
     }
@@ -137,12 +139,12 @@ impl Postgres {
         &self,
         key: &[u8],
         value: &[u8],
-        stamp: Option<Stamp>,
+        claim: Option<Claim>,
     ) -> Result<Put> {
         let key = self.keys.param(key).ok_or(PostgresError::Unfit)?;
         let value = self.value_param(value)?;
         for _ in 0..TRIES {
-            match self.write(Change::Put(&key, &value), stamp).await? {
+            match self.write(Change::Put(&key, &value), claim).await? {
                 Changed { inserted: true, .. } => return Ok(Put::New),
                 Changed { found: true, .. } => return Ok(Put::Replaced),
                 // Another transaction has inserted the key after this statement began, or deleted it.
@@ -152,9 +154,9 @@ impl Postgres {
         Err(PostgresError::Contended)
     }
 
-    pub(super) async fn remove(&self, key: &[u8], stamp: Option<Stamp>) -> Result<bool> {
+    pub(super) async fn remove(&self, key: &[u8], claim: Option<Claim>) -> Result<bool> {
         let Some(key) = self.keys.param(key) else { return Ok(false) };
-        Ok(self.write(Change::Delete(&key), stamp).await?.found)
+        Ok(self.write(Change::Delete(&key), claim).await?.found)
     }
 }
 

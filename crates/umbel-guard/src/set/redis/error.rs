@@ -32,7 +32,8 @@ pub enum RedisError {
         /// The type that it has.
         found: String,
     },
-    /// Another guard was started in front of this data set, or its stamp was lost. Nothing was written.
+    /// Another guard was started in front of this data set, its stamp was lost, or it was replaced by an older copy. Nothing
+    /// was written.
     Superseded,
 }
 
@@ -59,7 +60,8 @@ impl fmt::Display for RedisError {
                 write!(f, "expected a {expected} or no key, found a {found}; nothing was written")
             }
             Self::Superseded => f.write_str(
-                "another guard was started in front of this data set, or its stamp was lost; stop one of the two",
+                "another guard was started in front of this data set (stop one of the two), its stamp was lost, or an older \
+                 copy was restored",
             ),
         }
     }

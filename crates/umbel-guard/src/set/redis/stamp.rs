@@ -3,6 +3,7 @@
 use super::Redis;
 use super::error::{RedisError, Result};
 use super::place::Place;
+use crate::data_set::Claim;
 use redis::aio::ConnectionLike;
 use redis::{FromRedisValue, Value, cmd, pipe};
 use std::sync::OnceLock;
@@ -19,12 +20,12 @@ pub(super) struct Stamps {
     hashes: OnceLock<[String; 2]>,
 }
 
-/// Checks the incarnation, looks at the key, raises the mark, then changes the key. The change is the last command: if the
+/// Checks the claim, looks at the key, raises the mark, then changes the key. The change is the last command: if the
 /// script fails, the key was not changed. Numbers have twenty digits, since Lua has no integers of 64 bits. Errors are
 /// returned and not raised, so that all servers reply with their codes.
 const STAMPED: &str = "\
 local now = redis.call('HMGET', KEYS[1], 'incarnation', 'mark') \
-if now[1] ~= ARGV[1] then return 'superseded' end \
+if now[1] ~= ARGV[1] or (now[2] or '') < ARGV[6] then return 'superseded' end \
 local kind = redis.call('TYPE', KEYS[2]).ok \
 if kind ~= 'none' and kind ~= ARGV[3] then return kind end \
 if not now[2] or now[2] < ARGV[2] then \
@@ -55,27 +56,31 @@ impl Place {
 }
 
 impl Redis {
-    /// Runs a script that writes with a stamp, and returns what its last command did.
+    /// Runs a script that writes with a stamp, and returns what its last command did. `None` is a claim that never holds.
     pub(super) async fn stamped(
         &self,
         change: &str,
-        incarnation: &str,
-        mark: u64,
+        claim: Option<Claim>,
         key: &[u8],
         value: &[u8],
     ) -> Result<bool> {
+        let number = |number: u64| format!("{number:020}");
+        let incarnation = claim.map_or("none".to_owned(), |claim| number(claim.incarnation));
+        let Claim { mark, least, .. } = claim.unwrap_or_default();
+        // Nothing is less than the empty text.
+        let least = if least == 0 { String::new() } else { number(least) };
         let (name, text) = (self.name_of(key)?, format!("{STAMPED}{change}"));
         let mut connection = self.connection();
         let mut ask = async |command: &str, script: &str| -> redis::RedisResult<Value> {
             let mut ask = cmd(command);
             ask.arg(script).arg(2).arg(&*self.stamp).arg(&name);
-            ask.arg(incarnation).arg(format!("{mark:020}")).arg(self.place.kind());
-            ask.arg(key).arg(value);
+            ask.arg(&*incarnation).arg(number(mark)).arg(self.place.kind());
+            ask.arg(key).arg(value).arg(&*least);
             ask.query_async(&mut connection).await
         };
-        let number = usize::from(change == self.place.delete());
+        let place = usize::from(change == self.place.delete());
         let known = match self.stamps.hashes.get() {
-            Some(hashes) => Some(ask("EVALSHA", &hashes[number]).await),
+            Some(hashes) => Some(ask("EVALSHA", &hashes[place]).await),
             None => None,
         };
         let unknown = |error: &redis::RedisError| error.code() == Some("NOSCRIPT");

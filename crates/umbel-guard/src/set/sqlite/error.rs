@@ -1,6 +1,7 @@
 //! What can go wrong.
 
-use rusqlite::ffi;
+use crate::data_set::Refusal;
+use rusqlite::{ErrorCode, ffi};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -76,11 +77,31 @@ pub enum SqliteError {
         /// Where.
         path: PathBuf,
     },
+    /// The file or its log has changed while it was read without locks, because SQLite may not write beside it.
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has a log, and SQLite may not create the index that is needed to read it.
+    Log {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was opened with [`Sqlite::open_without_stamp`](super::Sqlite::open_without_stamp), and a guard has left its
+    /// stamp in it.
+    Stamped,
     /// Another guard was started in front of this table. Nothing was written.
     Superseded {
         /// The incarnation of the guard that wanted to write.
         expected: u64,
         /// The incarnation of the guard that was started last.
+        found: u64,
+    },
+    /// The table was replaced by an older copy of itself. Nothing was written.
+    Restored {
+        /// The number of a write that the table had confirmed.
+        confirmed: u64,
+        /// The number of the last write in the table.
         found: u64,
     },
     /// The thread that ran the statement panicked, or its runtime was shut down: a write may be in the file.
@@ -144,10 +165,31 @@ impl fmt::Display for SqliteError {
                  put the file there again, and start the guard",
                 path = path.display()
             ),
+            Self::Changed { path } => write!(
+                f,
+                "the file {} changed while it was read: SQLite cannot lock a file where it may not write; run the command again, or \
+                 as a user who may write to the folder",
+                path.display()
+            ),
+            Self::Log { path } => write!(
+                f,
+                "the file has a write-ahead log ({}-wal), and SQLite cannot read it in a folder where it may not write; run the \
+                 command as a user who may, or close the file in the program that writes to it",
+                path.display()
+            ),
+            Self::Stamped => f.write_str(
+                "expected no stamp for a guard without one, found one of an earlier guard in the table umbel_guard; start the \
+                 guard with its stamp, or stop all guards and run: DROP TABLE umbel_guard",
+            ),
             Self::Superseded { expected, found } => write!(
                 f,
                 "another guard was started in front of this table: expected incarnation {expected:016x}, \
                  found {found:016x}; stop one of the two"
+            ),
+            Self::Restored { confirmed, found } => write!(
+                f,
+                "the table was replaced by an older copy: its last write is number {found}, and number {confirmed} was \
+                 confirmed; write again when the guard has noticed"
             ),
             Self::Abandoned => f.write_str(
                 "the thread that ran the statement has ended; a write may be in the file or not",
@@ -156,14 +198,34 @@ impl fmt::Display for SqliteError {
     }
 }
 
-impl std::error::Error for SqliteError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl SqliteError {
+    /// Whether the key or the value is the reason.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
         match self {
-            Self::Sqlite(error) | Self::Commit(error) => Some(error),
+            Self::Conflict { .. } | Self::NotStored | Self::NotDeleted => Some(Refusal::Conflict),
+            Self::Unfit { .. } | Self::KeyChanged { .. } => Some(Refusal::Unfit),
+            Self::Sqlite(rusqlite::Error::SqliteFailure(error, _))
+            | Self::Commit(rusqlite::Error::SqliteFailure(error, _)) => {
+                match (error.code, error.extended_code) {
+                    (ErrorCode::ConstraintViolation, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => {
+                        Some(Refusal::Conflict)
+                    }
+                    (
+                        ErrorCode::ConstraintViolation
+                        | ErrorCode::TooBig
+                        | ErrorCode::TypeMismatch,
+                        _,
+                    ) => Some(Refusal::Unfit),
+                    _ => None,
+                }
+            }
             _ => None,
         }
     }
 }
+
+/// Without a source: what SQLite says is in the message already, and its number says the same again. The error is in the variant.
+impl std::error::Error for SqliteError {}
 
 impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {

@@ -40,8 +40,21 @@ fn written_column(
     match found.optional()? {
         Some((name, declared, 0)) => Ok((name, declared)),
         Some((column, ..)) => Err(SqliteError::Generated { column }),
-        None => Err(SqliteError::Missing { what: format!("column {column} of {table}") }),
+        None => {
+            let columns = columns(connection, table)?;
+            Err(SqliteError::Missing {
+                what: format!("column {column} of {table}; its columns are {columns}"),
+            })
+        }
     }
+}
+
+/// The names of all columns that a caller can see, for an error message.
+fn columns(connection: &Connection, table: &str) -> Result<String, SqliteError> {
+    let sql = "SELECT name FROM pragma_table_xinfo(?1) WHERE hidden <> 1 ORDER BY cid";
+    let mut statement = connection.prepare(sql)?;
+    let names = statement.query_map(params![table], |row| row.get::<_, String>(0))?;
+    Ok(names.collect::<Result<Vec<_>, _>>()?.join(", "))
 }
 
 /// The column of keys, if it is fit for keys.

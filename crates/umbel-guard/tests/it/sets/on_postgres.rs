@@ -2,6 +2,7 @@ use super::{active, guard, not_done, stamps_decide};
 use crate::contract::all_keys;
 use crate::faulty::SECRET;
 use crate::server::{self, Server};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use umbel_guard::set::{Postgres, PostgresError};
@@ -37,15 +38,18 @@ async fn the_guard_that_began_last_writes_to_postgres() {
     let before = one.stamp().await.unwrap().unwrap().mark;
     for mark in (1..=20).rev() {
         let stamp = Stamp { incarnation: 21, mark: before + mark };
-        one.put_marked(b"a", b"", stamp).await.unwrap();
+        one.put_marked(b"a", b"", stamp.into()).await.unwrap();
         assert_eq!(two.stamp().await.unwrap(), Some(Stamp { mark: before + 20, ..stamp }));
     }
     // The table of the stamps is removed with everything that belongs to it.
     server.sql("DROP TABLE \"a'b\\c\".umbel_guard");
     assert_eq!(server.sql("SELECT count(*) FROM pg_class WHERE relname LIKE 'umbel%'"), "0");
-    not_done(&one, one.put_marked(b"b", b"", Stamp { incarnation: 21, mark: before + 21 }).await);
+    not_done(
+        &one,
+        one.put_marked(b"b", b"", Stamp { incarnation: 21, mark: before + 21 }.into()).await,
+    );
     assert!(one.begin(22).await.unwrap());
-    one.put_marked(b"b", b"", Stamp { incarnation: 22, mark: 1 }).await.unwrap();
+    one.put_marked(b"b", b"", Stamp { incarnation: 22, mark: 1 }.into()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +64,7 @@ async fn a_guard_that_begins_waits_for_statements_of_the_one_before_it() {
     let two = Postgres::connect(&url, "t", "k", "v").await.unwrap();
     let two = Arc::new(two.statement_timeout(Duration::from_secs(60)));
     assert!(one.begin(1).await.unwrap());
-    one.put_marked(b"a", b"1", Stamp { incarnation: 1, mark: 1 }).await.unwrap();
+    one.put_marked(b"a", b"1", Stamp { incarnation: 1, mark: 1 }.into()).await.unwrap();
     // Another transaction holds the row, so the write of the first guard waits.
     client.batch_execute("BEGIN; SELECT FROM t FOR UPDATE").await.unwrap();
     let waiting = |lock: &str| {
@@ -70,8 +74,8 @@ async fn a_guard_that_begins_waits_for_statements_of_the_one_before_it() {
     };
     let set = one.clone();
     let stamp = Stamp { incarnation: 1, mark: 2 };
-    let put = tokio::spawn(async move { set.put_marked(b"a", b"2", stamp).await });
-    until("the write", || waiting("updated AS")).await;
+    let put = tokio::spawn(async move { set.put_marked(b"a", b"2", stamp.into()).await });
+    until("the write", || waiting("WITH held AS")).await;
     let set = two.clone();
     let begin = tokio::spawn(async move { set.begin(2).await });
     until("the start of the other guard", || waiting("FOR UPDATE;")).await;
@@ -80,7 +84,8 @@ async fn a_guard_that_begins_waits_for_statements_of_the_one_before_it() {
     assert_eq!(put.await.unwrap().unwrap(), Put::Replaced);
     assert!(begin.await.unwrap().unwrap());
     assert_eq!(two.stamp().await.unwrap(), Some(Stamp { incarnation: 2, mark: 2 }));
-    let late = one.put_marked(b"b", b"", Stamp { incarnation: 1, mark: 3 }).await.unwrap_err();
+    let late =
+        one.put_marked(b"b", b"", Stamp { incarnation: 1, mark: 3 }.into()).await.unwrap_err();
     assert_eq!(one.outcome(&late), Outcome::Superseded);
     assert_eq!(two.get(b"b").await.unwrap(), None);
 }
@@ -150,7 +155,7 @@ async fn a_table_that_takes_the_place_of_another_is_another_set() {
     server.sql("BEGIN; ALTER TABLE t RENAME TO old; ALTER TABLE fresh RENAME TO t; COMMIT");
     assert_ne!(set.identity().await.unwrap(), identity);
     let next = Stamp { mark: stamp.mark + 1, ..stamp };
-    let refused = set.put_marked(b"b", b"", next).await.unwrap_err();
+    let refused = set.put_marked(b"b", b"", next.into()).await.unwrap_err();
     assert_eq!(set.outcome(&refused), Outcome::Superseded, "{refused}");
     guard.tend().await;
     assert_eq!(guard.contains(b"new").await, Answer::Maybe);
@@ -253,7 +258,7 @@ async fn a_row_that_a_trigger_changes_after_the_write_is_rolled_back() {
     // Stamps are checked there too.
     let stamp = set.stamp().await.unwrap().unwrap();
     assert!(set.begin(stamp.incarnation ^ 1).await.unwrap());
-    let late = set.put_marked(b"b", b"", stamp).await.unwrap_err();
+    let late = set.put_marked(b"b", b"", stamp.into()).await.unwrap_err();
     assert_eq!(set.outcome(&late), Outcome::Superseded);
 }
 
@@ -403,7 +408,7 @@ async fn a_user_who_may_not_store_a_stamp_writes_only_where_there_is_none() {
     assert_eq!(owner.stamp().await.unwrap(), Some(Stamp { incarnation: 2, mark: 0 }));
     server.sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO writer; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO writer");
     assert!(writer.begin(4).await.unwrap());
-    writer.put_marked(b"b", b"", Stamp { incarnation: 4, mark: 1 }).await.unwrap();
+    writer.put_marked(b"b", b"", Stamp { incarnation: 4, mark: 1 }.into()).await.unwrap();
     assert_eq!(owner.stamp().await.unwrap(), Some(Stamp { incarnation: 4, mark: 1 }));
 }
 
@@ -492,6 +497,94 @@ async fn rows_that_others_write_to_postgres_show_and_own_ones_do_not() {
     let second = set.foreign_writes().await.unwrap();
     own(1_000).await;
     assert_eq!(set.foreign_writes().await.unwrap(), second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_come_with_a_partition_show() {
+    let Some(server) = server::postgres() else { return };
+    server.sql("CREATE TABLE t (k text PRIMARY KEY, v text) PARTITION BY LIST (k)");
+    server.sql("CREATE TABLE t0 (k text NOT NULL, v text); INSERT INTO t0 VALUES ('a', '')");
+    let set = open(&server, "t", "k").await;
+    let counted = "SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 't0'";
+    until("counting", || server.sql(counted) == "1").await;
+    // As after a crash of the server.
+    server.sql("SELECT pg_stat_reset_single_table_counters('t0'::regclass)");
+    let first = set.foreign_writes().await.unwrap();
+    assert_eq!(set.foreign_writes().await.unwrap(), first);
+    server.sql("ALTER TABLE t ATTACH PARTITION t0 FOR VALUES IN ('a')");
+    let second = set.foreign_writes().await.unwrap();
+    assert_ne!(second, first);
+    assert_eq!(set.foreign_writes().await.unwrap(), second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guards_of_several_tables_may_be_the_first_of_a_schema_at_the_same_time() {
+    let Some(server) = server::postgres() else { return };
+    for round in 0..5 {
+        let table = |number: u32| format!("s{round}.t{number}");
+        server.sql(&format!("CREATE SCHEMA s{round}"));
+        for number in 0..6 {
+            server.sql(&format!("CREATE TABLE {} (k text PRIMARY KEY, v text)", table(number)));
+        }
+        let mut sets = Vec::new();
+        for number in 0..6 {
+            sets.push(open(&server, &table(number), "k").await);
+        }
+        let begun = sets.into_iter().map(|set| tokio::spawn(async move { set.begin(7).await }));
+        for begun in begun.collect::<Vec<_>>() {
+            assert!(begun.await.unwrap().unwrap());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statistics_that_begin_anew_are_a_sign_of_foreign_writes() {
+    let Some(server) = server::postgres() else { return };
+    server.sql("CREATE TABLE t (k text PRIMARY KEY, v text)");
+    let set = open(&server, "t", "k").await;
+    let mut last = set.foreign_writes().await.unwrap();
+    assert_eq!(set.foreign_writes().await.unwrap(), last);
+    // The counters are 0 before and after, whatever is written in between.
+    server.sql("INSERT INTO t VALUES ('a', '')");
+    server.sql("SELECT pg_stat_reset()");
+    let next = set.foreign_writes().await.unwrap();
+    assert_ne!(next, last);
+    last = next;
+    assert_eq!(set.foreign_writes().await.unwrap(), last);
+    // A server whose process is killed recovers, and forgets its statistics.
+    server.sql("INSERT INTO t VALUES ('b', '')");
+    let backend = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1";
+    let backend = server.sql(backend);
+    assert!(Command::new("kill").args(["-KILL", &backend]).status().unwrap().success());
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        match set.foreign_writes().await {
+            Ok(now) if now != last => break,
+            // Until the server has noticed, and while it recovers.
+            _ => assert!(Instant::now() < end, "the crash does not show"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_a_trigger_drops_do_not_hide_rows_of_others() {
+    let Some(server) = server::postgres() else { return };
+    server.sql(
+        "CREATE TABLE t (k text PRIMARY KEY, v text);
+         CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS
+           $$ BEGIN IF NEW.k = 'dropped' THEN RETURN NULL; END IF; RETURN NEW; END $$;
+         CREATE TRIGGER nothing BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION nothing()",
+    );
+    let set = open(&server, "t", "k").await;
+    let first = set.foreign_writes().await.unwrap();
+    assert!(set.put(b"dropped", b"").await.is_err());
+    server.sql("INSERT INTO t VALUES ('foreign', '')");
+    let end = Instant::now() + Duration::from_secs(60);
+    while set.foreign_writes().await.unwrap() == first {
+        assert!(Instant::now() < end, "the foreign row does not show");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

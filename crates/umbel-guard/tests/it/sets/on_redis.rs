@@ -61,7 +61,7 @@ async fn the_stamp_is_not_a_key_of_the_set() {
             let own = &"umbel-guard:stamp:x"[prefix.len()..];
             let refused = not_done(set, set.put(own.as_bytes(), b"").await);
             assert!(matches!(refused, RedisError::Reserved { .. }), "{refused}");
-            not_done(set, set.put_marked(own.as_bytes(), b"", Stamp::default()).await);
+            not_done(set, set.put_marked(own.as_bytes(), b"", Stamp::default().into()).await);
             assert_eq!(set.get(own.as_bytes()).await.unwrap(), None);
             assert!(!set.delete(own.as_bytes()).await.unwrap());
         }
@@ -231,7 +231,7 @@ async fn replicas_and_prefixes_on_cluster_nodes_are_refused() {
         assert!(matches!(set.begin(2).await, Err(RedisError::Replica)));
         not_done(&set, set.put(b"a", b"").await);
         let stamp = Stamp { incarnation: 1, mark: 1 };
-        assert!(set.put_marked(b"a", b"", stamp).await.is_err());
+        assert!(set.put_marked(b"a", b"", stamp.into()).await.is_err());
 
         let cluster = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"];
         let bus = crate::servers::free_port().to_string();
@@ -261,14 +261,17 @@ async fn refusals_of_redis_leave_no_doubt() {
         server.call(&["SET", "users", "a string"]);
         not_done(set, set.put(b"a", b"").await);
         not_done(set, set.delete(b"a").await);
-        let refused = not_done(set, set.put_marked(b"a", b"", stamp).await);
+        let refused = not_done(set, set.put_marked(b"a", b"", stamp.into()).await);
         assert!(matches!(refused, RedisError::WrongType { .. }), "{refused}");
-        not_done(set, set.delete_marked(b"a", stamp).await);
+        not_done(set, set.delete_marked(b"a", stamp.into()).await);
         server.call(&["DEL", "users"]);
         server.call(&["CONFIG", "SET", "maxmemory", "1"]);
         let refused = not_done(set, set.put(b"a", b"").await);
         assert!(refused.to_string().contains("OOM"), "{refused}");
-        not_done(set, set.put_marked(b"a", b"", Stamp { mark: stamp.mark + 1, ..stamp }).await);
+        not_done(
+            set,
+            set.put_marked(b"a", b"", Stamp { mark: stamp.mark + 1, ..stamp }.into()).await,
+        );
         assert!(guard.put(b"a", b"").await.is_err());
         server.call(&["CONFIG", "SET", "maxmemory", "0"]);
         server.call(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
@@ -284,11 +287,11 @@ async fn refusals_of_redis_leave_no_doubt() {
         server.call(&["RPUSH", "p:list", "x"]);
         not_done(&set, set.put(b"list", b"").await);
         not_done(&set, set.delete(b"list").await);
-        not_done(&set, set.put_marked(b"list", b"", stamp).await);
-        not_done(&set, set.delete_marked(b"list", stamp).await);
+        not_done(&set, set.put_marked(b"list", b"", stamp.into()).await);
+        not_done(&set, set.delete_marked(b"list", stamp.into()).await);
         assert_eq!(server.info("keyspace", "db0").split(',').next(), Some("keys=4"));
-        assert_eq!(set.put_marked(b"new", b"", stamp).await.unwrap(), Put::New);
-        assert_eq!(set.put_marked(b"new", b"1", stamp).await.unwrap(), Put::Replaced);
+        assert_eq!(set.put_marked(b"new", b"", stamp.into()).await.unwrap(), Put::New);
+        assert_eq!(set.put_marked(b"new", b"1", stamp.into()).await.unwrap(), Put::Replaced);
         assert_eq!(set.put(b"new", b"2").await.unwrap(), Put::Replaced);
         assert_eq!(set.get(b"new").await.unwrap().as_deref(), Some(&b"2"[..]));
     }

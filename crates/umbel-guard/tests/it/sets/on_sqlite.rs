@@ -327,7 +327,7 @@ async fn commits_of_other_connections_show_and_own_ones_do_not() {
         assert!(first.is_some());
         if set.begin(1).await.unwrap() {
             set.put(b"own", b"").await.unwrap();
-            set.put_marked(b"own", b"", Stamp { incarnation: 1, mark: 1 }).await.unwrap();
+            set.put_marked(b"own", b"", Stamp { incarnation: 1, mark: 1 }.into()).await.unwrap();
             set.delete(b"own").await.unwrap();
         }
         all_keys(&set, 10).await;
