@@ -11,6 +11,8 @@ mod cuckoo_move;
 mod number;
 mod words;
 
+pub(crate) use number::{double, integer};
+
 use crate::engine::{Access, Command, Described, Kind};
 
 const fn bloom(command: Command) -> Command {
@@ -182,7 +184,7 @@ pub(crate) static TABLE: [Command; 26] = {
             access: Read,
             arguments: takes::FIELD,
             summary: c"Returns information about a Bloom filter",
-            complexity: ONE,
+            complexity: c"O(1); O(n) for FILL, ESTIMATE, RATE and ALL of BLOCKED and WINDOW filters, where n is the capacity",
             ..ROW
         }),
         bloom(Command {

@@ -198,9 +198,7 @@ impl Cuckoo {
     /// [`Refused`] if there is no room and the filter does not grow, or cannot, or has `max_tables` already. Nothing
     /// has changed then.
     pub fn add(&mut self, place: Place, max_tables: usize) -> Result<(), Refused> {
-        // To ask four of many tables takes as long as to move a fingerprint.
-        let many = (self.tables.len() as u64).saturating_sub(FEW_TABLES) / 4;
-        self.work = self.work.saturating_add(many);
+        self.count_look_up();
         let found = self.tables.iter_mut().rev().any(|table| table.put(place));
         if !found && !self.make_way(place) {
             self.grow(max_tables)?;
@@ -210,6 +208,12 @@ impl Cuckoo {
         }
         self.items = self.items.saturating_add(1);
         Ok(())
+    }
+
+    /// Counts a look-up as work: to ask four of many tables takes as long as to move a fingerprint.
+    pub fn count_look_up(&mut self) {
+        let many = (self.tables.len() as u64).saturating_sub(FEW_TABLES) / 4;
+        self.work = self.work.saturating_add(many);
     }
 
     /// Moves fingerprints of the newest table until this one fits in; if it does not, all are back where they were.
@@ -330,7 +334,7 @@ fn lengths(fields: &CuckooFields) -> Result<Vec<usize>, Invalid> {
         lengths.push(len as usize);
         len = len.saturating_mul(u64::from(expansion));
     }
-    if sum > crate::memory::MODEST && !crate::memory::fits(sum) {
+    if !crate::memory::can_take(sum) {
         return Err(Invalid::NoMemory);
     }
     Ok(lengths)

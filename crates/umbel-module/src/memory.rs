@@ -17,7 +17,7 @@ pub(crate) fn zeroed(len: usize) -> Option<Box<[u8]>> {
         return None;
     }
     // SAFETY: the layout is not of size zero.
-    let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+    let memory = may_fail(|| unsafe { std::alloc::alloc_zeroed(layout) });
     if memory.is_null() {
         return None;
     }
@@ -30,8 +30,38 @@ pub(crate) fn zeroed(len: usize) -> Option<Box<[u8]>> {
 pub(crate) const MODEST: u64 = 4 << 20;
 
 /// Whether the machine has so many bytes to give.
-pub(crate) fn fits(bytes: u64) -> bool {
+fn fits(bytes: u64) -> bool {
     fits_beside(bytes, 0)
+}
+
+/// Whether the allocator would give this number of bytes, in one piece or in many: it knows what else was promised. They are taken
+/// and given back at once, and no page of them is touched.
+pub(crate) fn can_take(bytes: u64) -> bool {
+    bytes <= MODEST || usize::try_from(bytes).is_ok_and(|len| zeroed(len).is_some())
+}
+
+thread_local! {
+    /// Whether the caller that asks for memory handles a refusal: see [`may_fail`].
+    static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does what `make` does with memory that may be refused. Only there the allocator compares a request with what is left:
+/// where Rust takes a refusal for the end of the process, as for the list of a command's items, it would be a way to
+/// end the server.
+pub(crate) fn may_fail<R>(make: impl FnOnce() -> R) -> R {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            let _ = MAY_FAIL.try_with(|may_fail| may_fail.set(self.0));
+        }
+    }
+    let _before = Before(MAY_FAIL.try_with(|may_fail| may_fail.replace(true)).unwrap_or(false));
+    make()
+}
+
+/// Whether the request that is being made may be refused.
+pub(crate) fn may_refuse() -> bool {
+    MAY_FAIL.try_with(Cell::get).unwrap_or(false)
 }
 
 /// Whether the machine has so many bytes to give beside others that are promised already: memory that is available by the
@@ -135,7 +165,7 @@ impl<T> Kept<T> {
     /// What `make` says.
     pub fn try_make<E>(make: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
         let before = in_use();
-        let value = make()?;
+        let value = may_fail(make)?;
         Ok(Self { value, footprint: in_use().wrapping_sub(before) })
     }
 
@@ -143,7 +173,7 @@ impl<T> Kept<T> {
     /// value afterwards.
     pub fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
         let before = in_use();
-        let result = change(&mut self.value);
+        let result = may_fail(|| change(&mut self.value));
         self.footprint = self.footprint.wrapping_add(in_use().wrapping_sub(before));
         result
     }

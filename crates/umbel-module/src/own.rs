@@ -166,7 +166,7 @@ impl OwnBloom {
             Self::Keyed(chain) => Self::Keyed(chain.try_clone()?),
             Self::Blocked(blocked) => Self::Blocked(blocked.try_clone()?),
             Self::Window(window) => {
-                crate::memory::fits(window.bytes()).then(|| Self::Window(window.clone()))?
+                crate::memory::can_take(window.bytes()).then(|| Self::Window(window.clone()))?
             }
             Self::Loading(loading) => Self::Loading(loading.try_clone()?),
         })

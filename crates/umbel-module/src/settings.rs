@@ -26,6 +26,19 @@ impl Setting {
         self.value.load(Ordering::Relaxed)
     }
 
+    /// What `CONFIG SET` takes now. As in RedisBloom, the size of buckets and the initial size of cuckoo filters limit each
+    /// other: a filter has two buckets at least.
+    pub(crate) fn range_now(&self) -> (i64, i64) {
+        let (least, most) = self.range;
+        if core::ptr::eq(self, &CF_INITIAL_SIZE) {
+            (least.max(CF_BUCKET_SIZE.get() * 2), most)
+        } else if core::ptr::eq(self, &CF_BUCKET_SIZE) {
+            (least, most.min(CF_INITIAL_SIZE.get() / 2))
+        } else {
+            (least, most)
+        }
+    }
+
     /// `false` if that is out of range.
     pub(crate) fn set(&self, value: i64) -> bool {
         let (least, most) = self.range;

@@ -84,7 +84,7 @@ impl Chain {
         let (fields, plans) = plans(header)?;
         // All of them are looked at before the first one takes memory.
         let sum = plans.iter().map(LinkPlan::bytes).fold(0, u64::saturating_add);
-        if sum > memory::MODEST && !memory::fits(sum) {
+        if !memory::can_take(sum) {
             return Err(Invalid::NoMemory);
         }
         let links = plans.into_iter().map(LinkPlan::empty).collect::<Result<Vec<_>, _>>()?;

@@ -109,6 +109,9 @@ fn put_plain(
                 continue;
             }
             let there = copies == Copies::One && cuckoo.contains(*place);
+            if there {
+                cuckoo.count_look_up();
+            }
             *result = if there { Ok(false) } else { cuckoo.add(*place, MAX_TABLES).map(|()| true) };
         }
     }
@@ -210,7 +213,7 @@ pub(super) fn count(context: &Context, arguments: Arguments<'_>) -> Outcome {
         kept.value().count(kept.value().place(item))
     } else {
         match key.value::<OwnCuckoo>().map(Kept::value) {
-            Some(own) => own.filter().ok_or(LOADING)?.count_digest(own.digest(item)),
+            Some(own) => own.filter().ok_or(LOADING)?.estimated_count_digest(own.digest(item)),
             None => 0,
         }
     };

@@ -1,7 +1,7 @@
 //! Numbers in arguments and in answers.
 
 /// A whole number as engines take it: no sign but a minus, no zeros in front.
-pub(super) fn integer(text: &[u8]) -> Option<i64> {
+pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let plain = matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && text != b"-0";
     let text = core::str::from_utf8(text).ok().filter(|_| plain)?;
@@ -10,7 +10,7 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
 
 /// A number that may have a fraction or an exponent, as C's `strtod` reads it: hexadecimal digits and infinity
 /// included. A number that is too large or too small for a double is none, and neither is "not a number".
-pub(super) fn double(text: &[u8]) -> Option<f64> {
+pub(crate) fn double(text: &[u8]) -> Option<f64> {
     let text = core::str::from_utf8(text).ok()?;
     let (sign, digits) = match text.as_bytes().first()? {
         b'-' => (-1.0, &text[1..]),

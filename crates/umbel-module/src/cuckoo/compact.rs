@@ -25,11 +25,17 @@ impl Cuckoo {
         for at in (1..self.tables.len()).rev() {
             let (older, newer) = self.tables.split_at_mut(at);
             let [table, rest @ ..] = newer else { return };
-            for slot in 0..table.slots().len() {
-                let Some((fingerprint, bucket)) = table.lift(slot) else { continue };
+            // Fingerprints behind `from` that found no other place.
+            let (mut from, mut stay) = (0, 0);
+            while table.items() > stay
+                && let Some(slot) = table.next_taken(from)
+                && let Some((fingerprint, bucket)) = table.lift(slot)
+            {
+                from = slot + 1;
                 let place = Place::found(fingerprint, bucket);
                 if !older.iter_mut().any(|table| table.put(place)) {
                     table.lower(slot, fingerprint);
+                    stay += 1;
                 }
             }
             let emptied = table.items() == 0 && rest.is_empty();

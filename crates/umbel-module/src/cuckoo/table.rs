@@ -61,6 +61,20 @@ impl Slots {
     }
 }
 
+/// The first free slot of a bucket. Large buckets are mostly full when this is asked, so that eight slots are looked at at once.
+#[inline]
+fn free_slot(bucket: &[u8]) -> Option<usize> {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    let (words, rest) = bucket.as_chunks::<8>();
+    let has_zero = |word: &[u8; 8]| {
+        let word = u64::from_le_bytes(*word);
+        word.wrapping_sub(LOW) & !word & (LOW << 7) != 0
+    };
+    let from = words.iter().position(has_zero).unwrap_or(words.len()) * 8;
+    debug_assert!(rest.len() < 8);
+    bucket[from..].iter().position(|slot| *slot == 0).map(|at| from + at)
+}
+
 /// How many slots are taken.
 fn taken(slots: &[u8]) -> u64 {
     slots.iter().map(|slot| u64::from(*slot != 0)).sum()
@@ -182,12 +196,16 @@ impl Table {
     /// Makes room by moving up to `steps` fingerprints to their other buckets, each from the next slot round.
     /// `false` if that was not enough: then every one is back where it was. Says how many were moved, too.
     pub(super) fn kick(&mut self, place: Place, steps: u16) -> (bool, u64) {
+        if self.items == self.slots.len() as u64 {
+            // No move can end at a free slot, and all would be taken back.
+            return (false, 0);
+        }
         let (mut hand, mut slot, mut bucket) = (place.fingerprint, 0, place.first & self.mask);
         for step in 0..steps {
             core::mem::swap(&mut self.bucket_mut(bucket)[slot], &mut hand);
             bucket = other(hand, bucket) & self.mask;
-            if let Some(free) = self.bucket_mut(bucket).iter_mut().find(|slot| **slot == 0) {
-                *free = hand;
+            if let Some(free) = free_slot(self.bucket(bucket)) {
+                self.bucket_mut(bucket)[free] = hand;
                 self.items += 1;
                 return (true, u64::from(step));
             }
@@ -199,6 +217,14 @@ impl Table {
             core::mem::swap(&mut self.bucket_mut(bucket)[slot], &mut hand);
         }
         (false, u64::from(steps) * 2)
+    }
+
+    /// The next slot that is taken, from this one on.
+    pub(super) fn next_taken(&self, from: usize) -> Option<usize> {
+        let rest = self.slots.get(from..)?;
+        let words = rest.as_chunks::<8>().0;
+        let free = words.iter().take_while(|word| u64::from_le_bytes(**word) == 0).count() * 8;
+        rest[free..].iter().position(|slot| *slot != 0).map(|at| from + free + at)
     }
 
     /// Takes the fingerprint out of a slot; `None` if it is free. Gives the bucket it was in, too.
@@ -242,6 +268,37 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn free_and_taken_slots_are_found_as_one_by_one() {
+        let mut state = 5_u64;
+        for round in 0..20_000 {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            let len = 1 + (state >> 33) as usize % 255;
+            let dense = round % 2 == 0;
+            let slots: Vec<u8> = (0..len as u64)
+                .map(|at| {
+                    let dice = (state ^ at.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                        .wrapping_mul(state | 1)
+                        >> 40;
+                    let rare = dice.is_multiple_of(97);
+                    if rare == dense { 0 } else { [1, 0x7f, 0x80, 0xff][dice as usize % 4] }
+                })
+                .collect();
+            assert_eq!(free_slot(&slots), slots.iter().position(|slot| *slot == 0), "{slots:?}");
+            let table = Table::new(Slots::Taken(slots.clone().into()), len as u16);
+            let from = (state >> 20) as usize % (len + 2);
+            let taken = (from..len).find(|at| slots[*at] != 0);
+            assert_eq!(table.next_taken(from), taken, "{slots:?} from {from}");
+        }
+    }
+
+    #[test]
+    fn a_full_table_refuses_without_moving_anything() {
+        let mut table = Table::new(Slots::Taken(vec![7; 64].into()), 2);
+        assert_eq!(table.kick(Place::of(3), u16::MAX), (false, 0));
+        assert_eq!(table.slots(), [7; 64]);
     }
 
     #[test]

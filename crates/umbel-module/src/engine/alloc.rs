@@ -5,11 +5,11 @@
 
 use super::api::{Api, Ctx, DefragHandle, loaded};
 use super::context::Context;
-use crate::memory::{MODEST, count, fits_beside, resident};
+use crate::memory::{MODEST, count, fits_beside, may_refuse, resident};
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use core::ffi::{CStr, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::alloc::System;
 
 /// Engines give memory that is aligned to this.
@@ -133,9 +133,12 @@ unsafe fn give_back(api: &Api, memory: *mut u8, layout: Layout) {
 ///
 /// The size must not be zero.
 unsafe fn raw(api: &Api, size: usize, fill: Fill) -> *mut c_void {
-    if size as u64 > MODEST && !affordable(api, size) {
+    if refused(api, size, fill) {
         return core::ptr::null_mut();
     }
+    // An engine without `TryAlloc` ends the process when there is no memory, so smaller requests are judged too. Where a
+    // refusal would end the process as well, they are not.
+    let granted = size as u64 > MODEST || !may_refuse();
     // SAFETY: these are the engine's functions, and any size may be asked for.
     let memory = unsafe {
         match (fill, size < LARGE) {
@@ -144,12 +147,12 @@ unsafe fn raw(api: &Api, size: usize, fill: Fill) -> *mut c_void {
             (Fill::Zero, false) => match api.try_calloc {
                 Some(try_calloc) => try_calloc(1, size),
                 // Pages of zeros, where `TryAlloc` and writing them would touch every one.
-                None if size as u64 > MODEST || affordable(api, size) => (api.calloc)(1, size),
+                None if granted || affordable(api, size) => (api.calloc)(1, size),
                 None => core::ptr::null_mut(),
             },
             (Fill::Anything, false) => match api.try_alloc {
                 Some(try_alloc) => try_alloc(size),
-                None if size as u64 > MODEST || affordable(api, size) => (api.alloc)(size),
+                None if granted || affordable(api, size) => (api.alloc)(size),
                 None => core::ptr::null_mut(),
             },
         }
@@ -200,6 +203,34 @@ pub(super) fn runs(command: *mut Ctx) {
     COMMAND.store(command, Ordering::Relaxed);
 }
 
+/// Zeroed requests of this size or more are added up: many small filters promise as much as a large one.
+const ADDED_UP: usize = 64 << 10;
+
+/// The request that takes their sum past this is judged. To look takes a tenth of a millisecond.
+const MANY: usize = 64 << 20;
+
+/// The bytes of zeroed requests since the last one that was judged and granted.
+static UNJUDGED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a request must be refused. Only large ones are judged, and the one with which many smaller ones are too much.
+#[inline]
+fn refused(api: &Api, size: usize, fill: Fill) -> bool {
+    if size < ADDED_UP || !may_refuse() {
+        return false;
+    }
+    if size as u64 > MODEST {
+        return !affordable(api, size);
+    }
+    if fill == Fill::Anything {
+        return false;
+    }
+    let sum = UNJUDGED.load(Ordering::Relaxed).saturating_add(size);
+    let refused = sum > MANY && !affordable(api, size);
+    // After a refusal the next one is judged, too.
+    UNJUDGED.store(if sum > MANY && !refused { 0 } else { sum }, Ordering::Relaxed);
+    refused
+}
+
 /// Whether the machine can provide this number of bytes. A client's command gets only what has not been promised to others: a
 /// filter that was reserved and not filled yet takes no page of the machine, but it will. What a primary or a file
 /// has is judged by the pages alone.
@@ -230,19 +261,22 @@ fn untouched(api: &Api) -> u64 {
 ///
 /// `memory` must come from [`raw`], and the size must not be zero.
 unsafe fn resize(api: &Api, memory: *mut c_void, size: usize) -> *mut c_void {
-    if size as u64 > MODEST && !affordable(api, size) {
+    // SAFETY: the caller promises it.
+    let before = unsafe { (api.malloc_size)(memory) };
+    let grows = size > before;
+    if grows && refused(api, size, Fill::Anything) {
         return core::ptr::null_mut();
     }
+    let judged = size as u64 > MODEST || !grows || !may_refuse();
     // SAFETY: the caller promises it.
     unsafe {
-        let before = (api.malloc_size)(memory) as isize;
         let after = match api.try_realloc {
             Some(try_realloc) if size >= LARGE => try_realloc(memory, size),
-            None if size >= LARGE && !affordable(api, size) => core::ptr::null_mut(),
+            None if size >= LARGE && !judged && !affordable(api, size) => core::ptr::null_mut(),
             _ => (api.realloc)(memory, size),
         };
         if !after.is_null() {
-            count((api.malloc_size)(after) as isize - before);
+            count((api.malloc_size)(after) as isize - before as isize);
         }
         after
     }

@@ -40,9 +40,6 @@ opaque! {
 
 /// A command, as the engine calls it.
 pub(super) type CommandFn = unsafe extern "C" fn(*mut Ctx, *mut *mut Str, c_int) -> c_int;
-pub(super) type GetNumber = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_longlong;
-pub(super) type SetNumber =
-    unsafe extern "C" fn(*const c_char, c_longlong, *mut c_void, *mut *mut Str) -> c_int;
 pub(super) type GetString = unsafe extern "C" fn(*const c_char, *mut c_void) -> *mut Str;
 pub(super) type SetString =
     unsafe extern "C" fn(*const c_char, *mut Str, *mut c_void, *mut *mut Str) -> c_int;
@@ -248,9 +245,6 @@ functions! {
         add_acl_category: "AddACLCategory", unsafe extern "C" fn(*mut Ctx, *const c_char) -> c_int;
         set_command_acl_categories: "SetCommandACLCategories",
             unsafe extern "C" fn(*mut CommandHandle, *const c_char) -> c_int;
-        register_numeric_config: "RegisterNumericConfig",
-            unsafe extern "C" fn(*mut Ctx, *const c_char, c_longlong, c_uint, c_longlong, c_longlong,
-                GetNumber, SetNumber, Option<Apply>, *mut c_void) -> c_int;
         register_string_config: "RegisterStringConfig",
             unsafe extern "C" fn(*mut Ctx, *const c_char, *const c_char, c_uint,
                 GetString, SetString, Option<Apply>, *mut c_void) -> c_int;

@@ -109,7 +109,8 @@ const CALLS: [CommandFn; TABLE.len()] =
 ///
 /// `ctx` must be the context of `RedisModule_OnLoad`, and the functions of the engine be fetched.
 pub(super) unsafe fn register_all(ctx: *mut Ctx) -> bool {
-    for category in [c"bloom", c"cuckoo"] {
+    // Those of sketches too: an engine does not start with access lists that name a category which it does not know.
+    for category in [c"bloom", c"cuckoo", c"cms", c"topk", c"tdigest"] {
         if let Some(add) = api().add_acl_category {
             // SAFETY: the caller promises it. An engine that has the category already says no, and that is fine.
             unsafe { add(ctx, category.as_ptr()) };
@@ -130,7 +131,22 @@ pub(super) unsafe fn register_all(ctx: *mut Ctx) -> bool {
 unsafe fn refuse(ctx: *mut Ctx, name: &CStr) -> bool {
     let flags = c"readonly fast".as_ptr();
     // SAFETY: the caller promises it; texts end with a zero.
-    unsafe { (api().create_command)(ctx, name.as_ptr(), not_served, flags, 1, 1, 1) == OK }
+    if unsafe { (api().create_command)(ctx, name.as_ptr(), not_served, flags, 1, 1, 1) } != OK {
+        return false;
+    }
+    let Some((get, set)) = api().get_command.zip(api().set_command_acl_categories) else {
+        return true;
+    };
+    let family = name.to_bytes().split(|byte| *byte == b'.').next().unwrap_or_default();
+    let Ok(category) = CString::new(family) else { return true };
+    // SAFETY: as above; the engine copies the list. One that cannot add categories says no, and that is fine.
+    unsafe {
+        let handle = get(ctx, name.as_ptr());
+        if !handle.is_null() {
+            set(handle, category.as_ptr());
+        }
+    }
+    true
 }
 
 /// What the engine calls for commands of sketches.

@@ -2,8 +2,9 @@
 
 use super::api::{Ctx, ERR, OK, Str, api};
 use super::datatype::without_panic;
+use crate::command::{double, integer};
 use crate::settings::{self, NUMBERS, Setting};
-use core::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::ffi::CString;
 
@@ -40,51 +41,71 @@ unsafe fn rate(ctx: *mut Ctx, flags: c_uint) -> bool {
     unsafe { register(ctx, name, default.as_ptr(), flags, get_rate, set_rate, None, none) == OK }
 }
 
+/// Numbers are texts to the engine, as with RedisBloom, whose errors are then these.
 unsafe fn number(ctx: *mut Ctx, setting: &'static Setting, flags: c_uint) -> bool {
-    let Some(register) = api().register_numeric_config else { return false };
-    let (least, most) = setting.range;
+    let Some(register) = api().register_string_config else { return false };
+    let Ok(default) = CString::new(setting.get().to_string()) else { return false };
     let (name, data) = (setting.name.as_ptr(), core::ptr::from_ref(setting).cast_mut().cast());
-    // SAFETY: the caller promises a context; the setting lives for ever.
+    // SAFETY: the caller promises a context; the setting lives for ever, and the engine copies the texts.
     unsafe {
-        register(ctx, name, setting.get(), flags, least, most, get_number, set_number, None, data)
-            == OK
+        register(ctx, name, default.as_ptr(), flags, get_number, set_number, None, data) == OK
     }
 }
 
-unsafe extern "C" fn get_number(_: *const c_char, setting: *mut c_void) -> c_longlong {
+unsafe extern "C" fn get_number(_: *const c_char, setting: *mut c_void) -> *mut Str {
     // SAFETY: the engine passes the setting that it was given.
-    unsafe { &*setting.cast::<Setting>() }.get()
+    let setting = unsafe { &*setting.cast::<Setting>() };
+    shown(|| setting.get().to_string())
 }
 
 unsafe extern "C" fn set_number(
     _: *const c_char,
-    value: c_longlong,
+    value: *mut Str,
     setting: *mut c_void,
     error: *mut *mut Str,
 ) -> c_int {
-    // SAFETY: the engine passes the setting that it was given.
-    let setting = unsafe { &*setting.cast::<Setting>() };
-    // SAFETY: the engine passes where it looks for an error.
-    if setting.set(value) { OK } else { unsafe { refuse(error, c"the value is out of range") } }
+    without_panic(ERR, || {
+        // SAFETY: the engine passes the setting that it was given.
+        let setting = unsafe { &*setting.cast::<Setting>() };
+        let name = setting.name.to_string_lossy();
+        // SAFETY: the engine passes a string.
+        let Some(value) = integer(unsafe { bytes(value) }) else {
+            // SAFETY: the engine passes where it looks for an error, here and below.
+            return unsafe { refuse(error, &format!("Invalid value for `{name}`")) };
+        };
+        let (least, most) = setting.range_now();
+        // Arguments of the module may have set what `CONFIG SET` would not: it stays as it is.
+        if value == setting.get() || (least..=most).contains(&value) && setting.set(value) {
+            return OK;
+        }
+        let text = format!("Value for `{name}` must be in the range [{least}, {most}]");
+        // SAFETY: as above.
+        unsafe { refuse(error, &text) }
+    })
 }
 
-/// The text of the error rate that the engine was told last: it is still looking at it after the call.
-static RATE_TEXT: AtomicPtr<Str> = AtomicPtr::new(core::ptr::null_mut());
+/// The text of a setting that the engine was told last: it is still looking at it after the call.
+static SHOWN: AtomicPtr<Str> = AtomicPtr::new(core::ptr::null_mut());
 
-unsafe extern "C" fn get_rate(_: *const c_char, _: *mut c_void) -> *mut Str {
+/// A text for the engine, which copies it after the call.
+fn shown(text: impl FnOnce() -> String) -> *mut Str {
     without_panic(core::ptr::null_mut(), || {
-        let text = settings::error_rate().to_string();
+        let text = text();
         // SAFETY: the engine copies the text; the old one was shown to the engine in a call that is over.
         unsafe {
             let string =
                 (api().create_string)(core::ptr::null_mut(), text.as_ptr().cast(), text.len());
-            let old = RATE_TEXT.swap(string, Ordering::Relaxed);
+            let old = SHOWN.swap(string, Ordering::Relaxed);
             if !old.is_null() {
                 (api().free_string)(core::ptr::null_mut(), old);
             }
             string
         }
     })
+}
+
+unsafe extern "C" fn get_rate(_: *const c_char, _: *mut c_void) -> *mut Str {
+    shown(|| settings::error_rate().to_string())
 }
 
 unsafe extern "C" fn set_rate(
@@ -94,27 +115,42 @@ unsafe extern "C" fn set_rate(
     error: *mut *mut Str,
 ) -> c_int {
     without_panic(ERR, || {
-        let mut len = 0;
-        // SAFETY: the engine passes a string, and tells its address and length.
-        let bytes = unsafe {
-            let bytes = (api().string_ptr_len)(value, &raw mut len);
-            core::slice::from_raw_parts(bytes.cast(), len)
+        let name = settings::BF_ERROR_RATE.to_string_lossy();
+        // SAFETY: the engine passes a string.
+        let Some(rate) = double(unsafe { bytes(value) }) else {
+            // SAFETY: the engine passes where it looks for an error, here and below.
+            return unsafe { refuse(error, &format!("Invalid value for `{name}`")) };
         };
-        if settings::set_by_name(settings::BF_ERROR_RATE.to_bytes(), bytes) {
+        if settings::set_error_rate(rate) {
             return OK;
         }
-        // SAFETY: the engine passes where it looks for an error.
-        unsafe { refuse(error, c"the error rate must be above 0 and below 1") }
+        let text = format!("Value for `{name}` must be in the range (0.000000, 1.000000)");
+        // SAFETY: as above.
+        unsafe { refuse(error, &text) }
     })
+}
+
+/// The bytes of a text of the engine.
+///
+/// # Safety
+///
+/// `text` must be a text of the engine, which lives as long as the bytes are used.
+unsafe fn bytes<'a>(text: *mut Str) -> &'a [u8] {
+    let mut len = 0;
+    // SAFETY: the caller promises it; the engine tells address and length.
+    unsafe {
+        let bytes = (api().string_ptr_len)(text, &raw mut len);
+        core::slice::from_raw_parts(bytes.cast(), len)
+    }
 }
 
 /// # Safety
 ///
 /// `error` must be where the engine looks for the text of an error, which it frees.
-unsafe fn refuse(error: *mut *mut Str, text: &CStr) -> c_int {
+unsafe fn refuse(error: *mut *mut Str, text: &str) -> c_int {
     // SAFETY: the caller promises it; the engine copies the text.
     unsafe {
-        *error = (api().create_string)(core::ptr::null_mut(), text.as_ptr(), text.count_bytes());
+        *error = (api().create_string)(core::ptr::null_mut(), text.as_ptr().cast(), text.len());
     }
     ERR
 }

@@ -51,7 +51,7 @@ impl Level {
     }
 
     fn try_clone(&self) -> Option<Self> {
-        crate::memory::fits(self.filter.bytes())
+        crate::memory::can_take(self.filter.bytes())
             .then(|| Self { filter: self.filter.clone(), ..*self })
     }
 }

@@ -78,7 +78,7 @@ impl OwnCuckoo {
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         Some(match self {
-            Self::Filter(filter, deletes) => crate::memory::fits(filter.bytes())
+            Self::Filter(filter, deletes) => crate::memory::can_take(filter.bytes())
                 .then(|| Self::Filter(filter.clone(), *deletes))?,
             Self::Loading(loading) => Self::Loading(loading.try_clone()?),
         })

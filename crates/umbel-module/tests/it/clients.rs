@@ -1,13 +1,16 @@
 //! The typed clients of `umbel-redis`, against the module.
 
 use super::server::{Server, engines};
+use std::time::Duration;
 use umbel_redis::{
-    Answer, Blocking, Error, ModuleBloom, ModuleCuckoo, Policy, Reason, Server as Remote,
+    Answer, Blocking, Error, Limits, ModuleBloom, ModuleCuckoo, Policy, Reason, Server as Remote,
 };
 
-/// What `umbel-redis` connects to.
+/// What `umbel-redis` connects to. On a busy machine a reply may take longer than the 250 ms that are the default.
 async fn remote(server: &Server) -> Result<Remote, Error> {
-    Remote::connect(&format!("redis://127.0.0.1:{}/", server.port)).await
+    let patient = Duration::from_secs(60);
+    let limits = Limits { connect: patient, reply: patient, retries: 2 };
+    Remote::replicated(&[&format!("redis://127.0.0.1:{}/", server.port)], limits).await
 }
 
 fn keys(numbers: std::ops::Range<u32>) -> Vec<Vec<u8>> {

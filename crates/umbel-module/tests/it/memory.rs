@@ -213,6 +213,131 @@ fn requests_are_judged_together() {
     }
 }
 
+/// What `/proc/meminfo` calls `MemTotal`, where there is one.
+fn memory_of_the_machine() -> Option<u64> {
+    let machine = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = machine.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+/// Reserves as much as the machine has, without touching a page of it.
+fn promise_everything(client: &mut Client) {
+    let mut number = 0;
+    for capacity in (21..=30).rev().map(|bits| 1_u64 << bits) {
+        loop {
+            number += 1;
+            let line = format!("BF.RESERVE promised:{number} 0.000001 {capacity} NONSCALING");
+            if client.say(&line).is_error() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn commands_are_served_when_all_memory_is_promised() {
+    if memory_of_the_machine().is_none() {
+        eprintln!("no /proc/meminfo here, and therefore not tested");
+        return;
+    }
+    for engine in engines() {
+        let mut server = Server::start(engine);
+        let mut client = server.client();
+        client.ask("BF.RESERVE blocked 0.01 10000000 BLOCKED");
+        client.ask("CF.RESERVE c 1000000");
+        promise_everything(&mut client);
+        // More than 4 MiB for the list of items alone.
+        let items: Vec<Vec<u8>> =
+            (0..300_000_u32).map(|item| format!("{item:x}").into_bytes()).collect();
+        for head in [&["BF.MADD", "b"][..], &["BF.MEXISTS", "b"], &["CF.INSERT", "c", "ITEMS"]] {
+            let words: Vec<&[u8]> = head
+                .iter()
+                .map(|word| word.as_bytes())
+                .chain(items.iter().map(Vec::as_slice))
+                .collect();
+            let reply = client.try_call(&words);
+            assert!(reply.is_ok_and(|reply| !reply.is_error()), "{engine:?}: {head:?}");
+        }
+        // A chunk of 12 MB.
+        assert_eq!(client.ask("BF.SCANDUMP blocked 1").array().len(), 2, "{engine:?}");
+        let reply = client.say("BF.MERGE merged blocked");
+        let expected = Reply::Error("ERR Insufficient memory to create filter".to_owned());
+        assert!(!reply.is_error() || reply == expected, "{engine:?}: {reply:?}");
+        assert!(server.is_alive(), "{engine:?}");
+    }
+}
+
+#[test]
+fn headers_of_many_parts_are_judged_together() {
+    let Some(total) = memory_of_the_machine() else {
+        eprintln!("no /proc/meminfo here, and therefore not tested");
+        return;
+    };
+    // Parts of up to 4 MiB, a thousand in each header.
+    let parts = 1_000_u32;
+    for engine in engines() {
+        for family in ["BF", "CF"] {
+            let server = Server::start(engine);
+            let mut client = server.client();
+            client.ask("BF.RESERVE BF 0.01 3000000");
+            client.ask("CF.RESERVE CF 4194304");
+            client.ask("CF.ADD CF x");
+            let mut header =
+                client.ask(&format!("{family}.SCANDUMP {family} 0")).array()[1].bytes().to_vec();
+            let each = if family == "BF" {
+                let link = header.split_off(20);
+                header[8..12].copy_from_slice(&parts.to_le_bytes());
+                header.extend(link.repeat(parts as usize));
+                u64::from_le_bytes(*link.first_chunk().expect("a length"))
+            } else {
+                header[24..28].copy_from_slice(&parts.to_le_bytes());
+                4 << 20
+            };
+            let each = each * u64::from(parts);
+            let load = format!("{family}.LOADCHUNK");
+            let mut accepted = 0;
+            for number in 0..total / each + 2 {
+                let name = format!("k:{number}");
+                let words = [load.as_bytes(), name.as_bytes(), b"1", &header];
+                accepted += u64::from(!client.call(&words).is_error());
+            }
+            assert!(accepted * each <= total, "{engine:?} {family}: {accepted} of {each} bytes");
+        }
+    }
+}
+
+#[test]
+fn many_small_filters_are_judged_together() {
+    let Some(total) = memory_of_the_machine() else {
+        eprintln!("no /proc/meminfo here, and therefore not tested");
+        return;
+    };
+    // 3.6 MB each, of which not a page is touched.
+    let each = 3_594_000;
+    for engine in engines() {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        let (mut accepted, mut number) = (0, 0);
+        while number < total / each + 100 {
+            let lines: Vec<_> = (number..number + 500)
+                .map(|number| format!("BF.RESERVE k:{number} 0.01 3000000 NONSCALING"))
+                .collect();
+            number += 500;
+            let bytes: Vec<u8> = lines
+                .iter()
+                .flat_map(|line| {
+                    super::client::command(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
+                })
+                .collect();
+            client.send(&bytes).expect("it is sent");
+            for _ in &lines {
+                accepted += u64::from(!client.reply().expect("a reply").is_error());
+            }
+        }
+        assert!(accepted * each <= total, "{engine:?}: {accepted} of {each} bytes");
+    }
+}
+
 #[test]
 fn requests_are_judged_by_what_is_left_of_maxmemory() {
     for engine in engines() {

@@ -91,6 +91,26 @@ fn is_refused(reply: &Reply) -> bool {
     matches!(reply, Reply::Error(text) if text.starts_with("NOPERM"))
 }
 
+/// A server does not start with an access list that names a category which it does not know.
+#[test]
+fn access_lists_written_for_redisbloom_are_understood() {
+    for engine in engines().into_iter().filter(|engine| engine.has_categories()) {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        client.ask(
+            "ACL SETUSER app on nopass ~* -@all +@bloom +@cuckoo +@cms +@topk +@tdigest -@dangerous",
+        );
+        for line in ["CMS.QUERY k x", "TOPK.LIST k", "TDIGEST.MIN k"] {
+            let allowed = client.ask(&format!("ACL DRYRUN app {line}"));
+            assert_eq!(allowed, Reply::Text(b"OK".to_vec()), "{engine:?}: {line}");
+            let (family, _) = line.split_once('.').expect("a family");
+            client.ask(&format!("ACL SETUSER app -@{}", family.to_ascii_lowercase()));
+            let refused = client.ask(&format!("ACL DRYRUN app {line}"));
+            assert_ne!(refused, Reply::Text(b"OK".to_vec()), "{engine:?}: {line}");
+        }
+    }
+}
+
 #[test]
 fn access_lists_tell_reading_from_writing() {
     for engine in engines().into_iter().filter(|engine| engine.has_categories()) {
@@ -203,6 +223,64 @@ fn check_new_filters(client: &mut Client) {
     let value = |at: usize| info.array()[at].integer();
     // Buckets, bucket size, expansion, iterations.
     assert_eq!((value(3), value(11), value(13), value(15)), (1024, 4, 2, 30));
+}
+
+#[test]
+fn refused_settings_are_explained_as_by_redisbloom() {
+    let cases = [
+        ("bf-error-rate", "x", "Invalid value for `bf-error-rate`"),
+        (
+            "bf-error-rate",
+            "1",
+            "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)",
+        ),
+        ("bf-initial-size", "1k", "Invalid value for `bf-initial-size`"),
+        (
+            "bf-initial-size",
+            "0",
+            "Value for `bf-initial-size` must be in the range [1, 1073741824]",
+        ),
+        (
+            "bf-expansion-factor",
+            "-1",
+            "Value for `bf-expansion-factor` must be in the range [0, 32768]",
+        ),
+        (
+            "cf-initial-size",
+            "3",
+            "Value for `cf-initial-size` must be in the range [4, 1073741824]",
+        ),
+        ("cf-bucket-size", "256", "Value for `cf-bucket-size` must be in the range [1, 255]"),
+        (
+            "cf-max-iterations",
+            "65536",
+            "Value for `cf-max-iterations` must be in the range [1, 65535]",
+        ),
+        (
+            "cf-expansion-factor",
+            "32769",
+            "Value for `cf-expansion-factor` must be in the range [0, 32768]",
+        ),
+        ("cf-max-expansions", "0", "Value for `cf-max-expansions` must be in the range [1, 65536]"),
+    ];
+    for engine in engines().into_iter().filter(|engine| *engine != Engine::Redis62) {
+        let server = Server::start(engine);
+        let mut client = server.client();
+        let mut refused = |name: &str, value: &str, text: &str| {
+            let full = configured(&mut client, name).expect("the engine knows it").0;
+            let reply = client.say(&format!("CONFIG SET {full} {value}"));
+            let explained =
+                matches!(&reply, Reply::Error(error) if error.ends_with(&format!(" - {text}")));
+            assert!(explained, "{engine:?}: {name} {value}: {reply:?}");
+        };
+        cases.iter().for_each(|(name, value, text)| refused(name, value, text));
+        // A filter has two buckets at least, so each of these two limits the other one.
+        let text = "Value for `cf-bucket-size` must be in the range [1, 10]";
+        let mut other = server.client();
+        let (full, _) = configured(&mut other, "cf-initial-size").expect("the engine knows it");
+        other.ask(&format!("CONFIG SET {full} 20"));
+        refused("cf-bucket-size", "11", text);
+    }
 }
 
 #[test]
