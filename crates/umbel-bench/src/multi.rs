@@ -37,7 +37,7 @@ struct Plan {
 }
 
 const fn plan(rate: f64) -> Plan {
-    match Shape::for_rate(CELLS, CELL_BITS, rate) {
+    match Shape::for_cells(CELLS, CELL_BITS, rate) {
         Ok(shape) => Plan { rate, shape },
         Err(_) => panic!("there is no such filter"),
     }

@@ -119,7 +119,7 @@ impl<K: Key + umbel::Key, L: CellLayout> Contender<K> for Counting<K, Portable, 
 /// The stable filter, in ten cells of two bits a key, as its peers.
 impl<K: Key + umbel::Key> Contender<K> for StableBloomFilter<K> {
     fn empty(items: usize, rate: f64) -> Self {
-        let shape = stable::Shape::for_rate(10 * items as u64, 2, rate);
+        let shape = stable::Shape::for_cells(10 * items as u64, 2, rate);
         let filter = shape.and_then(|shape| Self::with(shape, Portable::default()));
         filter.expect("a valid rate")
     }

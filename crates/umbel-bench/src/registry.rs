@@ -196,10 +196,13 @@ mod tests {
         let hits = lane.look_up(&work.absent).hits;
         let batch = lane.look_up_batch(&work.absent, 1000).hits;
         assert_eq!(batch, hits, "{name}: batch and loop disagree about absent keys");
-        let measured = hits as f64 / work.absent.len() as f64;
         if entry.may_exceed.is_none() {
-            let target = entry.target(rate);
-            assert!(measured < 5.0 * target, "{name}: rate {measured} for a target of {target}");
+            // Peers hash with random seeds. A Poisson number exceeds five times its mean and sixteen less than once in 1e20 runs, however small its mean is.
+            let expected = entry.target(rate) * work.absent.len() as f64;
+            assert!(
+                (hits as f64) < 5.0 * expected + 16.0,
+                "{name}: {hits} hits, expected {expected}"
+            );
         }
 
         if lane.can().clears && entry.may_forget.is_none() {

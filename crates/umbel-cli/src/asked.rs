@@ -9,7 +9,7 @@ use umbel::hash::Digest;
 #[cfg(feature = "redis")]
 use crate::remote::{Address, Remote, is_remote};
 
-/// Where it is.
+/// Where it is. The file `-` is standard input.
 pub(crate) enum Asked {
     File(Box<AnyFilter>),
     #[cfg(feature = "redis")]

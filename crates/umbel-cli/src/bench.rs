@@ -1,22 +1,29 @@
 //! `umbel bench`: speed and rate on the user's own keys.
 
-use crate::amount::{show_bytes, show_count, show_rate};
-use crate::build::{digests_of, distinct};
+use crate::amount::{show_bytes, show_count, show_rate, show_rates};
+use crate::build::distinct;
 use crate::cli::{Bench, FamilyChoice, Form};
 use crate::output::print;
+use crate::outputs::{Output, are_apart};
 use crate::progress::Progress;
+use crate::reading::{Batch, Reader, read};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::hint::black_box;
+use std::ops::Range;
 use std::time::Instant;
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::frozen;
-use umbel::hash::Digest;
+use umbel::hash::{Digest, Digester};
 
-/// Keys that are not there, at least, so that a rate is measured with some confidence.
-const ABSENT: u64 = 1 << 22;
+/// How many keys that are in the filter are looked up, and how many that are not: enough to measure a rate with some confidence.
+const LOOK_UPS: usize = 1 << 22;
+/// Keys that are handed over together.
+const BATCH: usize = 4096;
+/// The bytes of keys that are kept to measure how long hashing takes.
+const KEPT: usize = 8 << 20;
 /// How many standard deviations a measured rate may be off.
 const SIGMAS: f64 = 5.0;
 
@@ -34,35 +41,107 @@ struct Row {
     good: bool,
 }
 
+/// What is measured with.
+struct Keys {
+    different: u64,
+    /// In another order than their own, and as many as are looked up.
+    present: Vec<Digest>,
+    absent: Vec<Digest>,
+    /// Nanoseconds to hash one, and how many bytes one has.
+    hashing: f64,
+    length: f64,
+}
+
 /// Whether all rates were right.
 pub(crate) fn run(args: Bench) -> Result<bool> {
+    crate::input::look_for(&args.files)?;
+    are_apart([Output::of("--bad", args.records.bad.as_ref())], &args.files, "name another file")?;
     let hasher = args.hash.hasher(0);
-    let progress = Progress::new(true);
-    let mut digests = distinct(digests_of(&args.files, &args.records, hasher, &progress)?);
-    if digests.is_empty() {
-        bail!("there are no keys to measure with");
+    let progress = Progress::alone();
+    let mut all = All { hasher, digests: Vec::new(), kept: Vec::new(), ends: Vec::new() };
+    read(args.files.clone(), &args.records, &progress, &mut all)?;
+    if all.digests.is_empty() {
+        bail!(
+            "there are no keys to measure with: name a file of keys, or write them to standard input"
+        );
     }
+    let (hashing, length) = all.hashing();
+    let mut digests = distinct(all.digests);
     let families =
         if args.family.is_empty() { FamilyChoice::value_variants() } else { &args.family };
-    // Digests of nobody's: the halves of the hash are independent, so any others will do.
-    let absent: Vec<Digest> = (0..ABSENT)
-        .map(|number| Digest::mixed(number ^ 0x5bd1_e995_9e37_79b9))
+    // Other digests: the halves of the hash are independent, so that any others will do.
+    let absent: Vec<Digest> = (0..)
+        .map(|number: u64| Digest::mixed(number ^ 0x5bd1_e995_9e37_79b9))
         .filter(|digest| digests.binary_search(digest).is_err())
+        .take(LOOK_UPS)
         .collect();
-    // The order of the keys is theirs no more, so give them another.
+    // Keys in the order of their digests would be looked up faster than others are.
     digests.sort_unstable_by_key(|digest| Digest::mixed(digest.bits()));
+    let present = digests.iter().copied().cycle().take(LOOK_UPS).collect();
+    let keys = Keys { different: digests.len() as u64, present, absent, hashing, length };
     let mut rows = Vec::new();
-    for family in families {
-        rows.push(measure(*family, args.rate, hasher, &digests, &absent)?);
+    for (number, family) in families.iter().enumerate() {
+        let of = format!("{} ({} of {})", family.name(), number + 1, families.len());
+        progress.work("measuring", None, &of);
+        rows.push(measure(*family, args.rate, hasher, &digests, &keys)?);
     }
+    progress.done();
     if args.report == Form::Json {
         let rows: Vec<Value> = rows.iter().map(json_of).collect();
-        let report = json!({ "keys": digests.len(), "asked_rate": args.rate, "families": rows });
+        let report = json!({
+            "keys": keys.different,
+            "key_bytes": keys.length,
+            "look_ups": LOOK_UPS,
+            "hashing_nanoseconds": keys.hashing,
+            "asked_rate": args.rate,
+            "families": rows,
+        });
         print(format!("{report:#}\n"))?;
     } else {
-        print(table(&rows, digests.len() as u64)?)?;
+        print(table(&rows, args.rate, &keys)?)?;
     }
     Ok(rows.iter().all(|row| row.good))
+}
+
+/// All digests, and the first keys.
+struct All {
+    hasher: AnyHasher,
+    digests: Vec<Digest>,
+    kept: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Reader for All {
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
+        if self.digests.try_reserve(batch.len()).is_err() {
+            bail!(
+                "there is not enough memory for more than {} keys",
+                show_count(self.digests.len() as u64)
+            );
+        }
+        batch.add_digests(&self.hasher, &mut self.digests);
+        if self.kept.len() < KEPT {
+            batch.for_keys(|key| {
+                self.kept.extend_from_slice(key);
+                self.ends.push(self.kept.len());
+            });
+        }
+        Ok(true)
+    }
+}
+
+impl All {
+    /// Nanoseconds to hash one of the first keys, and how many bytes they have.
+    fn hashing(&self) -> (f64, f64) {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ranges: Vec<Range<usize>> =
+            starts.zip(&self.ends).map(|(start, end)| start..*end).collect();
+        let start = Instant::now();
+        for range in ranges.iter().cycle().take(LOOK_UPS) {
+            black_box(self.hasher.digest(&self.kept[range.clone()]));
+        }
+        (nanos(start, LOOK_UPS), self.kept.len() as f64 / ranges.len() as f64)
+    }
 }
 
 fn measure(
@@ -70,26 +149,32 @@ fn measure(
     rate: f64,
     hasher: AnyHasher,
     digests: &[Digest],
-    absent: &[Digest],
+    keys: &Keys,
 ) -> Result<Row> {
     let start = Instant::now();
     let filter = if family.is_static() {
         family.of_set(frozen::Build::with_hasher(rate, hasher), digests.iter().copied())?
     } else {
         let mut filter = family.empty(digests.len() as u64, rate, hasher)?;
-        let mut fresh = vec![false; 4096];
+        let mut fresh = vec![false; BATCH];
         for some in digests.chunks(fresh.len()) {
             filter.insert_digests(some, &mut fresh[..some.len()])?;
         }
         filter
     };
     let build = nanos(start, digests.len());
-    let (present, found) = ask(&filter, digests);
+    let (_, found) = ask(&filter, digests);
     if found != digests.len() {
-        bail!("{}: {} keys are not found", filter.family(), digests.len() - found);
+        let lost = show_count((digests.len() - found) as u64);
+        bail!(
+            "the {} filter does not find {lost} of its keys: please report this error",
+            filter.family()
+        );
     }
-    let (absent_nanos, wrong) = ask(&filter, absent);
-    let (count, expected) = (absent.len() as f64, filter.expected_rate());
+    // After this the filter is as much in the cache for the ones as for the others.
+    let (present, _) = ask(&filter, &keys.present);
+    let (absent, wrong) = ask(&filter, &keys.absent);
+    let (count, expected) = (keys.absent.len() as f64, filter.expected_rate());
     let measured = wrong as f64 / count;
     let outline = family.outline(digests.len() as u64, rate)?;
     let planned = outline.expected_rate(digests.len() as u64).unwrap_or(1.0);
@@ -98,7 +183,7 @@ fn measure(
         bytes: filter.bytes(),
         build,
         present,
-        absent: absent_nanos,
+        absent,
         expected,
         measured,
         interval: wilson(measured, count),
@@ -124,7 +209,7 @@ fn wilson(share: f64, count: f64) -> [f64; 2] {
 
 /// Nanoseconds a key, and how many were found.
 fn ask(filter: &AnyFilter, digests: &[Digest]) -> (f64, usize) {
-    let (mut found, mut answers, start) = (0, [false; 4096], Instant::now());
+    let (mut found, mut answers, start) = (0, [false; BATCH], Instant::now());
     for some in digests.chunks(answers.len()) {
         let answers = &mut answers[..some.len()];
         filter.contains_digests(some, answers);
@@ -151,29 +236,74 @@ fn json_of(row: &Row) -> Value {
     })
 }
 
-fn table(rows: &[Row], keys: u64) -> Result<String> {
+fn table(rows: &[Row], rate: f64, keys: &Keys) -> Result<String> {
     let mut output = String::new();
-    writeln!(output, "{} different keys; nanoseconds a key, in batches", show_count(keys))?;
+    // One notation for rates that are compared.
+    let rates =
+        rows.iter().flat_map(|row| [row.expected, row.measured, row.interval[0], row.interval[1]]);
+    let rates = show_rates(&rates.map(Some).collect::<Vec<_>>(), "");
+    let sizes = rows.iter().map(|row| {
+        (format!("{:.2}", row.bytes as f64 * 8.0 / keys.different as f64), show_bytes(row.bytes))
+    });
+    let mut cells: Vec<Vec<String>> = vec![
+        [
+            "family",
+            "bits/key",
+            "size",
+            "build",
+            "present",
+            "absent",
+            "expected",
+            "measured",
+            "95 % confidence",
+            "",
+        ]
+        .map(str::to_owned)
+        .into(),
+    ];
+    for ((row, rates), (bits, size)) in rows.iter().zip(rates.chunks_exact(4)).zip(sizes) {
+        let time = |nanos: f64| format!("{nanos:.1}");
+        let off = if row.good { "" } else { "OFF" };
+        cells.push(vec![
+            row.family.to_owned(),
+            bits,
+            size,
+            time(row.build),
+            time(row.present),
+            time(row.absent),
+            rates[0].clone(),
+            rates[1].clone(),
+            format!("{} to {}", rates[2], rates[3]),
+            off.to_owned(),
+        ]);
+    }
     writeln!(
         output,
-        "{:<17}{:>9}{:>12}{:>8}{:>9}{:>8}{:>18}{:>18}  95 % sure",
-        "family", "bits/key", "size", "build", "present", "absent", "rate", "measured"
+        "{} different keys of {:.1} bytes, planned for a false positive rate of {}",
+        show_count(keys.different),
+        keys.length,
+        show_rate(rate)
     )?;
-    for row in rows {
-        let [low, high] = row.interval.map(show_rate);
-        writeln!(
-            output,
-            "{:<17}{:>9.2}{:>12}{:>8.1}{:>9.1}{:>8.1}{:>18}{:>18}  {low} to {high}{}",
-            row.family,
-            row.bytes as f64 * 8.0 / keys as f64,
-            show_bytes(row.bytes),
-            row.build,
-            row.present,
-            row.absent,
-            show_rate(row.expected),
-            show_rate(row.measured),
-            if row.good { "" } else { "  OFF" },
-        )?;
+    writeln!(
+        output,
+        "hashing: {:.1} ns per key; build, present, absent: ns per key without hashing, in batches of {}",
+        keys.hashing,
+        show_count(BATCH as u64)
+    )?;
+    writeln!(
+        output,
+        "look-ups: {} of keys that are in the filter, and as many of absent keys\n",
+        show_count(LOOK_UPS as u64)
+    )?;
+    let widths: Vec<usize> = (0..cells[0].len())
+        .map(|column| cells.iter().map(|row| row[column].len()).max().unwrap_or(0))
+        .collect();
+    for row in &cells {
+        let mut line = format!("{:<1$}", row[0], widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            write!(line, "  {cell:>width$}")?;
+        }
+        writeln!(output, "{}", line.trim_end())?;
     }
     Ok(output)
 }

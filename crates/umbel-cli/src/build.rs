@@ -1,29 +1,85 @@
 //! `umbel build`: a filter from keys.
 
-use crate::amount::{show_bytes, show_count, show_rate};
-use crate::cli::{Build, FamilyChoice, HashChoice, RATE, Records};
+use crate::amount::{show_bytes, show_count, show_rate, show_things};
+use crate::cli::{Build, FamilyChoice, Form, HashChoice, RATE, Records};
+use crate::copies::Copies;
+use crate::input::look_for;
+use crate::limit::{Fill, Limit, Overfull};
 use crate::making::least_rate;
-use crate::output::{may_write_filter, note, write_filter};
+use crate::output::{is_standard_output, may_write_filter, note, print, warn, write_filter};
+use crate::outputs::{Output, are_apart};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::{Context, Result, bail};
+use serde_json::json;
 use std::path::PathBuf;
-use umbel::any::{AnyFilter, AnyHasher};
+use umbel::any::{AnyFilter, AnyHasher, ChangeError};
 use umbel::frozen;
 use umbel::hash::Digest;
 
 pub(crate) fn run(args: Build) -> Result<()> {
+    look_for(&args.files)?;
     let family = family_of(&args);
+    refuse_idle(&args, family)?;
+    are_apart(
+        [Output::of("-o", Some(&args.output)), Output::of("--bad", args.records.bad.as_ref())],
+        &args.files,
+        "name another file",
+    )?;
     #[cfg(feature = "redis")]
     if crate::remote::is_remote(&args.output) {
         return to_server(&args, family);
     }
     may_write_filter(&args.output, args.force)?;
-    let hasher = args.hash.hasher(args.seed);
-    let filter = built(&args, family, hasher)?;
+    let hasher = args.hash.hasher(args.seed.unwrap_or(0));
+    let (filter, keys) = built(&args, family, hasher)?;
     write_filter(&args.output, &filter, args.hash == HashChoice::Keyed)?;
-    tell(&filter);
+    tell(&args, &filter, keys)
+}
+
+/// Refuses options that would have no effect.
+fn refuse_idle(args: &Build, family: FamilyChoice) -> Result<()> {
+    let name = family.name();
+    if args.seed.is_some() && args.hash == HashChoice::Keyed {
+        bail!(
+            "--seed has no effect with --hash keyed, which takes a random secret: leave one of them out"
+        );
+    }
+    if args.size.capacity.is_some() && family.is_static() {
+        bail!(
+            "-n has no effect on a {name} filter, which holds exactly the keys that are read: leave it out"
+        );
+    }
+    if args.threads.is_some() && !family.is_static() {
+        bail!(
+            "-j has no effect on a {name} filter: only --static filters (ribbon, xor, fuse, fuse4) are built by several threads"
+        );
+    }
+    if args.overfull && (args.size.capacity.is_none() || family == FamilyChoice::Scalable) {
+        bail!(
+            "--overfull has no effect here: only a filter with a planned number of keys, -n, can hold too many"
+        );
+    }
+    if args.overfull && matches!(family, FamilyChoice::Cuckoo | FamilyChoice::Quotient) {
+        bail!(
+            "--overfull has no effect on a {name} filter, which ends when it is full and keeps its rate: leave it out"
+        );
+    }
+    if args.report == Form::Json && is_standard_output(&args.output) {
+        bail!(
+            "--report json writes to standard output, and so does -o {}: write the filter to a file",
+            args.output.display()
+        );
+    }
     Ok(())
+}
+
+/// How many keys are in a filter.
+#[derive(Clone, Copy, Debug)]
+enum Keys {
+    Exactly(u64),
+    /// Others were taken for keys that were there: they were, or they are false positives.
+    AtLeast(u64),
 }
 
 /// Builds the filter here and copies it there.
@@ -31,46 +87,64 @@ pub(crate) fn run(args: Build) -> Result<()> {
 fn to_server(args: &Build, family: FamilyChoice) -> Result<()> {
     let address = crate::remote::Address::of(&args.output)?;
     if family != FamilyChoice::Blocked {
-        bail!("{address}: on a server a filter is a blocked one, not {}", family.name());
+        bail!(
+            "{address}: a filter on a server is a blocked one: expected --family blocked, got {}",
+            family.name()
+        );
     }
     if !args.force && address.is_taken(false)? {
         bail!("{address}: is there already; --force replaces it");
     }
-    let hasher = address.hasher(args.hash == HashChoice::Keyed, args.seed)?;
-    let filter = built(args, family, hasher)?;
+    let hasher = address.hasher(args.hash == HashChoice::Keyed, args.seed.unwrap_or(0))?;
+    let (filter, keys) = built(args, family, hasher)?;
     // As late as can be: until then the old one answers.
     address.is_taken(true)?;
     let AnyFilter::Blocked(blocked) = &filter else { bail!("{address}: no blocked filter") };
     crate::remote::Remote::upload(&address, blocked)?;
-    tell(&filter);
-    Ok(())
+    tell(args, &filter, keys)
 }
 
-fn built(args: &Build, family: FamilyChoice, hasher: AnyHasher) -> Result<AnyFilter> {
-    let progress = Progress::new(true);
-    let filter = if family.is_static() {
+fn built(args: &Build, family: FamilyChoice, hasher: AnyHasher) -> Result<(AnyFilter, Keys)> {
+    let progress = Progress::alone();
+    let built = if family.is_static() {
         of_set(args, family, hasher, &progress)?
     } else if let Some(capacity) = args.size.capacity {
-        streamed(
-            args,
-            family.empty(capacity, rate_of(args, family, capacity)?, hasher)?,
-            &progress,
-        )?
+        let rate = rate_of(args, family, capacity)?;
+        streamed(args, family.empty(capacity, rate, hasher)?, rate, capacity, &progress)?
     } else {
         counted(args, family, hasher, &progress)?
     };
-    within(args, &filter)?;
-    Ok(filter)
+    within(args, &built.0)?;
+    Ok(built)
 }
 
 /// Says what was built.
-fn tell(filter: &AnyFilter) {
+fn tell(args: &Build, filter: &AnyFilter, keys: Keys) -> Result<()> {
+    let (number, at_least) = match keys {
+        Keys::Exactly(number) => (number, ""),
+        Keys::AtLeast(number) => (number, "at least "),
+    };
+    let rate = filter.expected_rate();
+    if args.report == Form::Json {
+        return print(format!(
+            "{}\n",
+            json!({
+                "keys": number,
+                "keys_exact": matches!(keys, Keys::Exactly(_)),
+                "family": filter.family(),
+                "bytes": filter.bytes(),
+                "rate_now": rate,
+            })
+        ));
+    }
     note(&format!(
-        "{} in {}, wrong for {}",
+        "{at_least}{}, {}, {}, false positive rate {}",
+        show_things(number, "key"),
         filter.family(),
         show_bytes(filter.bytes()),
-        show_rate(filter.expected_rate())
+        show_rate(rate)
     ));
+    Ok(())
 }
 
 fn family_of(args: &Build) -> FamilyChoice {
@@ -89,7 +163,12 @@ fn rate_of(args: &Build, family: FamilyChoice, items: u64) -> Result<f64> {
     };
     match least_rate(family.name(), items, memory) {
         Some((rate, _)) => Ok(rate),
-        None => bail!("{} are too little for {} keys", show_bytes(memory), show_count(items)),
+        None => bail!(
+            "a {} filter of {} does not fit into {}: use a larger --memory",
+            family.name(),
+            show_things(items, "key"),
+            show_bytes(memory)
+        ),
     }
 }
 
@@ -97,60 +176,107 @@ fn within(args: &Build, filter: &AnyFilter) -> Result<()> {
     match args.size.memory {
         Some(memory) if filter.bytes() > memory => {
             let (bytes, memory) = (show_bytes(filter.bytes()), show_bytes(memory));
-            bail!("the filter takes {bytes}, more than {memory}: a larger -p makes it smaller")
+            bail!("the filter takes {bytes}, more than the {memory} of --memory: use a larger -p")
         }
         _ => Ok(()),
     }
 }
 
 /// Keys go into the filter as they come, and are asked for at once.
-fn streamed(args: &Build, filter: AnyFilter, progress: &Progress) -> Result<AnyFilter> {
-    let capacity = args.size.capacity.unwrap_or(u64::MAX);
+fn streamed(
+    args: &Build,
+    filter: AnyFilter,
+    rate: f64,
+    capacity: u64,
+    progress: &Progress,
+) -> Result<(AnyFilter, Keys)> {
+    const HELP: &str = "without -n, keys are counted before the filter is made";
+    let counts = family_of(args).can_remove();
     let mut into = Into {
-        hasher: *filter.hasher(),
-        filter,
-        digests: Vec::new(),
-        answers: Vec::new(),
-        fresh: 0,
+        limit: Limit::of_rate(&filter, rate, Overfull::of(args.overfull)),
+        copies: if counts { Copies::once() } else { Copies::any() },
+        ..Into::new(filter)
     };
-    read(args.files.clone(), &args.records, progress, &mut into)?;
-    if into.fresh > capacity {
-        note(&format!(
-            "at least {} different keys, more than the {} that were planned for: -n is too small",
-            show_count(into.fresh),
-            show_count(capacity)
-        ));
+    let lines = read(args.files.clone(), &args.records, progress, &mut into);
+    let lines = match lines {
+        Ok(lines) => lines,
+        Err(error) if is_full(&error) => bail!(
+            "-n {} is too small: the {} filter is full after {}; {HELP}",
+            show_count(capacity),
+            into.filter.family(),
+            show_things(into.offered, "different key"),
+        ),
+        Err(error) => return Err(error),
+    };
+    let warning = into.limit.check(into.offered, Fill::of(&into.filter))?;
+    let keys = match counts {
+        true => Keys::Exactly(into.offered),
+        // Each of them was certainly new.
+        false if into.fresh == lines => Keys::Exactly(lines),
+        false => Keys::AtLeast(into.fresh),
+    };
+    if let Some(warning) = warning {
+        warn(&format!("{warning}; {HELP}"));
     }
-    Ok(into.filter)
+    Ok((into.filter, keys))
+}
+
+/// Whether there was no room for a key.
+pub(crate) fn is_full(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ChangeError::Full | ChangeError::BatchFull(_)))
 }
 
 struct Into {
     filter: AnyFilter,
     hasher: AnyHasher,
+    limit: Limit,
+    copies: Copies,
     digests: Vec<Digest>,
     answers: Vec<bool>,
     fresh: u64,
+    offered: u64,
 }
 
 impl Into {
+    /// Without a limit, for keys that were counted before.
+    fn new(filter: AnyFilter) -> Self {
+        Self {
+            hasher: *filter.hasher(),
+            limit: Limit::of(&filter, Overfull::Allowed),
+            copies: Copies::any(),
+            filter,
+            digests: Vec::new(),
+            answers: Vec::new(),
+            fresh: 0,
+            offered: 0,
+        }
+    }
+
     /// Inserts what was digested.
     fn insert(&mut self) -> Result<()> {
         self.answers.clear();
         self.answers.resize(self.digests.len(), false);
-        let planned = "-n must be as large as the number of keys, equal ones counted";
-        self.filter.insert_digests(&self.digests, &mut self.answers).context(planned)?;
+        let inserted = self.filter.insert_digests(&self.digests, &mut self.answers);
+        if let Err(ChangeError::BatchFull(full)) = &inserted {
+            self.offered += full.inserted as u64;
+        }
+        inserted?;
+        self.offered += self.digests.len() as u64;
         self.fresh += self.answers.iter().filter(|fresh| **fresh).count() as u64;
         self.filter.contains_digests(&self.digests, &mut self.answers);
         if self.answers.iter().any(|found| !found) {
-            bail!("a key that was just inserted is not found: please report this");
+            bail!(
+                "the filter does not find a key that was just inserted: please report this error"
+            );
         }
-        Ok(())
+        self.limit.watch(self.fresh, self.offered, || Ok(Fill::of(&self.filter)))
     }
 }
 
 impl Reader for Into {
     fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
-        batch.digests(&self.hasher, &mut self.digests)?;
+        self.digests.clear();
+        self.copies.add_digests(batch, &self.hasher, &mut self.digests)?;
         self.insert()?;
         Ok(true)
     }
@@ -163,7 +289,17 @@ pub(crate) fn digests_of(
     hasher: AnyHasher,
     progress: &Progress,
 ) -> Result<Vec<Digest>> {
-    let mut digests = Digests { hasher, all: Vec::new() };
+    digests_that_count(files, records, hasher, Copies::any(), progress)
+}
+
+fn digests_that_count(
+    files: &[PathBuf],
+    records: &Records,
+    hasher: AnyHasher,
+    copies: Copies,
+    progress: &Progress,
+) -> Result<Vec<Digest>> {
+    let mut digests = Digests { hasher, copies, all: Vec::new() };
     read(files.to_vec(), records, progress, &mut digests)?;
     Ok(digests.all)
 }
@@ -177,15 +313,19 @@ pub(crate) fn distinct(mut digests: Vec<Digest>) -> Vec<Digest> {
 
 struct Digests {
     hasher: AnyHasher,
+    copies: Copies,
     all: Vec<Digest>,
 }
 
 impl Reader for Digests {
     fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
         if self.all.try_reserve(batch.len()).is_err() {
-            bail!("there is no memory for more than {} keys", show_count(self.all.len() as u64));
+            bail!(
+                "there is not enough memory for more than {}, at 8 bytes each: with -n, keys go into the filter as they are read",
+                show_things(self.all.len() as u64, "key")
+            );
         }
-        batch.add_digests(&self.hasher, &mut self.all)?;
+        self.copies.add_digests(batch, &self.hasher, &mut self.all)?;
         Ok(true)
     }
 }
@@ -196,17 +336,30 @@ fn counted(
     family: FamilyChoice,
     hasher: AnyHasher,
     progress: &Progress,
-) -> Result<AnyFilter> {
-    let digests = distinct(digests_of(&args.files, &args.records, hasher, progress)?);
+) -> Result<(AnyFilter, Keys)> {
+    let digests = if family.can_remove() {
+        let mut digests =
+            digests_that_count(&args.files, &args.records, hasher, Copies::once(), progress)?;
+        // Two keys with one digest stay two, as if they had been inserted one by one.
+        digests.sort_unstable();
+        digests
+    } else {
+        distinct(digests_of(&args.files, &args.records, hasher, progress)?)
+    };
     let items = digests.len() as u64;
     let filter = family.empty(items, rate_of(args, family, items)?, hasher)?;
-    let mut into = Into { hasher, filter, digests: Vec::new(), answers: Vec::new(), fresh: 0 };
+    progress.work("inserting and verifying", Some(items), &format!("a {} filter", family.name()));
+    let mut into = Into::new(filter);
     for some in digests.chunks(1 << 16) {
         into.digests.clear();
         into.digests.extend_from_slice(some);
-        into.insert()?;
+        into.insert().context(
+            "too many keys have equal hashes, as if somebody had chosen them: use --hash keyed",
+        )?;
+        progress.advance(some.len() as u64);
     }
-    Ok(into.filter)
+    progress.done();
+    Ok((into.filter, Keys::Exactly(items)))
 }
 
 /// A set that does not change: built from the digests of all keys, and every one is asked for.
@@ -215,7 +368,7 @@ fn of_set(
     family: FamilyChoice,
     hasher: AnyHasher,
     progress: &Progress,
-) -> Result<AnyFilter> {
+) -> Result<(AnyFilter, Keys)> {
     let mut digests = digests_of(&args.files, &args.records, hasher, progress)?;
     if args.size.memory.is_some() {
         // Equal keys take no memory.
@@ -224,7 +377,18 @@ fn of_set(
     let rate = rate_of(args, family, digests.len() as u64)?;
     let threads = args.threads.unwrap_or(0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let how = frozen::Build::with_hasher(rate, hasher).seed(args.seed).checked();
+    let how = frozen::Build::with_hasher(rate, hasher).seed(args.seed.unwrap_or(0)).checked();
     let how = if pool.current_num_threads() > 1 { how.parallel() } else { how };
-    Ok(pool.install(|| family.of_set(how, digests.into_iter()))?)
+    let keys = show_things(digests.len() as u64, "line");
+    progress.work("building and verifying", None, &format!("a {} filter of {keys}", family.name()));
+    let filter = pool.install(|| family.of_set(how, digests.into_iter()))?;
+    progress.done();
+    let keys = match &filter {
+        AnyFilter::Xor(filter) => filter.len(),
+        AnyFilter::Fuse(filter) => filter.len(),
+        AnyFilter::Fuse4(filter) => filter.len(),
+        AnyFilter::Ribbon(filter) => filter.len(),
+        _ => unreachable!("a static filter"),
+    };
+    Ok((filter, Keys::Exactly(keys)))
 }

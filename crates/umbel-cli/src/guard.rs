@@ -1,9 +1,15 @@
 //! `umbel guard`: a filter before a table of SQLite, redb or PostgreSQL.
 
 mod attach;
+mod attached;
+mod audit;
+mod built;
 mod check;
 pub(crate) mod cli;
+mod family;
 mod http;
+mod log;
+mod open;
 mod patient;
 mod replay;
 mod serve;
@@ -12,10 +18,13 @@ mod socket;
 mod stats;
 mod token;
 
-use anyhow::{Context, Result};
-use cli::{Filter, Target, Verb};
-use umbel_guard::set::{Postgres, Redb, Sqlite};
-use umbel_guard::{DataSet, Family, Guard, Local, State};
+use anyhow::{Context, Result, anyhow};
+use attached::{Attached, Place, Purpose};
+use audit::{End, audit};
+use cli::Verb;
+use open::Opening;
+use std::path::Path;
+use umbel_guard::{DataSet, Guard, Local, StartError, State};
 
 /// Whether the answer is yes, for verbs that have one.
 pub(crate) fn run(verb: Verb) -> Result<bool> {
@@ -23,54 +32,82 @@ pub(crate) fn run(verb: Verb) -> Result<bool> {
     runtime.context("threads")?.block_on(run_in_time(verb))
 }
 
-/// Opens what is guarded, whatever it is, and goes on with it: `open` for verbs that may write to it, `read_only` for others.
+/// Opens what is guarded, whatever it is, and goes on with it.
 macro_rules! with_set {
-    ($target:expr, $open:ident, $set:ident => $do:expr) => {{
-        let target: &Target = $target;
-        if let Some(path) = &target.redb {
-            let opened = Redb::$open(path, &target.table);
-            let $set = opened.with_context(|| path.display().to_string())?;
-            $do
-        } else if let Some(path) = &target.sqlite {
-            let opened = Sqlite::$open(path, &target.table, &target.key, &target.value);
-            let $set = opened.with_context(|| path.display().to_string())?;
-            $do
-        } else {
-            let url = target.postgres()?;
-            // The URL may have a password in it, and is not told. What is only read is left to the guard.
-            let opened = Postgres::connect(&url, &target.table, &target.key, &target.value);
-            let $set = opened.await.context("PostgreSQL")?;
-            $do
+    ($task:expr, $opening:expr, $set:ident => $do:expr) => {{
+        let (task, opening): (&Task<'_>, Opening) = ($task, $opening);
+        match &task.attached.place {
+            Place::Redb(path) => {
+                let $set = open::redb(path, task, opening)?;
+                $do
+            }
+            Place::Sqlite(path) => {
+                let $set = open::sqlite(path, task, opening)?;
+                $do
+            }
+            Place::Postgres(url) => {
+                let $set = open::postgres(url, task, opening).await?;
+                $do
+            }
         }
     }};
 }
 
 async fn run_in_time(verb: Verb) -> Result<bool> {
+    let (target, filter) = match &verb {
+        Verb::Attach(args) => (&args.target, &args.filter),
+        Verb::Check(args) => (&args.target, &args.filter),
+        Verb::Stats(args) => (&args.target, &args.filter),
+        Verb::Serve(args) => (&args.target, &args.filter),
+        Verb::Replay(args) => (&args.target, &args.filter),
+    };
+    let purpose = match &verb {
+        Verb::Attach(args) if args.force => Purpose::Replace,
+        Verb::Attach(_) => Purpose::Attach,
+        _ => Purpose::Use,
+    };
+    let attached = Attached::resolve(target, filter, purpose)?;
+    let lacks_password = attached.lacks_password(target);
+    let task = &Task { attached, folder: &filter.folder, lacks_password };
     match &verb {
-        Verb::Attach(args) => with_set!(&args.target, open, set => attach::run(set, args).await),
-        Verb::Check(args) => with_set!(&args.target, read_only, set => check::run(set, args).await),
-        Verb::Stats(args) => with_set!(&args.target, read_only, set => stats::run(set, args).await),
+        Verb::Attach(_) => {
+            with_set!(task, Opening::Writing, set => attach::run(set, task, purpose).await)
+        }
+        Verb::Check(args) => {
+            with_set!(task, Opening::Reading, set => check::run(set, task, args).await)
+        }
+        Verb::Stats(args) => {
+            with_set!(task, Opening::Reading, set => stats::run(set, task, args).await)
+        }
         Verb::Serve(args) => {
             let token = serve::prepare(args)?;
-            with_set!(&args.target, open, set => serve::run(set, args, token).await)
+            let opening = if args.no_stamp { Opening::WritingUnstamped } else { Opening::Writing };
+            with_set!(task, opening, set => serve::run(set, task, args, token).await)
         }
         Verb::Replay(args) => {
-            with_set!(&args.target, read_only, set => replay::run(set, args).await)
+            with_set!(task, Opening::Reading, set => replay::run(set, task, args).await)
         }
     }
 }
 
-impl Target {
-    /// The address of the server, which may be in a variable so that no list of processes shows its password.
-    fn postgres(&self) -> Result<String> {
-        let told = self.postgres.clone().or_else(|| std::env::var("UMBEL_POSTGRES").ok());
-        told.context("what is to be guarded? --redb, --sqlite or --postgres, or UMBEL_POSTGRES")
-    }
+/// What verbs say that build a filter because the saved one lacks rows.
+const LACKS: &str = "the saved filter lacks keys that other programs wrote: another one is built for this run; guard attach saves one";
+
+/// What a verb works on.
+struct Task<'a> {
+    attached: Attached,
+    folder: &'a Path,
+    /// Whether the address is the one in the folder, which keeps no password.
+    lacks_password: bool,
 }
 
-impl Filter {
+impl Task<'_> {
+    fn name(&self) -> String {
+        self.folder.display().to_string()
+    }
+
     fn kind(&self) -> Local {
-        Local::new(self.family.map_or(Family::Blocked, cli::Families::family), self.rate)
+        Local::new(self.attached.family.family(), self.attached.rate)
     }
 
     /// A guard that changes nothing, with the filter that is saved in its folder; one is built in memory if there is none.
@@ -85,16 +122,34 @@ impl Filter {
         Ok(guard)
     }
 
-    /// The same without building one.
+    /// Compares all keys of the table with the filter, and builds another one in memory if it lacks some. The statistics of the guard
+    /// count these look-ups too.
+    async fn complete<D: DataSet>(&self, guard: &Guard<D, Local>) -> Result<()> {
+        let mut scan = guard.data_set().scan(None).await?;
+        let audited = audit(guard, &mut scan, End::AtMiss).await?;
+        drop(scan);
+        if audited.missed > 0 {
+            crate::output::note(LACKS);
+            guard.rebuild().await.context("the filter")?;
+        }
+        Ok(())
+    }
+
+    /// A guard that changes nothing, without building one.
     async fn reading<D: DataSet>(&self, set: D) -> Result<Guard<D, Local>> {
-        let builder = Guard::builder(set, self.kind()).folder(&self.folder).read_only();
-        let started = builder.without_background().start().await;
-        started.with_context(|| self.folder.display().to_string())
+        let builder = Guard::builder(set, self.kind()).folder(self.folder).read_only();
+        builder.without_background().start().await.map_err(|error| match error {
+            StartError::Locked => anyhow!(
+                "{}: another guard uses this folder: while `umbel guard serve` runs, ask its /state and /metrics; or stop it, or choose another folder",
+                self.name()
+            ),
+            error => anyhow::Error::new(error).context(self.name()),
+        })
     }
 
     /// A guard whose filter is saved in its folder, without building one.
     async fn opened<D: DataSet>(&self, set: D) -> Result<Guard<D, Local>> {
-        let builder = Guard::builder(set, self.kind()).folder(&self.folder).without_background();
-        builder.start().await.with_context(|| self.folder.display().to_string())
+        let builder = Guard::builder(set, self.kind()).folder(self.folder).without_background();
+        builder.start().await.with_context(|| self.name())
     }
 }

@@ -1,38 +1,46 @@
 //! `umbel info` and `umbel verify`: what a file holds, and whether it is whole.
 
 use crate::amount::{show_bytes, show_count, show_rate};
-use crate::change::load;
-use crate::cli::{Info, Verify};
-use crate::output::{note, print, shown, told};
+use crate::change::{load, open};
+use crate::cli::{Form, Info, Verify};
+use crate::dedup::is_marked;
+use crate::exact::{self, Saved};
+use crate::input::is_standard;
+use crate::output::{print, shown, told, warn};
+use crate::progress::Progress;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 use umbel::any::AnyFilter;
-use umbel::format::{Header, OpenError};
+use umbel::format::OpenError;
 use umbel::hash::Kind;
 use umbel::layout::Plan;
 use umbel::window::Window;
 
 /// Whether all files could be read.
-pub(crate) fn run(args: Info) -> Result<bool> {
+pub(crate) fn run(args: &Info) -> Result<bool> {
     let (mut all, mut between) = (true, "");
     for path in &args.files {
-        let facts = match facts(path) {
+        let progress = Progress::alone();
+        progress.work("reading", None, &path.display().to_string());
+        let facts = facts(path);
+        progress.done();
+        let facts = match facts {
             Ok(facts) => facts,
             Err(error) => {
                 all = false;
-                note(&told(&error));
+                warn(&told(&error));
                 continue;
             }
         };
-        if args.json {
+        if args.report.form() == Form::Json {
             print(format!("{}\n", Value::Object(facts)))?;
             continue;
         }
         let mut page = String::from(between);
         for (name, fact) in &facts {
-            writeln!(page, "{:<17} {}", name.replace('_', " "), text(name, fact))?;
+            writeln!(page, "{:<17} {}", label(name), text(name, fact))?;
         }
         print(page)?;
         between = "\n";
@@ -40,18 +48,25 @@ pub(crate) fn run(args: Info) -> Result<bool> {
     Ok(all)
 }
 
+/// The name of a fact for people.
+fn label(name: &str) -> String {
+    match name {
+        "keys" => "key type".to_owned(),
+        "bytes" => "size".to_owned(),
+        "lines_per_key" => "cache lines per look-up".to_owned(),
+        _ => name.replace('_', " "),
+    }
+}
+
 /// A fact for people.
 fn text(name: &str, fact: &Value) -> String {
     match (name, fact) {
-        ("rate_now" | "rate_planned", Value::Number(rate)) => {
+        ("rate_now" | "rate_planned" | "fill" | "load", Value::Number(rate)) => {
             show_rate(rate.as_f64().unwrap_or_default())
         }
         ("bytes", Value::Number(bytes)) => show_bytes(bytes.as_u64().unwrap_or_default()),
         (_, Value::Number(number)) if number.is_u64() => {
             show_count(number.as_u64().unwrap_or_default())
-        }
-        ("fill" | "load", Value::Number(share)) => {
-            format!("{:.1}%", share.as_f64().unwrap_or_default() * 100.0)
         }
         (_, Value::String(text)) => shown(text.as_bytes()),
         (_, Value::Bool(yes)) => if *yes { "yes" } else { "no" }.to_owned(),
@@ -65,8 +80,10 @@ fn facts(path: &Path) -> Result<Map<String, Value>> {
     if crate::remote::is_remote(path) {
         return facts_of_server(&crate::remote::Address::of(path)?);
     }
-    let header = Header::read(path).with_context(|| path.display().to_string())?;
-    let filter = load(path)?;
+    if is_state(path)? {
+        return facts_of_state(path);
+    }
+    let (header, filter) = open(path)?;
     let keys = match filter.hasher().keys() {
         Kind::Words => "integers of up to 64 bits",
         Kind::Wide => "integers of 128 bits",
@@ -76,6 +93,9 @@ fn facts(path: &Path) -> Result<Map<String, Value>> {
     let mut facts = Map::new();
     let mut add = |name: &str, fact: Value| _ = facts.insert(name.into(), fact);
     add("file", json!(path.display().to_string()));
+    if is_marked(&header, &filter) {
+        add("kind", json!("state of dedup"));
+    }
     add("family", json!(filter.family()));
     add("format", json!(1));
     add("hash", json!(filter.hasher().name()));
@@ -87,6 +107,35 @@ fn facts(path: &Path) -> Result<Map<String, Value>> {
     }
     add_shape(&filter, &mut add);
     add("rate_now", json!(filter.expected_rate()));
+    add("checksums", json!("match"));
+    Ok(facts)
+}
+
+/// Whether a file is an exact state of `dedup`. Standard input is not read for that.
+fn is_state(path: &Path) -> Result<bool> {
+    if is_standard(path) { Ok(false) } else { exact::is_in(path) }
+}
+
+/// The same of an exact state of `dedup`.
+fn facts_of_state(path: &Path) -> Result<Map<String, Value>> {
+    let metadata = path.metadata().with_context(|| path.display().to_string())?;
+    let saved = Saved::open(path)?;
+    let (version, keys) = (saved.version(), saved.count());
+    saved.verify().with_context(|| path.display().to_string())?;
+    let mut facts = Map::new();
+    let mut add = |name: &str, fact: Value| _ = facts.insert(name.into(), fact);
+    add("file", json!(path.display().to_string()));
+    add("kind", json!("exact state of dedup"));
+    add("format", json!(version));
+    add("secret_in_file", json!(true));
+    #[cfg(unix)]
+    add(
+        "private",
+        json!(std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 == 0),
+    );
+    add("bytes", json!(metadata.len()));
+    add("keys_in_it", json!(keys));
+    add("rate_now", json!(0.0));
     add("checksums", json!("match"));
     Ok(facts)
 }
@@ -194,23 +243,76 @@ fn frozen(keys: u64, bits: u32, add: &mut impl FnMut(&str, Value)) {
     add("bits_per_entry", json!(bits));
 }
 
+/// What `verify` finds in a whole file.
+struct Whole {
+    what: &'static str,
+    bytes: u64,
+}
+
 /// The exit status: 0 if all files are whole, 1 if one is damaged, 2 if one cannot be read.
-pub(crate) fn verify(args: Verify) -> Result<u8> {
+pub(crate) fn verify(args: &Verify, quiet: bool) -> Result<u8> {
     let mut status = 0;
     for path in &args.files {
-        match load(path) {
-            Ok(filter) if !args.quiet => {
-                let (family, bytes) = (filter.family(), show_bytes(filter.bytes()));
-                let name = path.display().to_string();
-                print(format!("{}: whole, {family}, {bytes}\n", shown(name.as_bytes())))?;
+        let progress = Progress::alone();
+        progress.work("verifying", None, &path.display().to_string());
+        let found = whole(path);
+        progress.done();
+        let name = path.display().to_string();
+        let whole = match &found {
+            Ok(_) => Some(true),
+            Err(error) => is_damage(error).then_some(false),
+        };
+        status = status.max(match whole {
+            Some(true) => 0,
+            Some(false) => 1,
+            None => 2,
+        });
+        if let Err(error) = &found {
+            warn(&told(error));
+        }
+        match (&found, args.report.form()) {
+            _ if quiet => {}
+            (Ok(Whole { what, bytes }), Form::Text) => {
+                print(format!(
+                    "{}: whole, {what}, {}\n",
+                    shown(name.as_bytes()),
+                    show_bytes(*bytes)
+                ))?;
             }
-            Ok(_) => {}
-            Err(error) => {
-                let damaged = matches!(error.downcast_ref(), Some(OpenError::Invalid(_)));
-                status = status.max(if damaged { 1 } else { 2 });
-                note(&told(&error));
+            (Err(_), Form::Text) => {}
+            (Ok(Whole { what, bytes }), Form::Json) => {
+                print(format!(
+                    "{}\n",
+                    json!({ "file": name, "whole": whole, "kind": what, "bytes": bytes })
+                ))?;
+            }
+            (Err(error), Form::Json) => {
+                print(format!(
+                    "{}\n",
+                    json!({ "file": name, "whole": whole, "error": told(error) })
+                ))?;
             }
         }
     }
     Ok(status)
+}
+
+fn whole(path: &Path) -> Result<Whole> {
+    if is_state(path)? {
+        let bytes = path.metadata().with_context(|| path.display().to_string())?.len();
+        Saved::open(path)?.verify().with_context(|| path.display().to_string())?;
+        return Ok(Whole { what: "exact state of dedup", bytes });
+    }
+    let filter = load(path)?;
+    Ok(Whole { what: filter.family(), bytes: filter.bytes() })
+}
+
+/// Whether a file was read and is not what was written. Otherwise it could not be read.
+fn is_damage(error: &anyhow::Error) -> bool {
+    match error.downcast_ref() {
+        Some(OpenError::Invalid(_)) => true,
+        Some(_) => false,
+        // An exact state of `dedup`, or more than a filter.
+        None => !error.is::<std::io::Error>(),
+    }
 }

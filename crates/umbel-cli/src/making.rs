@@ -16,6 +16,11 @@ impl FamilyChoice {
         matches!(self, Self::Xor | Self::Fuse | Self::Fuse4 | Self::Ribbon)
     }
 
+    /// Whether keys can be removed from its filters.
+    pub(crate) fn can_remove(self) -> bool {
+        matches!(self, Self::Counting | Self::BlockedCounting | Self::Cuckoo | Self::Quotient)
+    }
+
     /// Its name, as files and plans have it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -106,6 +111,20 @@ impl FamilyChoice {
     }
 }
 
+/// The outline of a filter that takes keys and was planned for a number of them.
+pub(crate) fn outline_of(filter: &AnyFilter) -> Option<Outline> {
+    Some(match filter {
+        AnyFilter::Bloom(filter) => Outline::Bloom(*filter.shape()),
+        AnyFilter::Blocked(filter) => Outline::Blocked(*filter.shape()),
+        AnyFilter::Split(filter) => Outline::Split(*filter.shape()),
+        AnyFilter::Counting(filter) => Outline::Counting(*filter.shape()),
+        AnyFilter::BlockedCounting(filter) => Outline::BlockedCounting(*filter.shape()),
+        AnyFilter::Cuckoo(filter) => Outline::Cuckoo(*filter.shape()),
+        AnyFilter::Quotient(filter) => Outline::Quotient(*filter.shape()),
+        _ => return None,
+    })
+}
+
 /// The least rate at which a filter of a family takes no more memory, and its outline; in steps of a
 /// sixteenth of a bit a key, down to 32 bits.
 pub(crate) fn least_rate(family: &str, items: u64, memory: u64) -> Option<(f64, Outline)> {
@@ -139,5 +158,31 @@ impl HashChoice {
             Self::Portable => Portable::seeded(seed).into(),
             Self::Keyed => crate::secret::fresh().into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    /// One name for one family: as an option, in files, in plans and in reports.
+    #[test]
+    fn a_family_has_one_name() {
+        let mut names = Vec::new();
+        for family in FamilyChoice::value_variants() {
+            let option = family.to_possible_value().expect("no family is hidden");
+            let filter = if family.is_static() {
+                let how = frozen::Build::with_hasher(0.01, HashChoice::Portable.hasher(0));
+                family.of_set(how, [1_u64, 2].into_iter().map(Digest::mixed)).unwrap()
+            } else {
+                family.empty(9, 0.01, HashChoice::Portable.hasher(0)).unwrap()
+            };
+            assert_eq!((option.get_name(), filter.family()), (family.name(), family.name()));
+            names.push(family.name());
+        }
+        // A window is planned, and made by `dedup` alone.
+        let planned = umbel::plan::FAMILIES.into_iter().filter(|name| *name != "window");
+        assert_eq!(names, planned.collect::<Vec<_>>());
     }
 }

@@ -1,31 +1,79 @@
 //! `umbel merge`: one filter of several.
 
-use crate::amount::{show_bytes, show_rate};
-use crate::change::load;
-use crate::cli::Merge;
-use crate::output::{may_write_filter, note, write_filter};
-use anyhow::{Context, Result};
-use umbel::format::Header;
+use crate::amount::{show_bytes, show_rate, show_things};
+use crate::change::{not_over_a_state, open};
+use crate::cli::{Form, Merge};
+use crate::input::{is_standard, look_for};
+use crate::limit::{Fill, Limit, Overfull};
+use crate::output::{is_standard_output, may_write_filter, note, print, warn, write_filter};
+use crate::outputs::{Output, are_apart};
+use crate::progress::Progress;
+use anyhow::{Context, Result, bail};
+use serde_json::json;
 
-pub(crate) fn run(args: Merge) -> Result<()> {
+pub(crate) fn run(args: &Merge) -> Result<()> {
+    let form = args.report.form();
+    if form == Form::Json && is_standard_output(&args.output) {
+        bail!(
+            "--report json writes to standard output, and so does -o {}: write the filter to a file",
+            args.output.display()
+        );
+    }
+    if args.intersect && args.overfull {
+        bail!(
+            "--overfull has no effect with --intersect, which never makes a filter fuller: leave it out"
+        );
+    }
+    look_for(&args.filters)?;
+    // A union has all keys of the filter that it replaces. An intersection has lost some of them.
+    if args.intersect {
+        are_apart([Output::of("-o", Some(&args.output))], &args.filters, "name another file")?;
+    }
     may_write_filter(&args.output, args.force)?;
+    not_over_a_state(&args.output)?;
+    if args.filters.iter().filter(|path| is_standard(path)).count() > 1 {
+        bail!("standard input holds one filter: name - once, and files for the others");
+    }
     let mut paths = args.filters.iter();
-    let first = paths.next().context("a filter at least")?;
-    let mut all = load(first)?;
+    let first = paths.next().context("expected at least one filter")?;
+    let progress = Progress::alone();
+    progress.work("reading", None, &first.display().to_string());
+    let (header, mut all) = open(first)?;
     for path in paths {
-        let other = load(path)?;
+        progress.work("merging", None, &path.display().to_string());
+        let (_, other) = open(path)?;
         let merged =
             if args.intersect { all.intersect_with(&other) } else { all.merge_with(&other) };
         merged.with_context(|| format!("{} and {}", first.display(), path.display()))?;
     }
-    let header = Header::read(first).with_context(|| first.display().to_string())?;
+    let fill = Fill::of(&all);
+    if !args.intersect && args.filters.len() > 1 {
+        let limit = Limit::of(&all, Overfull::of(args.overfull));
+        if let Some(warning) = limit.check(u64::MAX, fill).context("all filters together")? {
+            warn(&format!("{}: {warning}", args.output.display()));
+        }
+    }
     write_filter(&args.output, &all, header.has_secret())?;
+    progress.done();
+    if form == Form::Json {
+        return print(format!(
+            "{}\n",
+            json!({
+                "filters": args.filters.len(),
+                "family": all.family(),
+                "bytes": all.bytes(),
+                "keys_estimated": fill.held,
+                "rate_now": fill.rate,
+            })
+        ));
+    }
     note(&format!(
-        "{} of {} filters in {}, wrong for {}",
+        "{}, {} keys, {}, {}, false positive rate {}",
+        show_things(args.filters.len() as u64, "filter"),
+        fill.shown(),
         all.family(),
-        args.filters.len(),
         show_bytes(all.bytes()),
-        show_rate(all.expected_rate())
+        show_rate(fill.rate)
     ));
     Ok(())
 }

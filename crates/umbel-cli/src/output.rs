@@ -1,10 +1,12 @@
 //! Where results go: standard output, and files that are there whole or not at all.
 
+use crate::start::stdout_was_closed;
 use anyhow::{Context, Result, bail};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use umbel::any::AnyFilter;
 use umbel::format::disk::{Disk, System, replace};
@@ -15,9 +17,29 @@ const WRITE: usize = 256 << 10;
 /// The name of standard output in messages.
 const STDOUT: &str = "standard output";
 
-/// Writes a message to standard error. Control characters are escaped, and passwords in addresses are left out. A closed
-/// standard error is no error.
+/// Whether `-q` was given.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Silences [`note`] and the progress display, as `-q` asks.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether `-q` was given.
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Writes information to standard error: what was built, how many keys were added. `-q` silences it.
 pub(crate) fn note(text: &str) {
+    if !is_quiet() {
+        warn(text);
+    }
+}
+
+/// Writes a warning or an error to standard error. `-q` does not silence it, because it says what was lost or what went wrong.
+/// Control characters are escaped, and passwords in addresses are left out. A closed standard error is not an error.
+pub(crate) fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "umbel: {}", without_passwords(&shown(text.as_bytes())));
 }
 
@@ -37,8 +59,12 @@ fn without_passwords(text: &str) -> String {
 
 /// An error and its causes. Some errors say what their cause says, which is said once.
 pub(crate) fn told(error: &anyhow::Error) -> String {
-    let mut causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-    causes.dedup();
+    let mut causes: Vec<String> = Vec::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !causes.last().is_some_and(|last| last.ends_with(&cause)) {
+            causes.push(cause);
+        }
+    }
     causes.join(": ")
 }
 
@@ -65,14 +91,24 @@ pub(crate) fn is_closed(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| inner(&cause))
 }
 
-/// Standard output, whose broken pipe is [`Closed`].
+/// Standard output, whose broken pipe is [`Closed`]. If it was closed before the command began, writing is an error.
 #[derive(Debug)]
-pub(crate) struct Out(StdoutLock<'static>);
+pub(crate) struct Out(Option<StdoutLock<'static>>);
 
 impl Out {
     fn lock() -> Self {
-        Self(io::stdout().lock())
+        Self((!stdout_was_closed()).then(|| io::stdout().lock()))
     }
+
+    fn open(&mut self) -> io::Result<&mut StdoutLock<'static>> {
+        self.0.as_mut().ok_or_else(never_open)
+    }
+}
+
+fn never_open() -> io::Error {
+    io::Error::other(
+        "is closed: redirect it to a file, or to /dev/null if the output is not needed",
+    )
 }
 
 fn told_apart<T>(done: io::Result<T>) -> io::Result<T> {
@@ -84,11 +120,11 @@ fn told_apart<T>(done: io::Result<T>) -> io::Result<T> {
 
 impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        told_apart(self.0.write(bytes))
+        told_apart(self.open()?.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        told_apart(self.0.flush())
+        told_apart(self.0.as_mut().map_or(Ok(()), |out| out.flush()))
     }
 }
 
@@ -175,20 +211,16 @@ impl Found {
     }
 }
 
-/// Files that are being written: whoever is interrupted takes them away.
+/// Files that are being written: a signal that ends the command removes them.
 static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Takes half-written files away when the program is interrupted, and ends it as a signal does.
-pub(crate) fn clean_up_when_interrupted() -> Result<()> {
-    ctrlc::set_handler(|| {
-        // Nobody can begin or finish another one until the end.
-        let parts = parts();
-        for part in parts.iter() {
-            let _ = std::fs::remove_file(part);
-        }
-        std::process::exit(130);
-    })
-    .context("signals")
+/// Removes half-written files. The process must end then: from now on no file can be begun or finished.
+pub(crate) fn remove_parts() {
+    let parts = parts();
+    for part in parts.iter() {
+        let _ = std::fs::remove_file(part);
+    }
+    std::mem::forget(parts);
 }
 
 fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -234,22 +266,117 @@ impl Disk for Noted {
     }
 }
 
-/// Writes a file that is there whole when this returns well, and else is what it was. While `write` runs,
-/// nobody else can do the same with this file.
+/// Whether two paths are one file, and not only equal ones.
+pub(crate) fn are_one(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let identity = |path: &Path| path.metadata().map(|there| (there.dev(), there.ino()));
+        matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
+    }
+    #[cfg(not(unix))]
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Whether writing to `output` replaces what is at the other path: both are one file, or will be the same new file. Devices, pipes and
+/// open files are written to and not replaced.
+pub(crate) fn would_replace(output: &Path, other: &Path) -> bool {
+    match resolved(output) {
+        Ok((to, false)) if !is_special(output) => {
+            are_one(output, other) || resolved(other).is_ok_and(|(other, _)| other == to)
+        }
+        _ => false,
+    }
+}
+
+/// Where a path leads when all links are followed, also if there is no file yet; and whether that is in `/dev` or `/proc`, where names
+/// stand for devices and for files that are open already. Those are written to and never replaced.
+fn resolved(path: &Path) -> Result<(PathBuf, bool)> {
+    let mut to = path.to_owned();
+    for _ in 0..LINKS {
+        let Some(name) = to.file_name() else { return Ok((to, false)) };
+        let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let Ok(directory) = directory.unwrap_or(Path::new(".")).canonicalize() else {
+            // Whoever writes there says what is wrong with it.
+            return Ok((to, false));
+        };
+        let full = directory.join(name);
+        let is_memory = full.starts_with("/dev/shm");
+        if full.starts_with("/proc") || (full.starts_with("/dev") && !is_memory) {
+            return Ok((full, true));
+        }
+        match std::fs::read_link(&full) {
+            Ok(next) => to = directory.join(next),
+            Err(_) => return Ok((full, false)),
+        }
+    }
+    bail!("{}: has more than {LINKS} symbolic links behind each other", path.display())
+}
+
+/// As many as Linux follows.
+const LINKS: u32 = 40;
+
+/// Gives a new file the owner, the group and the mode of the old one. Only root can give files away. A group that cannot be kept loses its
+/// rights, since another group would get them.
+fn keep_owner_and_mode(file: &File, old: &std::fs::Metadata, private: bool) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+        let new = file.metadata()?;
+        let mut mode = old.mode() & 0o777;
+        // A group may be meant to share a secret, but not everyone.
+        if private && mode & 0o007 != 0 {
+            mode = 0o600;
+        }
+        if new.uid() != old.uid() {
+            let _ = fchown(file, Some(old.uid()), None);
+        }
+        if new.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
+            mode &= !0o070;
+        }
+        file.set_permissions(std::fs::Permissions::from_mode(mode))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = private;
+        file.set_permissions(old.permissions())
+    }
+}
+
+/// Writes a file that is there whole when this returns well, and else is what it was. While `write` runs, no other process can do the
+/// same with this file. Links are followed. The file keeps its owner and its mode, but one
+/// that is `private` is never readable by everyone, and a new one only by its owner.
 pub(crate) fn replace_file<R>(
     path: &Path,
     private: bool,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<R>,
 ) -> Result<R> {
     not_a_directory(path)?;
+    let (to, is_stream) = resolved(path)?;
+    if is_stream {
+        bail!(
+            "{}: expected a file that can be replaced, got a device or an open file",
+            path.display()
+        );
+    }
+    replace_at(path, &to, private, true, write)
+}
+
+/// Replaces the file `to`, which messages call `path`.
+fn replace_at<R>(
+    path: &Path,
+    to: &Path,
+    private: bool,
+    keeps_mode: bool,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<R>,
+) -> Result<R> {
     let mut result = None;
-    let replaced = replace(&Noted, path, private, |file| {
-        // Whoever could read the old file can read the new one, unless there is a secret in it.
-        if let Ok(old) = path.symlink_metadata()
+    let replaced = replace(&Noted, to, private, |file| {
+        if let Ok(old) = to.symlink_metadata()
             && old.is_file()
-            && !private
+            && keeps_mode
         {
-            file.set_permissions(old.permissions())?;
+            keep_owner_and_mode(file, &old, private)?;
         }
         let mut writer = BufWriter::with_capacity(WRITE, file);
         let written = write(&mut writer).and_then(|value| {
@@ -278,21 +405,55 @@ fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
-/// Writes a new file as [`replace_file`] does, or into a device or a pipe that is there.
+/// Writes a new file as [`replace_file`] does, or into a device, a pipe or an open file that is there. A file that others could read and
+/// that gets a secret now is for its owner only.
 pub(crate) fn write_file<R>(
     path: &Path,
     private: bool,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<R>,
 ) -> Result<R> {
-    if !is_special(path) {
-        return replace_file(path, private, write);
+    not_a_directory(path)?;
+    let (to, is_stream) = resolved(path)?;
+    if !is_stream && !is_special(path) {
+        return replace_at(path, &to, private, !private, write);
     }
     let name = || path.display().to_string();
-    let mut file = File::options().write(true).open(path).with_context(name)?;
+    let mut file = opened(path).with_context(name)?;
     let mut writer = BufWriter::with_capacity(WRITE, &mut file);
     let written = write(&mut writer)?;
     writer.flush().with_context(name)?;
     Ok(written)
+}
+
+/// Opens what is written to and not replaced. Standard output under another name is standard output: opened a second time, a file would
+/// be written from its start.
+fn opened(path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        use std::os::unix::fs::MetadataExt;
+        let identity = |there: std::fs::Metadata| (there.dev(), there.ino());
+        if stdout_was_closed() && is_standard_output(path) {
+            return Err(never_open());
+        }
+        let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+        if let Ok(stdout) = stdout
+            && let Ok(Ok(open)) = path.metadata().map(|there| {
+                stdout.metadata().map(|open| there.is_file() && identity(open) == identity(there))
+            })
+            && open
+        {
+            return Ok(stdout);
+        }
+    }
+    File::options().append(path.is_file()).write(true).open(path)
+}
+
+/// Whether a path is a name of standard output.
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    const NAMES: [&str; 3] = ["-", "/dev/stdout", "/dev/fd/1"];
+    NAMES.iter().any(|name| path == Path::new(name))
+        || resolved(path).is_ok_and(|(to, _)| to.starts_with("/proc") && to.ends_with("fd/1"))
 }
 
 fn not_a_directory(path: &Path) -> Result<()> {
@@ -305,7 +466,7 @@ fn not_a_directory(path: &Path) -> Result<()> {
 /// Whether a new file may be written here.
 pub(crate) fn may_write(path: &Path, force: bool) -> Result<()> {
     not_a_directory(path)?;
-    if !force && path.symlink_metadata().is_ok() && !is_special(path) {
+    if !force && path.symlink_metadata().is_ok() && !is_special(path) && !resolved(path)?.1 {
         bail!("{}: is there already; --force replaces it", path.display());
     }
     Ok(())
@@ -317,7 +478,9 @@ pub(crate) fn may_write_filter(path: &Path, force: bool) -> Result<()> {
         return may_write(path, force);
     }
     if io::stdout().is_terminal() {
-        bail!("a filter is not for a terminal: -o FILE, or redirect standard output");
+        bail!(
+            "standard output is a terminal, and a filter is binary: write it with -o FILE, or redirect standard output"
+        );
     }
     Ok(())
 }

@@ -1,7 +1,11 @@
 //! `umbel plan`: all families side by side.
 
-use crate::amount::{show_bytes, show_count};
-use crate::cli::{Plan, RATE};
+mod chart;
+mod svg;
+
+use crate::amount::{show_bytes, show_rate, show_rates, show_things};
+use crate::cli::{Form, Plan, RATE};
+use crate::input::is_standard;
 use crate::making::least_rate;
 use crate::output::{may_write, print, write_file};
 use anyhow::{Context, Result, bail};
@@ -13,31 +17,62 @@ use umbel::plan::{Abilities, FAMILIES, Outline};
 /// How many times the planned keys the rates are told for.
 const LOADS: [f64; 6] = [0.5, 1.0, 1.25, 1.5, 2.0, 4.0];
 
-pub(crate) fn run(args: Plan) -> Result<()> {
-    if let Some(path) = &args.svg {
+/// What the outlines below a heading were chosen by.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    Rate { rate: f64, is_default: bool },
+    Memory { memory: u64 },
+}
+
+pub(crate) fn run(args: &Plan) -> Result<()> {
+    let form = args.report.form();
+    if args.force && args.svg.is_none() {
+        bail!("--force has no effect without --svg: leave it out");
+    }
+    if args.chart && form == Form::Json {
+        bail!("--chart has no effect with --report json: leave one of them out");
+    }
+    let to_stdout = args.svg.as_deref().is_some_and(is_standard);
+    if to_stdout && (args.chart || form == Form::Json) {
+        bail!(
+            "--svg - prints only the drawing: leave --chart and --report json out, or name a file"
+        );
+    }
+    if let Some(path) = args.svg.as_deref().filter(|_| !to_stdout) {
         may_write(path, args.force)?;
     }
     let Some(items) = args.size.capacity else {
-        bail!("how many keys? -n 1e6");
+        bail!("a plan needs the number of keys, such as -n 1000000, -n 1e6 or -n 1M");
     };
-    let outlines = match (args.size.memory, args.size.rate) {
-        (Some(memory), None) => in_memory(items, memory),
+    let (by, outlines) = match (args.size.memory, args.size.rate) {
+        (Some(memory), None) => (By::Memory { memory }, in_memory(items, memory)),
         (memory, rate) => {
+            let by = By::Rate { rate: rate.unwrap_or(RATE), is_default: rate.is_none() };
             let mut all = Outline::all(items, rate.unwrap_or(RATE));
             all.retain(|outline| memory.is_none_or(|memory| outline.bytes() <= memory));
-            all
+            (by, all)
         }
     };
     if outlines.is_empty() {
-        bail!("no family can do that: more memory, fewer keys, or a larger rate");
+        bail!("no family fits: allow more memory or a larger rate, or plan fewer keys");
+    }
+    if to_stdout {
+        return print(svg::drawn(items, &outlines));
     }
     if let Some(path) = &args.svg {
-        let drawing = svg(items, &outlines);
+        let drawing = svg::drawn(items, &outlines);
         write_file(path, false, |file| {
             file.write_all(drawing.as_bytes()).with_context(|| path.display().to_string())
         })?;
     }
-    print(if args.json { json_of(items, &outlines) } else { table(items, &outlines)? })
+    if form == Form::Json {
+        return print(json_of(items, &outlines));
+    }
+    let mut page = table(items, by, &outlines)?;
+    if args.chart {
+        page += &chart::drawn(items, &outlines);
+    }
+    print(page)
 }
 
 /// Each family at the smallest rate that fits.
@@ -53,38 +88,57 @@ fn can(abilities: Abilities) -> String {
     if can.is_empty() { "-".into() } else { can.join(" ") }
 }
 
-/// A rate in a column.
-fn short_rate(rate: f64) -> String {
-    match rate {
-        0.0 => "0".into(),
-        rate if rate >= 0.001 => format!("{:.2}%", rate * 100.0),
-        rate => format!("{rate:.1e}"),
-    }
-}
-
 fn at(items: u64, load: f64) -> u64 {
     (items as f64 * load).round() as u64
 }
 
-fn table(items: u64, outlines: &[Outline]) -> Result<String> {
+fn table(items: u64, by: By, outlines: &[Outline]) -> Result<String> {
     let mut output = String::new();
-    writeln!(output, "{} keys, and the rates with so many times as many", show_count(items))?;
-    write!(output, "{:<17}{:>9}{:>12}{:>7}  {:<25}", "family", "bits/key", "size", "lines", "can")?;
-    for load in LOADS {
-        write!(output, "{:>8}", format!("{load}x"))?;
+    let keys = show_things(items, "key");
+    match by {
+        By::Rate { rate, is_default } => {
+            let default = if is_default { ", the default of -p" } else { "" };
+            writeln!(output, "{keys} at a false positive rate of {}{default}", show_rate(rate))?;
+        }
+        By::Memory { memory } => {
+            writeln!(
+                output,
+                "{keys} in {}, each family at its lowest false positive rate",
+                show_bytes(memory)
+            )?;
+        }
+    }
+    writeln!(
+        output,
+        "columns 0.5x to 4x: the rate when the filter holds 0.5 to 4 times as many keys as planned\n"
+    )?;
+    let column = |load: f64| {
+        let rates: Vec<_> =
+            outlines.iter().map(|outline| outline.expected_rate(at(items, load))).collect();
+        let shown = show_rates(&rates, "full");
+        let width = shown.iter().map(String::len).max().unwrap_or(0).max(5);
+        (format!("{load}x"), shown, width + 2)
+    };
+    let columns = LOADS.map(column);
+    write!(output, "{:<17}{:>9}{:>12}{:>7}  {:<24}", "family", "bits/key", "size", "lines", "can")?;
+    for (load, _, width) in &columns {
+        write!(output, "{load:>width$}")?;
     }
     writeln!(output)?;
-    for outline in outlines {
+    for (number, outline) in outlines.iter().enumerate() {
         let bits = outline.bytes() as f64 * 8.0 / items.max(1) as f64;
         let (family, size) = (outline.family(), show_bytes(outline.bytes()));
         let (lines, can) = (outline.lines(), can(outline.abilities()));
-        write!(output, "{family:<17}{bits:>9.2}{size:>12}{lines:>7}  {can:<25}")?;
-        for load in LOADS {
-            let rate = outline.expected_rate(at(items, load));
-            write!(output, "{:>8}", rate.map_or("full".into(), short_rate))?;
+        write!(output, "{family:<17}{bits:>9.2}{size:>12}{lines:>7}  {can:<24}")?;
+        for (_, rates, width) in &columns {
+            write!(output, "{:>width$}", rates[number])?;
         }
         writeln!(output)?;
     }
+    output += "\nlines  cache lines that a look-up touches\n\
+               grow   takes more keys than planned at the planned rate: scalable by itself, quotient when a program calls grow()\n\
+               full   takes no more keys\n\
+               -      static: built once from all keys\n";
     Ok(output)
 }
 
@@ -113,64 +167,4 @@ fn json_of(items: u64, outlines: &[Outline]) -> String {
         })
         .collect();
     format!("{:#}\n", json!({ "keys": items, "families": families }))
-}
-
-/// The rates from half of the planned keys to four times as many, by the logarithm.
-fn svg(items: u64, outlines: &[Outline]) -> String {
-    let (width, height) = (720.0, 420.0);
-    let (left, top, right, bottom) = (70.0, 40.0, 550.0, 370.0);
-    let loads: Vec<f64> = (0..=70).map(|step| 0.5 + f64::from(step) / 20.0).collect();
-    let rates = |outline: &Outline| -> Vec<(f64, f64)> {
-        let rate = |load: &f64| Some((*load, outline.expected_rate(at(items, *load))?));
-        loads.iter().filter_map(rate).filter(|(_, rate)| *rate > 0.0).collect()
-    };
-    let least = outlines.iter().flat_map(&rates).map(|(_, rate)| rate).fold(1.0, f64::min);
-    let floor = least.log10().floor();
-    let x = |load: f64| left + (load - 0.5) / 3.5 * (right - left);
-    let y = |rate: f64| top + rate.log10() / floor * (bottom - top);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"{left}\" y=\"20\" font-size=\"14\">Error rate with {} keys times</text>\n",
-        show_count(items)
-    );
-    let mut line = |text: String| _ = writeln!(out, "{text}");
-    for load in [0.5, 1.0, 2.0, 3.0, 4.0] {
-        let x = x(load);
-        line(format!(
-            "<line x1=\"{x:.1}\" y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#ddd\"/>"
-        ));
-        line(format!(
-            "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{load}</text>",
-            bottom + 20.0
-        ));
-    }
-    for power in (floor as i32)..=0 {
-        let y = y(10_f64.powi(power));
-        line(format!(
-            "<line x1=\"{left}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>"
-        ));
-        line(format!(
-            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">1e{power}</text>",
-            left - 8.0,
-            y + 4.0
-        ));
-    }
-    for (number, outline) in outlines.iter().enumerate() {
-        let hue = number * 360 / outlines.len();
-        let points = rates(outline);
-        let path: Vec<String> =
-            points.iter().map(|(load, rate)| format!("{:.1},{:.1}", x(*load), y(*rate))).collect();
-        line(format!(
-            "<polyline fill=\"none\" stroke=\"hsl({hue} 70% 40%)\" stroke-width=\"2\" points=\"{}\"/>",
-            path.join(" ")
-        ));
-        let (x, y) = (right + 12.0, top + 12.0 + number as f64 * 20.0);
-        line(format!(
-            "<text x=\"{x}\" y=\"{y}\" fill=\"hsl({hue} 70% 40%)\">{}</text>",
-            outline.family()
-        ));
-    }
-    out.push_str("</svg>\n");
-    out
 }

@@ -1,5 +1,6 @@
 //! Filters on a server: `redis://host:port/0?key=name` wherever a file could be.
 
+use crate::limit::{Fill, Planned};
 use crate::output::note;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::blocked::Shape;
 use umbel::hash::{Digest, Kind};
+use umbel::plan::Outline;
 use umbel::{BlockedBloomFilter, Keyed, Portable};
 use umbel_redis::{Answer, Blocking, Error, Found, Limits, Options, Reason, Server, SharedBloom};
 
@@ -42,7 +44,7 @@ impl fmt::Display for Address {
 
 impl Address {
     pub(crate) fn of(path: &Path) -> Result<Self> {
-        let text = path.to_str().context("an address is text")?;
+        let text = path.to_str().context("an address is UTF-8")?;
         let (url, query) = text.split_once('?').unwrap_or((text, ""));
         let mut address = Self {
             url: url.into(),
@@ -59,15 +61,17 @@ impl Address {
                 "key" => address.key = value,
                 "cluster" => address.cluster = value != "no",
                 "shards" => {
-                    address.shards = Some(value.parse().context("shards is a number")?);
+                    address.shards = Some(value.parse().context("shards= takes a number")?);
                 }
                 "secret" => address.secret = Some(value.into()),
                 "create" => address.create = value != "no",
-                _ => bail!("{name}: an address takes key, secret, shards, cluster and create"),
+                _ => bail!(
+                    "unknown part {name:?} of an address: it takes key, secret, shards, cluster and create"
+                ),
             }
         }
         if address.key.is_empty() {
-            bail!("which filter? {address} lacks a name: {url}?key=name");
+            bail!("{address}: the address lacks the name of the filter: {url}?key=name");
         }
         Ok(address)
     }
@@ -92,8 +96,8 @@ impl Address {
         let text = std::fs::read_to_string(path).with_context(name)?;
         let digits = text.trim_end();
         let number = u128::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 32);
-        let number =
-            number.with_context(|| format!("{}: a secret is 32 digits of hexadecimal", name()))?;
+        let number = number
+            .with_context(|| format!("{}: expected a secret of 32 hexadecimal digits", name()))?;
         Ok(Some(Keyed::new(number.to_be_bytes())))
     }
 
@@ -103,7 +107,9 @@ impl Address {
             return Ok(Portable::seeded(seed).into());
         }
         let Some(path) = &self.secret else {
-            bail!("no secret is kept on a server: name a file for it, {self}&secret=FILE");
+            bail!(
+                "{self}: --hash keyed needs a file for its secret, which is not kept on the server: add &secret=FILE to the address"
+            );
         };
         let name = || path.display().to_string();
         if !path.try_exists().with_context(name)? {
@@ -164,13 +170,13 @@ fn decoded(text: &str) -> Result<String> {
         if *first == b'%' {
             let digits = more.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
             let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-            bytes.push(byte.context("behind a % are two digits of hexadecimal")?);
+            bytes.push(byte.context("a % in an address is followed by two hexadecimal digits")?);
             rest = &more[2..];
         } else {
             bytes.push(*first);
         }
     }
-    String::from_utf8(bytes).context("a name is UTF-8")
+    String::from_utf8(bytes).context("the name of a filter is UTF-8")
 }
 
 /// A filter on a server, opened.
@@ -196,14 +202,16 @@ impl Remote {
         });
         let filter = match filter {
             Err(Error::Hasher(_)) => {
-                bail!("{address}: was made with a secret, which no server knows: &secret=FILE")
+                bail!(
+                    "{address}: its keys are hashed with a secret, which is not kept on the server: add &secret=FILE to the address"
+                )
             }
             other => other.with_context(|| address.to_string())?,
         };
         let remote = Self { filter, address: address.clone() };
         if remote.hasher().keys() != Kind::Bytes {
             bail!(
-                "{address}: its keys are numbers, for the program that made it, and lines are none"
+                "{address}: expected a filter of bytes, got one of numbers, which only the program that made it can use"
             );
         }
         Ok(remote.warned())
@@ -280,14 +288,61 @@ impl Remote {
     /// Whether each key was new.
     pub(crate) fn insert(&self, digests: &[Digest], fresh: &mut [bool]) -> Result<()> {
         let answers = self.filter.wait(self.shared().insert_digests(digests));
-        let answers = answers.with_context(|| self.address.to_string())?;
+        let answers = match answers {
+            Err(Error::Unknown(reason)) => return Err(self.unknown(reason)),
+            answers => answers.with_context(|| self.address.to_string())?,
+        };
         self.known(&answers, fresh, |answer| answer.is_absent())
+    }
+
+    /// Makes the filter at home on its server as it is now. Unless it was complete there already, which is told, it answers nothing
+    /// until [`complete`](Self::complete).
+    pub(crate) fn adopt(&self) -> Result<bool> {
+        if self.filter.wait(self.shared().is_complete()) == Ok(true) {
+            return Ok(true);
+        }
+        let adopted = self.filter.wait(self.shared().adopt());
+        adopted.with_context(|| self.address.to_string())?;
+        Ok(false)
+    }
+
+    /// Inserts keys into a filter that may be incomplete, and looks whether all of them arrived.
+    pub(crate) fn insert_and_look(&self, digests: &[Digest]) -> Result<()> {
+        let name = || self.address.to_string();
+        self.filter.wait(self.shared().insert_digests(digests)).with_context(name)?;
+        let missing = self.filter.wait(self.shared().missing_digests(digests));
+        match missing.map_err(Error::Unknown).with_context(name)? {
+            0 => Ok(()),
+            missing => bail!("{}: {missing} keys that were inserted are not there", self.address),
+        }
+    }
+
+    /// Says, for the caller, that the filter has every key that it should have.
+    pub(crate) fn complete(&self) -> Result<()> {
+        let completed = self.filter.wait(self.shared().complete());
+        completed.with_context(|| self.address.to_string())
     }
 
     /// Whether each key may be there.
     pub(crate) fn contains(&self, digests: &[Digest], found: &mut [bool]) -> Result<()> {
         let answers = self.filter.wait(self.shared().contains_digests(digests));
         self.known(&answers, found, |answer| !answer.is_absent())
+    }
+
+    /// Why nothing is known, and what to do.
+    fn unknown(&self, reason: Reason) -> anyhow::Error {
+        let address = &self.address;
+        match reason {
+            Reason::History => anyhow!(
+                "{address}: the server was restarted or has taken over from another one, and may have lost keys; insert them \
+                 with umbel adopt, or build the filter again"
+            ),
+            Reason::Incomplete => anyhow!(
+                "{address}: the filter does not have all keys yet, or a command that inserts them was interrupted; insert them \
+                 with umbel adopt, or build the filter again"
+            ),
+            reason => anyhow!("{address}: {reason}"),
+        }
     }
 
     /// That nothing is known is an error here: a line is printed or it is not.
@@ -299,11 +354,27 @@ impl Remote {
     ) -> Result<()> {
         for (answer, yes) in answers.iter().zip(yes) {
             if let Answer::Unknown(reason) = answer {
-                bail!("{}: {reason}", self.address);
+                return Err(self.unknown(*reason));
             }
             *yes = is(*answer);
         }
         Ok(())
+    }
+
+    /// What it was planned for.
+    pub(crate) fn planned(&self) -> Option<Planned> {
+        Planned::of_outline(&Outline::Blocked(*self.shared().shape()))
+    }
+
+    /// How full it is, judged by a part of every shard.
+    pub(crate) fn fill(&self) -> Result<Fill> {
+        let held =
+            self.filter.wait(self.shared().estimated_len()).map_err(|error| match error {
+                Error::Unknown(reason) => self.unknown(reason),
+                error => anyhow::Error::new(error).context(self.address.to_string()),
+            })?;
+        let rate = if held == u64::MAX { 1.0 } else { self.shared().shape().expected_rate(held) };
+        Ok(Fill { held, rate, exact: false })
     }
 
     /// A copy in memory.
@@ -342,12 +413,12 @@ mod tests {
     #[test]
     fn what_is_no_address_says_what_is() {
         for (text, what) in [
-            ("redis://host", "lacks a name"),
-            ("redis://host?key=", "lacks a name"),
-            ("redis://host?key=a&shards=x", "shards is a number"),
-            ("redis://host?name=a", "name: an address takes key"),
-            ("redis://host?key=%zz", "two digits"),
-            ("redis://host?key=%f", "two digits"),
+            ("redis://host", "lacks the name"),
+            ("redis://host?key=", "lacks the name"),
+            ("redis://host?key=a&shards=x", "shards= takes a number"),
+            ("redis://host?name=a", "unknown part \"name\" of an address"),
+            ("redis://host?key=%zz", "two hexadecimal digits"),
+            ("redis://host?key=%f", "two hexadecimal digits"),
             ("redis://host?key=%ff", "UTF-8"),
         ] {
             let error = format!("{:#}", address(text).unwrap_err());

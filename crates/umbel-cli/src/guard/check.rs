@@ -1,5 +1,7 @@
 //! `umbel guard check`: prints the keys that may be in the table.
 
+use super::Task;
+use super::built;
 use super::cli::Check;
 use crate::key::folded;
 use crate::output::Found;
@@ -11,8 +13,11 @@ use tokio::task::block_in_place;
 use umbel_guard::{Answer, DataSet, Guard, Local};
 
 /// Whether there was such a key.
-pub(super) async fn run<D: DataSet>(set: D, args: &Check) -> Result<bool> {
-    let guard = args.filter.guard(set).await?;
+pub(super) async fn run<D: DataSet>(set: D, task: &Task<'_>, args: &Check) -> Result<bool> {
+    let guard = task.guard(set).await?;
+    if may_lack_rows(&guard, task).await? {
+        task.complete(&guard).await?;
+    }
     let output = Found::new(args.records.end());
     let mut checker = Checker { guard, ask: args.ask, output, found: false };
     if args.item.is_empty() {
@@ -30,6 +35,23 @@ pub(super) async fn run<D: DataSet>(set: D, args: &Check) -> Result<bool> {
     checker.output.flush()?;
     checker.guard.close().await.context("the filter")?;
     Ok(checker.found)
+}
+
+/// All keys of a table of this size are compared with the filter, even if the number of rows is right: another program may have
+/// deleted a row and inserted another one.
+const SMALL: u64 = 100_000;
+
+/// Whether the saved filter may lack rows, as far as the number of rows shows.
+async fn may_lack_rows<D: DataSet>(guard: &Guard<D, Local>, task: &Task<'_>) -> Result<bool> {
+    if guard.stats().rebuilds > 0 {
+        // It was built for this run.
+        return Ok(false);
+    }
+    let set = guard.data_set();
+    let mut scan = set.scan(None).await?;
+    let rows = set.count(&mut scan).await?;
+    drop(scan);
+    Ok(rows <= SMALL || built::read(task.folder, set).await? != Some(rows))
 }
 
 struct Checker<D: DataSet> {
@@ -55,7 +77,7 @@ impl<D: DataSet> Reader for Checker<D> {
 
     fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
         let mut keys = Vec::new();
-        batch.for_keys(|key| keys.push(key.to_vec()))?;
+        batch.for_keys(|key| keys.push(key.to_vec()));
         for (number, key) in keys.iter().enumerate() {
             if Handle::current().block_on(self.is_there(key))? {
                 self.found = true;

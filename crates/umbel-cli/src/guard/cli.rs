@@ -1,13 +1,13 @@
 //! What `umbel guard` is told.
 
+use super::family::Guarding;
 use crate::amount;
-use crate::cli::{Form, RATE, Records};
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use crate::cli::{Form, Records};
+use clap::{ArgGroup, Args, Subcommand};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use umbel_guard::Family;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
@@ -15,17 +15,17 @@ pub(crate) enum Verb {
     Attach(Attach),
     /// Print the keys that may be in the table
     Check(Check),
-    /// Tell how the table and its filter are
+    /// Audit the filter of a table, and print its size and its rate
     Stats(Stats),
     /// Answer GET, PUT and DELETE over HTTP, through the filter
     Serve(Serve),
-    /// Tell how many look-ups of a log a filter would have saved
+    /// Print how many look-ups of a log a filter would have saved
     Replay(Replay),
 }
 
-/// What is guarded.
+/// What is guarded: for a folder that is attached to nothing yet.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "What is guarded")]
+#[command(next_help_heading = "What is guarded (not needed if the folder is attached already)")]
 #[command(group = ArgGroup::new("target").args(["redb", "sqlite", "postgres"]))]
 pub(crate) struct Target {
     /// A table of bytes in a redb file
@@ -34,87 +34,52 @@ pub(crate) struct Target {
     /// A table in a SQLite file; attach and serve put it into WAL mode
     #[arg(long, value_name = "FILE")]
     pub(crate) sqlite: Option<PathBuf>,
-    /// A table of PostgreSQL, such as postgres://user@localhost/shop; without any of these, the one in UMBEL_POSTGRES
+    /// A table of PostgreSQL, such as postgres://user@localhost/shop; without any of these, the one in UMBEL_POSTGRES, which
+    /// no list of processes shows. No password is kept in the folder
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: Option<String>,
     /// The name of the table; before a dot its schema, in PostgreSQL
     #[arg(long, value_name = "TABLE")]
-    pub(crate) table: String,
-    /// The column of keys
-    #[arg(long = "key-column", value_name = "COLUMN", default_value = "key")]
-    pub(crate) key: String,
-    /// The column of values
-    #[arg(long = "value-column", value_name = "COLUMN", default_value = "value")]
-    pub(crate) value: String,
+    pub(crate) table: Option<String>,
+    /// The column of keys [default: key]
+    #[arg(long = "key-column", value_name = "COLUMN")]
+    pub(crate) key: Option<String>,
+    /// The column of values [default: value]
+    #[arg(long = "value-column", value_name = "COLUMN")]
+    pub(crate) value: Option<String>,
 }
 
 /// The filter.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Filter")]
 pub(crate) struct Filter {
-    /// The folder that the filter is kept in
+    /// The folder that keeps the filter, and what it is attached to
     #[arg(short = 'o', long, value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
-    /// How often an absent key may reach the table, such as 0.01, 1% or 1/1000
-    #[arg(short = 'p', long, value_name = "RATE", value_parser = amount::rate, default_value_t = RATE)]
-    pub(crate) rate: f64,
+    /// How often an absent key may reach the table, such as 0.01, 1% or 1/1000 [default: 0.01]
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = amount::rate)]
+    pub(crate) rate: Option<f64>,
     /// The family of the filter [default: blocked]
     #[arg(long, value_enum, value_name = "FAMILY")]
-    pub(crate) family: Option<Families>,
-}
-
-/// The families a guard can use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Families {
-    /// For tables that grow: fast, without locks
-    Blocked,
-    /// Classic Bloom filter
-    Classic,
-    /// Grows with the table
-    Scalable,
-    /// Keys leave again
-    Counting,
-    /// Keys leave again, in little space
-    Cuckoo,
-    /// Keys leave again, however often they were put
-    Quotient,
-    /// For tables that do not change
-    Xor,
-    /// For tables that do not change; fast
-    Fuse,
-    /// The same, a little smaller
-    Fuse4,
-    /// For tables that do not change; the smallest
-    Ribbon,
-}
-
-impl Families {
-    pub(crate) fn family(self) -> Family {
-        match self {
-            Self::Blocked => Family::Blocked,
-            Self::Classic => Family::Classic,
-            Self::Scalable => Family::Scalable,
-            Self::Counting => Family::Counting,
-            Self::Cuckoo => Family::Cuckoo,
-            Self::Quotient => Family::Quotient,
-            Self::Xor => Family::Xor,
-            Self::Fuse => Family::Fuse,
-            Self::Fuse4 => Family::Fuse4,
-            Self::Ribbon => Family::Ribbon,
-        }
-    }
+    pub(crate) family: Option<Guarding>,
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The table is scanned once; the filter and its journal are then in the folder, and the other verbs begin with them at once. \
+The table is scanned once. The filter and its journal are then in the folder, and the other verbs start with them at once. \
+The folder also remembers the data set, the table, the columns, the family and the rate, so the other verbs need only -o FOLDER. \
 check, stats and replay only read: they change neither the table nor the folder. \
-The filter does not know rows that are written around the guard: attach again. A running `serve` notices them, on SQLite and PostgreSQL within about a second.
+The filter does not know rows that other programs write: attach again. A running `serve` notices them, on SQLite and PostgreSQL within about a second.
+A table of the guard, umbel_guard, is created in the database; docs/guard.md says what it holds and how to remove it.
 
 Examples:
+  umbel guard attach -o users.guard
   umbel guard attach --sqlite app.db --table users --key-column name --value-column mail -o users.guard
   umbel guard attach --postgres postgres://localhost/shop --table public.items -p 0.1% -o items.guard")]
 pub(crate) struct Attach {
+    /// Attach a folder that is attached to something else; its filter is replaced
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
@@ -123,12 +88,14 @@ pub(crate) struct Attach {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A key that is not printed is not in the table, unless it was written there past the guard since `attach`. With --ask the table is \
-asked for the others, and what is printed is certainly there.
+A key that is not printed is not in the table. Before it answers, check looks for rows that other programs have added: it compares all keys of the \
+table with the filter, if the table has at most 100,000 rows or another number of rows than at `attach`. If the filter lacks a key, check builds another \
+one for this run. In a larger table with as many rows as at `attach`, rows that replaced others are not found.
+With --ask, the table has the last word on the keys that the filter reports: what is printed is certainly there.
 Exit status: 0 if there was such a key, 1 if there was none, 2 if something went wrong.
 
 Example:
-  umbel guard check --redb users.redb --table users -o users.guard --item ada")]
+  umbel guard check -o users.guard --item ada")]
 pub(crate) struct Check {
     /// Where keys come from; standard input for none and for -
     #[arg(value_name = "FILE")]
@@ -136,7 +103,7 @@ pub(crate) struct Check {
     /// Ask for this key instead of reading lines; may be repeated
     #[arg(long, value_name = "KEY", conflicts_with = "files")]
     pub(crate) item: Vec<OsString>,
-    /// Ask the table for keys that may be there
+    /// Look the reported keys up in the table, and drop false positives
     #[arg(long)]
     pub(crate) ask: bool,
     #[command(flatten)]
@@ -149,16 +116,24 @@ pub(crate) struct Check {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Exit status: 0 if the saved filter can be used and lacks no key that was looked at, 1 if not, 2 if something went wrong.
+The audit reads keys of the table and looks each up in the filter: the first ones if not all, and the last ones too if keys are integers. A key that the filter lacks was written by another \
+program: attach again. The number of rows is compared with the number of keys that `attach` built the filter from, if no other guard was \
+started since.
+Exit status: 0 if the saved filter can be read, lacks no key that was audited, and the table has not more rows than the filter was built from; \
+1 if not, 2 if something went wrong.
 
-Example:
-  umbel guard stats --sqlite app.db --table users --key-column name --value-column mail -o users.guard --json")]
+Examples:
+  umbel guard stats -o users.guard
+  umbel guard stats -o users.guard --audit 2M --report json")]
 pub(crate) struct Stats {
-    /// How many keys of the table are asked of the filter
-    #[arg(long, value_name = "N", value_parser = amount::count, default_value = "10000")]
-    pub(crate) audit: u64,
-    /// One JSON object
-    #[arg(long)]
+    /// How many keys of the table are looked up in the filter, or all if there are fewer [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = amount::count)]
+    pub(crate) audit: Option<u64>,
+    /// How results are written
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) report: Form,
+    /// The same as --report json
+    #[arg(long, conflicts_with = "report")]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) target: Target,
@@ -168,17 +143,18 @@ pub(crate) struct Stats {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-GET, PUT and DELETE of /keys/KEY, whose bytes may be written as %41; 404 says that there is no such key. Answers say in \
-Umbel-Answer what the filter said. /metrics is for Prometheus, /state for people.
+GET, PUT and DELETE of /keys/KEY, whose bytes may be written as %41; 404 says that there is no such key, and 409 and 422 that the \
+table refuses the value. Answers say in Umbel-Answer what the filter said. /metrics is for Prometheus, /state for people. \
+What happens to the filter is printed on standard error, one line for each event; -q leaves only warnings.
 Without --token-file, every client that reaches the address can read and write. With it, every request needs the token, whatever \
 its path is. Requests are not encrypted: where others can listen, put a proxy with TLS in front. \
 The server may be killed at any time. SIGINT and SIGTERM close it and save the filter; a second signal ends it at once.
 
 Examples:
-  umbel guard serve --redb users.redb --table users -o users.guard --listen 127.0.0.1:7380
+  umbel guard serve -o users.guard --listen 127.0.0.1:7380
   umbel guard serve --redb users.redb --table users -o users.guard --socket /run/users.sock
   (umask 077; openssl rand -hex 32 > token)
-  umbel guard serve --redb users.redb --table users -o users.guard --listen 10.0.0.5:7380 --public --token-file token")]
+  umbel guard serve -o users.guard --listen 10.0.0.5:7380 --public --token-file token")]
 pub(crate) struct Serve {
     /// Where to listen; a port of 0 is any that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7380")]
@@ -203,6 +179,9 @@ pub(crate) struct Serve {
     /// Refuse PUT and DELETE
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Create no table umbel_guard in the database: the filter is built at every start and kept in memory only
+    #[arg(long)]
+    pub(crate) no_stamp: bool,
     /// Another name by which clients know this server; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
@@ -252,7 +231,7 @@ Every key of the log is asked of a filter, and of the table if it may be there: 
 what filters of other rates would have saved.
 
 Example:
-  umbel guard replay --sqlite app.db --table users --key-column name --value-column mail -o users.guard -k 2 access.log")]
+  umbel guard replay -o users.guard -k 2 access.log")]
 pub(crate) struct Replay {
     /// Where the log comes from; standard input for none and for -
     #[arg(value_name = "FILE")]

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::sync::Arc;
 use std::time::Duration;
-use umbel_guard::{Answer, DataSet, Guard, GuardError, Local};
+use umbel_guard::{Answer, DataSet, Guard, GuardError, Local, Refusal};
 
 /// The longest key.
 const KEY: usize = 4 << 10;
@@ -106,6 +106,9 @@ fn refused(status: StatusCode, why: &'static str) -> Response {
 /// The bytes behind `/keys/`.
 fn key_of(uri: &Uri) -> Result<Vec<u8>, &'static str> {
     let path = uri.path().strip_prefix("/keys/").unwrap_or_default();
+    if uri.query().is_some() {
+        return Err("a question mark in a key is written %3F");
+    }
     match decoded(path) {
         None => Err("behind % are two hexadecimal digits"),
         Some(key) if key.is_empty() || key.len() > KEY => Err("a key has 1 to 4096 bytes"),
@@ -129,14 +132,24 @@ fn decoded(path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn failed<E: std::fmt::Display>(error: &GuardError<E>) -> Response {
+/// The answer to a request that failed; the statuses are in docs/guard.md.
+fn failed<D: DataSet>(app: &App<D>, error: &GuardError<D::Error>) -> Response {
     let status = match error {
+        GuardError::DataSet(why) => match app.guard.data_set().refusal(why) {
+            Some(Refusal::Conflict) => StatusCode::CONFLICT,
+            Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            None => StatusCode::BAD_GATEWAY,
+        },
+        GuardError::Journal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         GuardError::TimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
         GuardError::Busy { .. }
         | GuardError::Closed
         | GuardError::Superseded
         | GuardError::Untended => StatusCode::SERVICE_UNAVAILABLE,
-        GuardError::ReadOnly => StatusCode::METHOD_NOT_ALLOWED,
+        GuardError::ReadOnly => {
+            let allowed = [(header::ALLOW, "GET, HEAD")];
+            return (StatusCode::METHOD_NOT_ALLOWED, allowed, format!("{error}\n")).into_response();
+        }
         _ => StatusCode::BAD_GATEWAY,
     };
     (status, format!("{error}\n")).into_response()
@@ -162,7 +175,7 @@ async fn look_up<D: DataSet>(State(app): Shared<D>, OriginalUri(uri): OriginalUr
             (kind, Bytes::from(value)).into_response()
         }
         Ok(None) => refused(StatusCode::NOT_FOUND, "there is no such key"),
-        Err(error) => failed(&error),
+        Err(error) => failed(&app, &error),
     };
     response.headers_mut().insert("umbel-answer", named(answer));
     response
@@ -189,7 +202,7 @@ async fn put<D: DataSet>(
     };
     match app.guard.put(&key, &value).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(error) => failed(&error),
+        Err(error) => failed(&app, &error),
     }
 }
 
@@ -201,7 +214,7 @@ async fn delete<D: DataSet>(State(app): Shared<D>, OriginalUri(uri): OriginalUri
     match app.guard.delete(&key).await {
         Ok(true) => StatusCode::NO_CONTENT.into_response(),
         Ok(false) => refused(StatusCode::NOT_FOUND, "there is no such key"),
-        Err(error) => failed(&error),
+        Err(error) => failed(&app, &error),
     }
 }
 

@@ -1,25 +1,34 @@
 //! `umbel guard replay`: what a filter would have saved of the look-ups in a log.
 
 use super::cli::Replay;
+use super::{LACKS, Task};
 use crate::amount::{show_bytes, show_count, show_rate};
 use crate::cli::Form;
-use crate::output::print;
+use crate::output::{note, print};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use umbel::plan::Outline;
-use umbel_guard::{DataSet, Guard, Local, Stats};
+use umbel_guard::{DataSet, Guard, Local, State, Stats};
 
 /// The rates that are compared with the one that was measured.
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 0.0001];
 
-pub(super) async fn run<D: DataSet>(set: D, args: &Replay) -> Result<bool> {
-    let guard = args.filter.guard(set).await?;
+pub(super) async fn run<D: DataSet>(set: D, task: &Task<'_>, args: &Replay) -> Result<bool> {
+    let guard = task.guard(set).await?;
+    // Compares all keys with the filter, so that the count of absent ones is exact, and builds another one if it lacks some.
     guard.tend().await;
+    if guard.stats().audit_misses > 0 {
+        note(LACKS);
+    }
+    if guard.state() != State::Active {
+        bail!("{}: the filter could not be built; run guard attach", task.name());
+    }
+    guard.measure().await;
     let mut replayer = Replayer { guard };
     let progress = Progress::new(args.report == Form::Text);
     block_in_place(|| read(args.files.clone(), &args.records, &progress, &mut replayer))?;
@@ -43,7 +52,7 @@ struct Replayer<D: DataSet> {
 impl<D: DataSet> Reader for Replayer<D> {
     fn batch(&mut self, batch: &Batch<'_>) -> Result<bool> {
         let mut keys = Vec::new();
-        batch.for_keys(|key| keys.push(key.to_vec()))?;
+        batch.for_keys(|key| keys.push(key.to_vec()));
         for key in &keys {
             Handle::current().block_on(self.guard.get(key))?;
         }
@@ -85,15 +94,15 @@ fn object(stats: &Stats, keys: u64) -> Value {
 }
 
 fn page(stats: &Stats, keys: u64) -> Result<String> {
-    let share = |number: u64| number as f64 * 100.0 / stats.queries.max(1) as f64;
+    let share = |number: u64| {
+        let share = show_rate(number as f64 / stats.queries.max(1) as f64);
+        format!("{} ({share})", show_count(number))
+    };
     let mut page = String::new();
     let mut line = |name: &str, text: String| writeln!(page, "{name:<17} {text}");
     line("look-ups", show_count(stats.queries))?;
-    line(
-        "of absent keys",
-        format!("{} ({:.1}%)", show_count(absent(stats)), share(absent(stats))),
-    )?;
-    line("saved", format!("{} ({:.1}%)", show_count(stats.saved), share(stats.saved)))?;
+    line("of absent keys", share(absent(stats)))?;
+    line("saved", share(stats.saved))?;
     line("false positives", show_count(stats.false_positives))?;
     let measured = &stats.measured;
     line(

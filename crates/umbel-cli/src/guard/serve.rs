@@ -1,10 +1,14 @@
 //! `umbel guard serve`: a small HTTP endpoint in front of a table.
 
+use super::Task;
+use super::attach::claim;
+use super::attached::{Attached, Purpose};
 use super::cli::Serve;
 use super::http::{App, Door, router};
+use super::log::Log;
 use super::patient::Patient;
 use super::token::Token;
-use crate::output::{note, print};
+use crate::output::print;
 use anyhow::{Context, Result, bail};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,7 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use umbel_guard::{DataSet, Guard};
+use umbel_guard::{Builder, DataSet, Guard, Local};
 
 /// The token, before anything is opened. Refuses to listen where clients that were not meant could write, unless that was
 /// asked for.
@@ -36,36 +40,73 @@ pub(super) fn prepare(args: &Serve) -> Result<Option<Token>> {
     Ok(token)
 }
 
-pub(super) async fn run<D: DataSet>(set: D, args: &Serve, token: Option<Token>) -> Result<bool> {
-    let builder = Guard::builder(set, args.filter.kind()).folder(&args.filter.folder);
+pub(super) async fn run<D: DataSet>(
+    set: D,
+    task: &Task<'_>,
+    args: &Serve,
+    token: Option<Token>,
+) -> Result<bool> {
+    let log = Log::start();
+    let events = log.clone();
+    let mut builder = Guard::builder(set, task.kind()).observe(move |event| events.event(event));
+    if !args.no_stamp {
+        builder = builder.folder(task.folder);
+    }
     let builder = builder.remember_absences(10_000, Duration::from_secs(5));
-    let name = || args.filter.folder.display().to_string();
-    let guard = builder.start().await.with_context(name)?;
     let mut stop = Stop::new().context("signals")?;
+    // First: a server that cannot listen must not take the data set away from the guard that runs.
     let (listener, at) = Listener::open(args).await?;
     let at = Arc::new(at);
+    let (table, place) = (&task.attached.table, &task.attached.place);
+    log.note(format!("started: {at} for table {table} of {place}"));
+    let guard = match started(builder, task, args).await {
+        Ok(guard) => guard,
+        Err(error) => {
+            at.leave();
+            log.end();
+            return Err(error);
+        }
+    };
     let door = Door { hosts: at.hosts(&args.host), token, read_only: args.read_only };
     let limit = usize::try_from(args.max_value)?;
     let app = App::new(guard.clone(), door, limit, args.timeout);
     print(format!("{at}\n"))?;
     tokio::select! {
-        () = accept(listener, Arc::new(app), args) => {}
+        () = accept(listener, Arc::new(app), args, &log) => {}
         () = stop.told() => {}
     }
-    note("closing; a second signal ends the process at once");
+    log.note("closing; a second signal ends the process at once");
     // In a task of its own: saving may keep this one busy.
-    let left = at.clone();
+    let (left, last) = (at.clone(), log.clone());
     let again = tokio::spawn(async move {
         stop.told().await;
         left.leave();
-        note("ended before the filter was saved; the next start reads the journal");
+        last.warn("ended before the filter was saved; the next start reads the journal");
+        last.end();
         std::process::exit(130);
     });
     let closed = guard.close().await.context("the filter");
     again.abort();
     at.leave();
+    log.end();
     closed?;
     Ok(true)
+}
+
+/// The guard; its folder remembers what it is attached to.
+async fn started<D: DataSet>(
+    builder: Builder<D, Local>,
+    task: &Task<'_>,
+    args: &Serve,
+) -> Result<Guard<D, Local>> {
+    let guard = builder.start().await.with_context(|| task.name())?;
+    if !args.no_stamp {
+        claim(task, Purpose::Use)?;
+        if Attached::read(task.folder)?.is_none() {
+            task.attached.write(task.folder)?;
+        }
+    }
+    Ok(guard)
 }
 
 /// A connection, whatever it is made of.
@@ -145,7 +186,7 @@ impl std::fmt::Display for At {
     }
 }
 
-async fn accept<D: DataSet>(listener: Listener, app: Arc<App<D>>, args: &Serve) {
+async fn accept<D: DataSet>(listener: Listener, app: Arc<App<D>>, args: &Serve, log: &Log) {
     let places = Arc::new(Semaphore::new(args.max_connections));
     let router = router(app);
     loop {
@@ -154,7 +195,7 @@ async fn accept<D: DataSet>(listener: Listener, app: Arc<App<D>>, args: &Serve) 
             Ok(stream) => Patient::new(stream, args.timeout),
             Err(error) => {
                 // Out of file descriptors, for example: other connections may close some.
-                note(&format!("a connection was not taken: {error}"));
+                log.warn(format!("a connection was not taken: {error}"));
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }

@@ -18,9 +18,17 @@ fn every_family_finds_every_key() {
     let place = place();
     for family in FAMILIES {
         for count in ["", "-n 1000"] {
+            // A static filter holds what is read.
+            if count == "-n 1000" && FAMILIES[8..].contains(&family) {
+                continue;
+            }
             let ran = place.umbel(&format!("build --family {family} {count} --force -o f keys"));
             assert_eq!((ran.code, &*ran.out), (Some(0), ""), "{family}: {}", ran.err);
-            assert!(ran.err.starts_with(&format!("umbel: {family} in ")), "{}", ran.err);
+            // Of a key that seems to be there already, streamed filters do not know whether it is a copy.
+            let said = ran.err.starts_with("umbel: 1,000 keys, ")
+                || ran.err.starts_with("umbel: at least 99");
+            assert!(said && ran.err.contains(&format!(" keys, {family}, ")), "{}", ran.err);
+            assert!(ran.err.contains(", false positive rate "), "{}", ran.err);
             place.umbel("check -v f keys").gives(1, "", "");
             place.umbel("check -c f keys").gives(0, "1000\n", "");
         }
@@ -32,9 +40,9 @@ fn every_family_finds_every_key() {
 fn the_family_follows_from_what_is_needed() {
     let place = place();
     for (args, said) in [
-        ("", "umbel: blocked in 1.2 KiB, wrong for "),
-        ("--static", "umbel: ribbon in 896 bytes, wrong for 0.781%\n"),
-        ("--deletable", "umbel: cuckoo in 1.3 KiB, wrong for 0.716%\n"),
+        ("", "umbel: 1,000 keys, blocked, 1.2 KiB, false positive rate "),
+        ("--static", "umbel: 1,000 keys, ribbon, 896 bytes, false positive rate 0.78 %\n"),
+        ("--deletable", "umbel: 1,000 keys, cuckoo, 1.3 KiB, false positive rate 0.72 %\n"),
     ] {
         let ran = place.umbel(&format!("build {args} -o f --force keys"));
         assert!(ran.err.starts_with(said), "{}", ran.err);
@@ -80,7 +88,11 @@ fn no_keys_are_a_set_too() {
     let place = Place::new();
     for kind in ["", "--static", "--deletable"] {
         let ran = place.umbel(&format!("build {kind} -o f --force /dev/null"));
-        assert!(ran.err.ends_with("wrong for 0\n"), "{}", ran.err);
+        assert!(
+            ran.err.starts_with("umbel: 0 keys, ") && ran.err.ends_with("false positive rate 0\n"),
+            "{}",
+            ran.err
+        );
         place.umbel_with("check f", "a\n\n").gives(1, "", "");
     }
 }
@@ -89,32 +101,21 @@ fn no_keys_are_a_set_too() {
 fn memory_sets_the_rate() {
     let place = place();
     let ran = place.umbel("build -o m --memory 1k keys");
-    assert!(ran.err.starts_with("umbel: blocked in 1.0 KiB, wrong for "), "{}", ran.err);
-    place.umbel("build -o s --static --memory 2k keys keys").prints("");
-    assert!(place.read("s").len() < 2048 + 300);
-    place.umbel("check -c s keys").prints("1000\n");
-    place.umbel("build -o n --memory 10 keys").fails("10 bytes are too little for 1,000 keys");
-    place
-        .umbel("build -o n --memory 1k -p 1e-6 keys")
-        .fails("the filter takes 3.9 KiB, more than 1.0 KiB: a larger -p makes it smaller");
-    assert_eq!(place.names(), ["keys", "m", "s"]);
-}
-
-#[test]
-fn more_keys_than_planned_are_told_or_refused() {
-    let place = place();
-    let ran = place.umbel("build -o f -n 100 keys");
-    assert_eq!(ran.code, Some(0));
     assert!(
-        ran.err.contains("more than the 100 that were planned for: -n is too small"),
+        ran.err.starts_with("umbel: 1,000 keys, blocked, 1.0 KiB, false positive rate "),
         "{}",
         ran.err
     );
-    place.umbel("check -c f keys").prints("1000\n");
+    place.umbel("build -o s --static --memory 2k keys keys").prints("");
+    assert!(place.read("s").len() < 2048 + 300);
+    place.umbel("check -c s keys").prints("1000\n");
     place
-        .umbel("build -o g -n 100 --deletable keys")
-        .fails("-n must be as large as the number of keys, equal ones counted: the filter is full");
-    assert_eq!(place.names(), ["f", "keys"]);
+        .umbel("build -o n --memory 10 keys")
+        .fails("a blocked filter of 1,000 keys does not fit into 10 bytes: use a larger --memory");
+    place
+        .umbel("build -o n --memory 1k -p 1e-6 keys")
+        .fails("the filter takes 3.9 KiB, more than the 1.0 KiB of --memory: use a larger -p");
+    assert_eq!(place.names(), ["keys", "m", "s"]);
 }
 
 #[test]
@@ -127,16 +128,15 @@ fn nothing_is_overwritten_unless_forced() {
     assert_eq!(place.read("f"), b"mine");
     place.umbel("build -o f --force keys").prints("");
     place.umbel("check -q f --item key").gives(1, "", "");
-    // A name that leads elsewhere is replaced, not what it leads to.
+    // What a link leads to is replaced, and not the link.
     place.write("other", "theirs").shell("ln -s other link").prints("");
     place.umbel("build -o link keys").fails("link: is there already; --force replaces it");
     place.umbel("build -o link --force keys").prints("");
-    assert_eq!(place.read("other"), b"theirs");
+    assert_eq!(place.read("other"), place.read("f"));
+    assert!(place.path("link").is_symlink());
     place.umbel("build -o . --force keys").fails(".: is a directory");
     place.umbel("build -o no/where keys").fails("no/where: No such file or directory (os error 2)");
-    // The keys themselves, if somebody insists.
-    place.umbel("build -o keys --force keys").prints("");
-    place.umbel("verify keys").prints("keys: whole, blocked, 1.2 KiB\n");
+    place.umbel("verify f").prints("f: whole, blocked, 1.2 KiB\n");
 }
 
 #[test]
@@ -147,8 +147,7 @@ fn standard_output_takes_a_filter_but_no_terminal_does() {
     assert_eq!(place.read("f"), place.read("g"));
     if place.shell("command -v script").code == Some(0) {
         let ran = place.shell("script -qec 'umbel build -o - keys' /dev/null </dev/null");
-        let refused =
-            "umbel: a filter is not for a terminal: -o FILE, or redirect standard output\r\n";
+        let refused = "umbel: standard output is a terminal, and a filter is binary: write it with -o FILE, or redirect standard output\r\n";
         assert_eq!((ran.code, &*ran.out), (Some(2), refused));
     }
 }
@@ -179,7 +178,9 @@ fn hashes_are_portable_or_secret() {
 #[test]
 fn tests_choose_the_secret() {
     let place = place();
-    for kind in ["build --force --hash keyed -o", "dedup -c --state", "dedup -c --exact --state"] {
+    for kind in
+        ["build --force --hash keyed -o", "dedup --total --state", "dedup --total --exact --state"]
+    {
         let files = ["d", "e"].map(|name| {
             let ran = place.umbel_with(&format!("{kind} {name}"), "a\nb\n");
             assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -210,13 +211,13 @@ fn keys_are_added_and_removed() {
     place.umbel("add f keys").gives(
         0,
         "",
-        "umbel: 997 new keys added, 3 that were or seemed to be there; wrong for 0.364% now\n",
+        "umbel: 1,000 keys added, 3 of them present before or false positives; holds 1,000 of 2,000 planned keys; false positive rate 0.36 %\n",
     );
     place.umbel("check -c f keys").prints("1000\n");
     place.umbel_with("remove f", "key 1\nkey 2\nno key\n").gives(
         0,
         "",
-        "umbel: 2 keys removed, 1 not there; wrong for 0.363% now\n",
+        "umbel: 2 keys removed, 1 not found; holds 998 of 2,000 planned keys; false positive rate 0.36 %\n",
     );
     place.umbel("check f --item").refuses("a value is required");
     place.run(&["check", "f", "--item", "key 1", "--item", "key 3"], "").prints("key 3\n");
@@ -225,7 +226,7 @@ fn keys_are_added_and_removed() {
     place.umbel_with("add s", "a\nb\n").gives(
         0,
         "",
-        "umbel: 2 new keys added, 0 that were or seemed to be there; wrong for 1 in 16,384 now\n",
+        "umbel: 2 new keys added; holds about 2 of 10 planned keys; false positive rate 6.1e-5\n",
     );
     place.umbel("check s --item a").prints("a\n");
 }
@@ -254,16 +255,68 @@ fn what_goes_wrong_changes_nothing() {
     let more: String = (0..2000).map(|n| format!("more {n}\n")).collect();
     place
         .umbel_with("add full", &more)
-        .fails("no room is left: build a larger filter: the filter is full");
+        .fails("full: there is no room for more keys (planned for 1,000 keys, holds 1,074), and the filter stays as it was. Build a filter with a larger -n: the filter is full");
     place
         .umbel_with("add still", "a\n")
         .fails("still: a ribbon filter cannot take keys once it is built");
     place.umbel_with("remove still", "a\n").fails("still: a ribbon filter cannot remove keys");
     place.umbel_with("remove bits", "a\n").fails("bits: a blocked filter cannot remove keys");
     place.umbel("add bits nowhere").fails("nowhere: No such file or directory (os error 2)");
-    place.umbel("add keys keys").fails("keys: these bytes do not begin as a filter does");
+    place.umbel_with("add keys", "a\n").fails("keys: expected a filter, found a file that is none (it does not begin with umbel's magic bytes)");
     place.umbel("add none keys").fails("none: No such file or directory (os error 2)");
     place.umbel("add . keys").fails(".: this is not a file");
     assert_eq!(before, ["full", "still", "bits"].map(|name| place.read(name)));
     assert_eq!(place.names(), ["bits", "full", "keys", "still"]);
+}
+
+/// Whatever is written: a filter that changes, a state, a new filter, a file of duplicates, a drawing.
+#[cfg(unix)]
+#[test]
+fn links_are_followed_and_modes_kept() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    place.write("keys", "a\nb\na\n").shell("mkdir real");
+    for (name, make, change) in [
+        ("f", "build -o real/f -n 100 --deletable keys", "add f keys"),
+        ("r", "build -o real/r -n 100 --deletable keys", "remove r keys"),
+        ("s", "dedup --state real/s keys", "dedup --state s keys"),
+        ("b", "build -o real/b keys", "build --force -o b keys"),
+        ("m", "build -o real/m keys", "merge --force -o m real/b real/b"),
+        ("d", "dedup -D real/d keys", "dedup --force -D d keys"),
+        ("p", "plan -n 9 --svg real/p", "plan -n 9 --force --svg p"),
+    ] {
+        assert_eq!(place.umbel(make).code, Some(0), "{make}");
+        place.shell(&format!("chmod 640 real/{name}; ln -s real/{name} {name}")).prints("");
+        let inode = place.shell(&format!("stat -c %i real/{name}")).out;
+        let ran = place.umbel(change);
+        assert_eq!(ran.code, Some(0), "{change}: {}", ran.err);
+        assert!(place.path(name).is_symlink(), "{change}");
+        assert_ne!(place.shell(&format!("stat -c %i real/{name}")).out, inode, "{change}");
+        let mode = place.path(name).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640, "{change}");
+    }
+    // A link to a file that is not there yet, and a link to itself.
+    place.shell("ln -s real/new.umbel new; ln -s loop loop").prints("");
+    place.umbel("dedup --state new keys").prints("a\nb\n");
+    place.umbel("dedup --state real/new.umbel keys").prints("");
+    place.umbel("dedup --state loop keys").refuses("loop: ");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_of_open_files_are_written_to_and_not_replaced() {
+    let place = Place::new();
+    place.write("keys", "a\nb\na\n").umbel("build -o f keys").prints("");
+    place.shell("ln -s /dev/stdout out").prints("");
+    for name in ["/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "out"] {
+        place.shell(&format!("echo first > g; umbel build -o {name} keys 2>&- >> g")).prints("");
+        assert_eq!(place.read("g"), [b"first\n", &place.read("f")[..]].concat(), "{name}");
+        place.shell(&format!("umbel build -o {name} keys 2>&- | cmp - f")).prints("");
+        // Lines and duplicates in one file, none over another.
+        place.shell(&format!("umbel dedup -D {name} keys > g; sort g")).prints("a\na\nb\n");
+    }
+    place.shell("test -L /dev/stdout && test -L out").prints("");
+    place
+        .umbel("dedup --state /dev/stdout keys")
+        .fails("/dev/stdout: expected a file that can be replaced, got a device or an open file");
 }

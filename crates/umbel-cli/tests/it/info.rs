@@ -21,15 +21,15 @@ fn all_that_is_known_is_told() {
          format            1\n\
          hash              portable\n\
          secret in file    no\n\
-         keys              bytes\n\
-         bytes             128 bytes\n\
+         key type          bytes\n\
+         size              128 bytes\n\
          keys planned      100\n\
          keys estimated    98\n\
          capacity left     2\n\
          bits              1,023\n\
          probes            5\n\
-         fill              37.9%\n\
-         rate now          0.785%\n\
+         fill              37.9 %\n\
+         rate now          0.78 %\n\
          checksums         match\n",
         "",
     );
@@ -58,11 +58,11 @@ fn programs_get_json() {
 #[test]
 fn windows_and_secrets_are_told_but_no_secret_is() {
     let place = place();
-    place.umbel("dedup -c --state s --window 50 keys").prints("100\n");
+    place.umbel("dedup --total --state s --window 50 keys").prints("100\n");
     let ran = place.umbel("info s");
     assert!(ran.out.contains("\nhash              keyed\nsecret in file    yes\n"), "{}", ran.out);
     assert!(ran.out.contains("\nwindow insertions 50\n"), "{}", ran.out);
-    place.umbel("dedup -c --state t --window 1.5h -n 200 keys").prints("100\n");
+    place.umbel("dedup --total --state t --window 1.5h -n 200 keys").prints("100\n");
     assert!(place.umbel("info t").out.contains("\nwindow seconds    5400.0\n"));
 }
 
@@ -77,7 +77,7 @@ fn several_files_are_told_one_by_one() {
         2,
         &format!("{one}\n{two}"),
         "umbel: nowhere: No such file or directory (os error 2)\n\
-         umbel: keys: these bytes do not begin as a filter does\n",
+         umbel: keys: expected a filter, found a file that is none (it does not begin with umbel's magic bytes)\n",
     );
     place.umbel("info").refuses("<FILE>");
 }
@@ -131,13 +131,13 @@ fn files_that_cannot_be_read_are_another_matter() {
     place.umbel("verify keys nowhere f").gives(
         2,
         "f: whole, blocked, 128 bytes\n",
-        "umbel: keys: these bytes do not begin as a filter does\n\
+        "umbel: keys: expected a filter, found a file that is none (it does not begin with umbel's magic bytes)\n\
          umbel: nowhere: No such file or directory (os error 2)\n",
     );
     place.umbel("verify keys").gives(
         1,
         "",
-        "umbel: keys: these bytes do not begin as a filter does\n",
+        "umbel: keys: expected a filter, found a file that is none (it does not begin with umbel's magic bytes)\n",
     );
     place.umbel("verify .").gives(2, "", "umbel: .: this is not a file\n");
 }

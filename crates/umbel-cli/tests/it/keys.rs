@@ -1,6 +1,6 @@
 //! Which part of a record is its key.
 
-use crate::place::{Place, certain};
+use crate::place::Place;
 
 #[test]
 fn fields_are_between_blanks_or_delimiters() {
@@ -22,20 +22,26 @@ fn a_record_without_its_field_is_an_error_that_names_it() {
     place.write("log", "a b\nc\n").umbel("dedup -k 2 log").gives(
         2,
         "a b\n",
-        "umbel: log: record 2: there is no field 2: it has 1\n",
+        "umbel: log:2: there is no field 2; the record has 1 field\n",
     );
     // What stands before it was printed, also by others.
     let lines = "a b\nc b\nd d\n\ne e\n";
     for args in ["dedup --exact -k 2", "dedup -n 9 -k 2"] {
-        let err = "umbel: standard input: record 4: there is no field 2: it has 0\n";
+        let err = "umbel: standard input:4: there is no field 2; the record has 0 fields\n";
         place.umbel_with(args, lines).gives(2, "a b\nd d\n", err);
     }
     place
         .umbel_with("dedup -k -3", "a b\n")
-        .fails("standard input: record 1: there is no field -3: it has 2");
-    place.umbel("dedup -k 0").fails("fields are counted from 1, or from -1 backwards");
-    place.run(&["dedup", "-k", "1", "-t", ""], "").fails("a delimiter has at least one character");
-    place.umbel("dedup -t ,").fails("a delimiter is for fields or columns: -k 2, or --csv name");
+        .fails("standard input:1: there is no field -3; the record has 2 fields");
+    place
+        .umbel("dedup -k 0")
+        .refuses("expected fields such as 2, 1,3, 2-4, 2- or -1 (the last), counted from 1");
+    place
+        .run(&["dedup", "-k", "1", "-t", ""], "")
+        .fails("-t: expected at least one character, found none");
+    place.umbel("dedup -t ,").fails(
+        "-t is for fields or columns: say which, by -k 2 or --csv name, or by --each in check",
+    );
     place.umbel("dedup -k two").refuses("invalid value 'two'");
 }
 
@@ -45,8 +51,8 @@ fn columns_of_csv_are_found_by_name_or_number() {
     let table = "id,\"full, name\"\n1,\"Ann \"\"A\"\"\nLee\"\n2,\"Ann \"\"A\"\"\nLee\"\n3,Bo\n";
     let once = "id,\"full, name\"\n1,\"Ann \"\"A\"\"\nLee\"\n3,Bo\n";
     place.write("t.csv", table).run(&["dedup", "--csv", "full, name", "t.csv"], "").prints(once);
-    place.umbel("dedup --csv 2 t.csv").gives(0, once, &certain("2"));
-    place.umbel("dedup --csv 2 -c t.csv").prints("2\n");
+    place.umbel("dedup --csv 2 t.csv").gives(0, once, "");
+    place.umbel("dedup --csv 2 --total t.csv").prints("2\n");
     place.umbel("dedup --csv 1 -D again t.csv").prints(table);
     assert_eq!(place.read("again"), b"id,\"full, name\"\n", "both have the header");
     // Without a header the first record is one like the others.
@@ -60,13 +66,13 @@ fn columns_may_be_between_other_bytes() {
     place.umbel_with("dedup --csv price -t ;", table).prints("id;price\n1;\"1,5;\"\n3;1,5\n");
     place.umbel_with("dedup --csv b -t \\t", "a\tb\n1\tx,y\n2\tx,y\n").prints("a\tb\n1\tx,y\n");
     for bad in ["::", "\""] {
-        place
-            .umbel(&format!("dedup --csv 1 -t {bad}"))
-            .fails("between columns is one byte, and no quote");
+        place.umbel(&format!("dedup --csv 1 -t {bad}")).fails(&format!(
+            "-t: expected one byte between columns of CSV that is no quote and no end of a line, found {bad:?}"
+        ));
     }
     place
         .run(&["dedup", "--csv", "1", "-t", ""], "")
-        .fails("a delimiter has at least one character");
+        .fails("-t: expected at least one character, found none");
 }
 
 #[test]
@@ -81,7 +87,7 @@ fn several_files_of_csv_have_one_header() {
     place.umbel("dedup --csv id a.csv none.csv d.csv").gives(
         2,
         "id,x\n1,a\n2,b",
-        "umbel: d.csv: has another header than the first file\n",
+        "umbel: d.csv: expected the columns of the first file, id, x; found id, y\n",
     );
 }
 
@@ -91,15 +97,17 @@ fn columns_that_are_not_there_are_named() {
     place.write("t.csv", "id,\x1bname\n1\n");
     place
         .umbel("dedup --csv x t.csv")
-        .fails("t.csv: there is no column \"x\"; there are id, \\u{1b}name");
+        .fails("t.csv: there is no column named \"x\"; the columns are id, \\u{1b}name");
     place.umbel("dedup --csv 2 t.csv").gives(
         2,
         "id,\x1bname\n",
-        "umbel: t.csv: record 2: there is no column 2: it has 1\n",
+        "umbel: t.csv:2: there is no column 2; the record has 1 column\n",
     );
-    place.umbel("dedup --csv 0 t.csv").fails("columns are counted from 1");
-    place.umbel("dedup --csv x --no-header t.csv").fails("without a header, a column is a number");
-    place.umbel("dedup --no-header t.csv").refuses("--csv <COLUMN>");
+    place.umbel("dedup --csv 0 t.csv").fails("--csv: columns are counted from 1, found 0");
+    place.umbel("dedup --csv x --no-header t.csv").fails(
+        "--csv: expected the number of a column, since --no-header leaves no names, found \"x\"",
+    );
+    place.umbel("dedup --no-header t.csv").refuses("--csv <COLUMNS>");
     for other in ["-k 1", "--json /a", "-z"] {
         place.umbel(&format!("dedup --csv 1 {other}")).refuses("cannot be used with");
     }
@@ -126,13 +134,15 @@ fn json_that_is_none_is_an_error_that_names_the_record() {
     place.write("m.json", "{\"a\":1}\n{\"b\":1}\n").umbel("dedup --json /a m.json").gives(
         2,
         "{\"a\":1}\n",
-        "umbel: m.json: record 2: there is nothing at \"/a\"\n",
+        "umbel: m.json:2: there is no value at \"/a\" in the record\n",
     );
     place
         .write("l.json", "{\"a\":\n")
         .umbel("dedup --json /a l.json")
-        .fails("l.json: record 1: not JSON, at column 5");
-    place.umbel("dedup --json a").fails("a pointer begins with a slash: /a");
+        .fails("l.json:1: expected JSON, found a record that ends inside a value, at column 5");
+    place
+        .umbel("dedup --json a")
+        .refuses("expected a JSON pointer, which begins with a slash, such as /a");
     place.umbel("dedup --json /a -k 1").refuses("cannot be used with");
 }
 

@@ -24,8 +24,13 @@ fn keys_of_all_are_in_the_union() {
         let place = place(family);
         let ran = place.umbel("merge -o all ab bc");
         assert_eq!((ran.code, &*ran.out), (Some(0), ""), "{family}: {}", ran.err);
-        let said = format!("umbel: {family} of 2 filters in ");
-        assert!(ran.err.starts_with(&said) && ran.err.contains(", wrong for "), "{}", ran.err);
+        assert!(
+            ran.err.starts_with("umbel: 2 filters, ")
+                && ran.err.contains(&format!(" keys, {family}, ")),
+            "{}",
+            ran.err
+        );
+        assert!(ran.err.contains(", false positive rate "), "{}", ran.err);
         place.umbel("check all lines").prints("a\nb\nc\n");
         // One alone is itself.
         place.umbel("merge -o one ab").prints("");
@@ -63,7 +68,7 @@ fn what_differs_is_named() {
         .fails("still and still: a ribbon filter cannot be merged");
     place.umbel("merge -o all ab nowhere").fails("nowhere: No such file or directory (os error 2)");
     place.write("text", "a\n".repeat(100));
-    place.umbel("merge -o all ab text").fails("text: these bytes do not begin as a filter does");
+    place.umbel("merge -o all ab text").fails("text: expected a filter, found a file that is none (it does not begin with umbel's magic bytes)");
     place.umbel("merge -o all").refuses("<FILTER>");
     place.umbel("merge ab bc").refuses("--output <FILE>");
     assert!(!place.path("all").exists());

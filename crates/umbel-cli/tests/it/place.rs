@@ -5,14 +5,6 @@ use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// What `dedup` says of a run that lost nothing, as far as anybody can tell.
-pub(crate) fn certain(new: &str) -> String {
-    let lines = if new == "1" { "line" } else { "lines" };
-    format!(
-        "umbel: {new} new {lines}; less than 0.1 more may have been taken for repeated ones (none with --exact)\n"
-    )
-}
-
 /// All that `build` can make.
 pub(crate) const FAMILIES: [&str; 12] = [
     "bloom",
@@ -77,6 +69,16 @@ impl Place {
     /// `umbel`, to be run beside the test.
     pub(crate) fn process(&self) -> std::process::Command {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_umbel"));
+        command.current_dir(self.0.path()).env(SECRET.0, SECRET.1);
+        command
+    }
+
+    /// A program that signals end, also where the tests themselves run with signals ignored, as under `nohup`: ignored signals are
+    /// inherited, and `umbel` goes on ignoring them.
+    #[cfg(unix)]
+    pub(crate) fn interruptible(&self, program: &str) -> std::process::Command {
+        let mut command = std::process::Command::new("env");
+        command.args(["--default-signal=HUP,INT,TERM", program]);
         command.current_dir(self.0.path()).env(SECRET.0, SECRET.1);
         command
     }

@@ -10,20 +10,23 @@ fn all_families_are_compared() {
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
     let lines: Vec<&str> = ran.out.lines().collect();
     assert!(
-        lines[1].starts_with("family            bits/key        size  lines  can"),
+        lines[3].starts_with("family            bits/key        size  lines  can"),
         "{}",
         ran.out
     );
     let rows: Vec<Vec<&str>> =
-        lines[2..].iter().map(|line| line.split_whitespace().collect()).collect();
+        lines[4..17].iter().map(|line| line.split_whitespace().collect()).collect();
     let names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
     assert_eq!(names, umbel::plan::FAMILIES);
     assert_eq!(rows[0][..7], ["bloom", "9.59", "1.1", "MiB", "7", "insert", "merge"]);
     let ribbon = rows.last().expect("a last row");
     assert_eq!(ribbon[..6], ["ribbon", "7.03", "858.2", "KiB", "3", "-"]);
-    assert_eq!(ribbon[6..], ["0.78%", "0.78%", "full", "full", "full", "full"]);
-    // One percent is what plans are for unless they are for something else.
-    assert_eq!(place.umbel("plan -n 1e6").out, ran.out);
+    // One notation in one column: in the first, 7.8e-3 stands below a rate of less than 0.01 %.
+    assert_eq!(ribbon[6..], ["7.8e-3", "0.78", "%", "full", "full", "full", "full"]);
+    assert_eq!(lines[0], "1,000,000 keys at a false positive rate of 1.00 %");
+    // One percent is what plans are for unless they are for something else, and then that is said.
+    let default = ran.out.replacen("1.00 %\n", "1.00 %, the default of -p\n", 1);
+    assert_eq!(place.umbel("plan -n 1e6").out, default);
     assert_eq!(place.umbel("plan --capacity 1_000_000 --rate 1/100").out, ran.out);
 }
 
@@ -65,10 +68,15 @@ fn memory_is_the_other_way_round() {
     }
     // With a rate as well, only those that fit.
     let ran = place.umbel("plan -n 1e6 -p 1% --memory 1M");
-    let names: Vec<&str> =
-        ran.out.lines().skip(2).map(|line| line.split_whitespace().next().unwrap()).collect();
+    let names: Vec<&str> = ran
+        .out
+        .lines()
+        .skip(4)
+        .take(3)
+        .map(|line| line.split_whitespace().next().unwrap())
+        .collect();
     assert_eq!(names, ["fuse", "fuse4", "ribbon"]);
-    let none = "no family can do that: more memory, fewer keys, or a larger rate";
+    let none = "no family fits: allow more memory or a larger rate, or plan fewer keys";
     place.umbel("plan -n 1e6 -p 1% --memory 1k").fails(none);
     place.umbel("plan -n 1e15 -p 1e-9").fails(none);
 }
@@ -80,7 +88,14 @@ fn rates_are_drawn() {
     let drawing = String::from_utf8(place.read("rates.svg")).expect("text");
     assert!(drawing.starts_with("<svg xmlns=") && drawing.ends_with("</svg>\n"));
     assert_eq!(drawing.matches("<polyline").count(), umbel::plan::FAMILIES.len());
-    assert!(drawing.contains("Error rate with 1,000,000 keys times"));
+    assert!(drawing.contains("False positive rate of filters planned for 1,000,000 keys"));
+    // Viewers other than browsers know neither of these.
+    for css in ["hsl(", "var(", "currentColor", "<style", "class="] {
+        assert!(!drawing.contains(css), "{css}");
+    }
+    for family in umbel::plan::FAMILIES {
+        assert!(drawing.contains(&format!(">{family}</text>")), "{family}");
+    }
     for tag in ["svg", "text"] {
         assert_eq!(
             drawing.matches(&format!("<{tag} ")).count(),
@@ -98,6 +113,8 @@ fn rates_are_drawn() {
 #[test]
 fn a_plan_needs_a_number() {
     let place = Place::new();
-    place.umbel("plan").fails("how many keys? -n 1e6");
+    place
+        .umbel("plan")
+        .fails("a plan needs the number of keys, such as -n 1000000, -n 1e6 or -n 1M");
     place.umbel("plan -n 0").prints(&place.umbel("plan -n 0").out);
 }

@@ -11,9 +11,9 @@ use std::process::Stdio;
 use std::time::SystemTime;
 
 /// Every file and folder below a test's, with its bytes and the time of its last change.
-type Picture = BTreeMap<String, (Vec<u8>, SystemTime)>;
+pub(crate) type Picture = BTreeMap<String, (Vec<u8>, SystemTime)>;
 
-fn picture(place: &Place) -> Picture {
+pub(crate) fn picture(place: &Place) -> Picture {
     fn add(folder: &Path, all: &mut Picture) {
         for entry in fs::read_dir(folder).unwrap() {
             let (path, facts) =
@@ -33,7 +33,7 @@ fn picture(place: &Place) -> Picture {
 }
 
 /// The same without what every reader of a SQLite file in WAL mode makes: the index of the log, and a log that is empty.
-fn settled(mut picture: Picture) -> Picture {
+pub(crate) fn settled(mut picture: Picture) -> Picture {
     picture.retain(|name, (bytes, _)| {
         !(name.ends_with(".db-shm") || name.ends_with(".db-wal") && bytes.is_empty())
     });
@@ -100,6 +100,9 @@ fn a_saved_filter_that_cannot_be_used_is_not_replaced() {
         assert_eq!(place.umbel(&format!("guard attach {table}")).code, Some(0));
         for entry in fs::read_dir(place.path("users.guard")).unwrap() {
             let path = entry.unwrap().path();
+            if path.ends_with("attached.json") {
+                continue;
+            }
             let mut bytes = fs::read(&path).unwrap();
             if let Some(byte) = bytes.last_mut() {
                 *byte ^= 1;

@@ -7,23 +7,45 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::Value;
 use std::fmt;
 
-/// The value at `pointer`, if there is one. Of equal names the last one counts.
+/// Why a record is no JSON. Columns are counted in bytes from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotJson {
+    Utf8 { column: usize },
+    Depth { column: usize },
+    Ended { column: usize },
+    Syntax { column: usize, text: String },
+}
+
+impl From<serde_json::Error> for NotJson {
+    fn from(error: serde_json::Error) -> Self {
+        // The record is one line, so only the column says something.
+        let (column, text) = (error.column(), error.to_string());
+        let text = text.split(" at line ").next().unwrap_or_default();
+        if text == "recursion limit exceeded" {
+            return Self::Depth { column };
+        }
+        if error.is_eof() {
+            Self::Ended { column }
+        } else {
+            Self::Syntax { column, text: text.into() }
+        }
+    }
+}
+
+/// The value that a pointer with these names leads to, if there is one. Of equal names the last one counts.
 ///
 /// # Errors
 ///
-/// If the record is not JSON: the column, counted in bytes from 1.
-pub(crate) fn value_at(record: &[u8], pointer: &str) -> Result<Option<Value>, usize> {
+/// If the record is not JSON.
+pub(super) fn value_at(record: &[u8], names: &[String]) -> Result<Option<Value>, NotJson> {
     // Strings that are skipped are not looked at by the parser.
     if let Err(error) = std::str::from_utf8(record) {
-        return Err(error.valid_up_to() + 1);
+        return Err(NotJson::Utf8 { column: error.valid_up_to() + 1 });
     }
-    let unescaped = |name: &str| name.replace("~1", "/").replace("~0", "~");
-    let names: Vec<String> = pointer.split('/').skip(1).map(unescaped).collect();
     let mut parser = serde_json::Deserializer::from_slice(record);
-    let found = At(&names).deserialize(&mut parser);
-    // The record is one line, so only the column says something.
-    let found = found.and_then(|value| parser.end().map(|()| value));
-    found.map_err(|error| error.column())
+    let found = At(names).deserialize(&mut parser)?;
+    parser.end()?;
+    Ok(found)
 }
 
 /// What is at these names, from here on.
@@ -127,6 +149,12 @@ impl Visitor<'_> for Is<'_> {
 mod tests {
     use super::*;
 
+    fn at(record: &[u8], pointer: &str) -> Result<Option<Value>, NotJson> {
+        let unescaped = |name: &str| name.replace("~1", "/").replace("~0", "~");
+        let names: Vec<String> = pointer.split('/').skip(1).map(unescaped).collect();
+        value_at(record, &names)
+    }
+
     /// The tree of the whole record is the model.
     #[test]
     fn values_are_those_of_the_whole_tree() {
@@ -150,7 +178,7 @@ mod tests {
         for record in records {
             let tree: Value = serde_json::from_str(record).expect("JSON");
             for pointer in pointers {
-                let got = value_at(record.as_bytes(), pointer).expect("JSON");
+                let got = at(record.as_bytes(), pointer).expect("JSON");
                 assert_eq!(got.as_ref(), tree.pointer(pointer), "{record} {pointer}");
             }
         }
@@ -162,9 +190,12 @@ mod tests {
             ["", "{", "{\"a\":", "{\"a\":1}x", "{\"a\":1,}", "[1,,2]", "{a:1}", "{\"b\":[1}", "nul"]
         {
             for pointer in ["", "/a", "/b", "/0"] {
-                assert!(value_at(broken.as_bytes(), pointer).is_err(), "{broken} {pointer}");
+                assert!(at(broken.as_bytes(), pointer).is_err(), "{broken} {pointer}");
             }
         }
-        assert_eq!(value_at(b"{\"skipped\": \"\xff\"}", "/a"), Err(14));
+        let invalid = at(b"{\"skipped\": \"\xff\"}", "/a");
+        assert_eq!(invalid, Err(NotJson::Utf8 { column: 14 }));
+        let deep = "[".repeat(200);
+        assert!(matches!(at(deep.as_bytes(), ""), Err(NotJson::Depth { .. })));
     }
 }

@@ -1,0 +1,237 @@
+//! How far past its plan a filter may be filled: up to ten times its false positive rate, unless `--overfull` is given.
+
+use crate::amount::{show_count, show_rate};
+use crate::making::outline_of;
+use anyhow::{Result, bail};
+use umbel::any::AnyFilter;
+use umbel::plan::Outline;
+
+/// How many times the planned rate is too much.
+const TIMES: f64 = 10.0;
+/// The rate that a filter without planned keys is taken to be planned for.
+const EMPTY: f64 = crate::cli::RATE;
+
+/// What happens past the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overfull {
+    Refused,
+    Allowed,
+}
+
+impl Overfull {
+    /// As `--overfull` is given or not.
+    pub(crate) fn of(given: bool) -> Self {
+        if given { Self::Allowed } else { Self::Refused }
+    }
+}
+
+/// What a filter was planned for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planned {
+    pub(crate) keys: u64,
+    pub(crate) rate: f64,
+}
+
+impl Planned {
+    /// The plan of a filter, if its family knows one.
+    pub(crate) fn of(filter: &AnyFilter) -> Option<Self> {
+        Self::of_outline(&outline_of(filter)?)
+    }
+
+    pub(crate) fn of_outline(outline: &Outline) -> Option<Self> {
+        let keys = match outline {
+            Outline::Bloom(shape) => shape.items(),
+            Outline::Blocked(shape) => shape.items(),
+            Outline::Split(shape) => shape.items(),
+            Outline::Counting(shape) => shape.items(),
+            Outline::BlockedCounting(shape) => shape.items(),
+            Outline::Cuckoo(shape) => shape.items(),
+            Outline::Quotient(shape) => shape.items(),
+            // These grow, forget, or are built whole.
+            _ => return None,
+        };
+        // A file has no rate. Small filters and those of whole blocks are better than what was asked for, so this is the rate that
+        // `plan` prints and never more than the one that was asked for.
+        let rate = if keys == 0 { EMPTY } else { outline.expected_rate(keys).unwrap_or(EMPTY) };
+        Some(Self { keys, rate })
+    }
+
+    /// The largest rate that is not refused. Of a filter that was planned to be wrong often, half of what is right must be left.
+    fn most(self) -> f64 {
+        (TIMES * self.rate).min(f64::midpoint(1.0, self.rate))
+    }
+
+    /// Whether more keys are in it than planned. A number that is judged by set bits may be off by five standard deviations.
+    fn is_passed(self, fill: Fill) -> bool {
+        let margin = if fill.exact { 0.0 } else { 5.0 * (self.keys as f64).sqrt() };
+        fill.held as f64 > self.keys as f64 + margin
+    }
+}
+
+/// How full a filter is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fill {
+    /// How many keys it holds.
+    pub(crate) held: u64,
+    /// Whether they were counted. Otherwise they are judged by the bits that are set, and copies count once.
+    pub(crate) exact: bool,
+    pub(crate) rate: f64,
+}
+
+impl Fill {
+    pub(crate) fn of(filter: &AnyFilter) -> Self {
+        let held = match filter {
+            AnyFilter::Bloom(filter) => filter.estimated_len(),
+            AnyFilter::Blocked(filter) => filter.estimated_len(),
+            AnyFilter::Split(filter) => filter.estimated_len(),
+            AnyFilter::Counting(filter) => filter.estimated_len(),
+            AnyFilter::BlockedCounting(filter) => filter.estimated_len(),
+            AnyFilter::Cuckoo(filter) => filter.len(),
+            AnyFilter::Quotient(filter) => filter.len(),
+            AnyFilter::Scalable(filter) => filter.estimated_len(),
+            _ => 0,
+        };
+        let exact = matches!(filter, AnyFilter::Cuckoo(_) | AnyFilter::Quotient(_));
+        Self { held, exact, rate: filter.expected_rate() }
+    }
+
+    /// The keys for people: bits that are all set tell nothing.
+    pub(crate) fn shown(self) -> String {
+        match self {
+            Self { held: u64::MAX, .. } => "far more".into(),
+            Self { held, exact: true, .. } => show_count(held),
+            Self { held, .. } => format!("about {}", show_count(held)),
+        }
+    }
+}
+
+/// The limit of a filter that keys are added to.
+pub(crate) struct Limit {
+    planned: Option<Planned>,
+    overfull: Overfull,
+    /// How many keys it held before.
+    before: u64,
+    /// How many new keys there are between two looks at the whole filter.
+    step: u64,
+    next: u64,
+}
+
+impl Limit {
+    pub(crate) fn new(
+        planned: Option<Planned>,
+        bytes: u64,
+        before: u64,
+        overfull: Overfull,
+    ) -> Self {
+        let step = planned.map_or(u64::MAX, |planned| (planned.keys / 16).max(bytes / 64));
+        Self { planned, overfull, before, step, next: step }
+    }
+
+    pub(crate) fn of(filter: &AnyFilter, overfull: Overfull) -> Self {
+        Self::new(Planned::of(filter), filter.bytes(), Fill::of(filter).held, overfull)
+    }
+
+    /// The limit of a filter that is built now, whose rate is known as it was asked for.
+    pub(crate) fn of_rate(filter: &AnyFilter, rate: f64, overfull: Overfull) -> Self {
+        let planned = Planned::of(filter).map(|planned| Planned { rate, ..planned });
+        Self::new(planned, filter.bytes(), Fill::of(filter).held, overfull)
+    }
+
+    /// Refuses once too many keys are in the filter, of which `fresh` were new of `offered`. Looks only now and then.
+    pub(crate) fn watch(
+        &mut self,
+        fresh: u64,
+        offered: u64,
+        fill: impl FnOnce() -> Result<Fill>,
+    ) -> Result<()> {
+        if fresh <= self.next || self.overfull == Overfull::Allowed {
+            return Ok(());
+        }
+        self.next = fresh.saturating_add(self.step);
+        self.check(offered, fill()?).map(drop)
+    }
+
+    /// Refuses a filter that holds too many keys. If it holds more than planned, returns the warning.
+    pub(crate) fn check(&self, offered: u64, fill: Fill) -> Result<Option<String>> {
+        let Some(planned) = self.planned else { return Ok(None) };
+        let fill = Fill { held: fill.held.min(self.before.saturating_add(offered)), ..fill };
+        let keys = format!("planned for {} keys", show_count(planned.keys));
+        let (rate, now) = (show_rate(planned.rate), show_rate(fill.rate));
+        if fill.rate > planned.most() {
+            let held = fill.shown();
+            if self.overfull == Overfull::Refused {
+                bail!(
+                    "{keys} at a false positive rate of {rate}, and {held} would make it {now}: nothing is saved. \
+                     Build a filter with a larger -n, or accept this rate with --overfull"
+                );
+            }
+            return Ok(Some(format!(
+                "{keys} at a false positive rate of {rate}, holds {held} at {now}"
+            )));
+        }
+        // A filter that is larger than its rate asks for keeps its promise a little longer.
+        let passed = planned.is_passed(fill) && fill.rate > planned.rate;
+        Ok(passed.then(|| {
+            let held = fill.shown();
+            format!(
+                "{keys} at a false positive rate of {rate}, holds {held}: the rate is {now} now"
+            )
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(family: &str, keys: u64, rate: f64) -> Planned {
+        let outline = Outline::for_rate(family, keys, rate).unwrap().unwrap();
+        Planned::of_outline(&outline).unwrap()
+    }
+
+    #[test]
+    fn the_planned_rate_of_a_file_is_never_above_the_one_that_was_asked_for() {
+        for family in ["bloom", "blocked", "split", "counting", "blocked-counting"] {
+            for keys in [1, 100, 1_000, 100_000, 10_000_000] {
+                for rate in [0.1, 0.01, 1e-4, 1e-6] {
+                    let outline = Outline::for_rate(family, keys, rate).unwrap().unwrap();
+                    let got = planned(family, keys, rate).rate;
+                    assert_eq!(Some(got), outline.expected_rate(keys), "{family} {keys} {rate}");
+                    assert!(got <= 1.001 * rate, "{family} {keys} {rate}: {got}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ten_times_the_rate_is_refused_and_less_is_a_warning() {
+        let planned = planned("blocked", 100_000, 0.01);
+        let limit = |overfull| Limit::new(Some(planned), 1 << 17, 0, overfull);
+        let fill = |held, rate| Fill { held, rate, exact: false };
+        let check = |held, rate| limit(Overfull::Refused).check(u64::MAX, fill(held, rate));
+        assert_eq!(check(100_500, 0.0101).unwrap(), None);
+        assert!(
+            check(150_000, 0.05)
+                .unwrap()
+                .is_some_and(|text| text.ends_with("the rate is 5.00 % now"))
+        );
+        let refused = check(300_000, 0.2).unwrap_err().to_string();
+        assert!(refused.starts_with("planned for 100,000 keys at a false positive rate of 1.00 %, and about 300,000 would make it 20.0 %"), "{refused}");
+        let allowed = limit(Overfull::Allowed).check(u64::MAX, fill(300_000, 0.2)).unwrap();
+        assert!(allowed.is_some_and(|text| text.ends_with("holds about 300,000 at 20.0 %")));
+        // A number that was counted has no margin.
+        let counted = Fill { exact: true, ..fill(100_001, 0.01) };
+        assert!(limit(Overfull::Refused).check(u64::MAX, counted).unwrap().is_some());
+        // No more than there were lines.
+        let refused = limit(Overfull::Refused).check(2_048, fill(u64::MAX, 1.0)).unwrap_err();
+        assert!(refused.to_string().contains("about 2,048 would"), "{refused}");
+    }
+
+    #[test]
+    fn a_filter_that_was_planned_to_be_wrong_often_has_a_limit_too() {
+        for rate in [0.1, 0.3, 0.5, 0.9] {
+            let most = Planned { keys: 1, rate }.most();
+            assert!(most > rate && most < 1.0, "{rate}: {most}");
+        }
+    }
+}
