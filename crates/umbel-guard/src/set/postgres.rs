@@ -175,11 +175,11 @@ impl Postgres {
                          (SELECT c.oid UNION SELECT relid FROM pg_partition_tree(c.oid))
                        AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype & 66 = 0 AND g.tgtype & 28 <> 0)
              FROM pg_control_system() s, pg_database d, pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-             WHERE d.datname = current_database() AND c.oid = to_regclass($1)
+             WHERE d.datname = current_database() AND c.oid = to_regclass($1) AND c.relkind IN ('r', 'p')
                AND a.attname = $2::text AND a.attnum > 0 AND NOT a.attisdropped";
         let statement = client.prepare_typed(sql, &[Type::TEXT, Type::TEXT]).await?;
         let row = client.query_opt(&statement, &[&self.sql.table, &self.sql.column]).await?;
-        let what = || format!("column {} of {}", self.sql.column, self.sql.table);
+        let what = || format!("table {} with a column {}", self.sql.table, self.sql.column);
         let row = row.ok_or_else(|| PostgresError::Missing { what: what() })?;
         let timeline: Option<String> = row.try_get(0)?;
         let timeline = timeline.ok_or(PostgresError::Standby)?;

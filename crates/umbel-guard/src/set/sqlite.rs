@@ -501,6 +501,10 @@ impl DataSet for Sqlite {
                 });
                 Ok(row.optional()?)
             })?;
+            let Some(place) = place else {
+                let what = format!("table {table} with a column {name}");
+                return Err(SqliteError::Missing { what });
+            };
             let place = format!("{place:?}");
             Ok(format!("sqlite 3 {file} {table:?} {name:?} {declared:?} {place}").into_bytes())
         })
@@ -529,6 +533,7 @@ impl DataSet for Sqlite {
         match error {
             SqliteError::Superseded { .. }
             | SqliteError::Restored { .. }
+            | SqliteError::Missing { .. }
             | SqliteError::Changed { .. }
             | SqliteError::Moved { .. } => Outcome::Superseded,
             SqliteError::Commit(rusqlite::Error::SqliteFailure(error, _))

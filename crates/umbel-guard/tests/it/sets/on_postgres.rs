@@ -163,6 +163,25 @@ async fn a_table_that_takes_the_place_of_another_is_another_set() {
     assert_eq!(set.get(b"b").await.unwrap().as_deref(), Some(&b""[..]));
 }
 
+/// A view changes whenever the table behind it does, and no write to the view shows that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_takes_the_place_of_the_table_is_never_trusted() {
+    let Some(server) = server::postgres() else { return };
+    server.sql("CREATE TABLE t (k text PRIMARY KEY, v text)");
+    let guard = active(open(&server, "t", "k").await).await;
+    server.sql(
+        "BEGIN; ALTER TABLE t RENAME TO old; CREATE VIEW t AS SELECT * FROM old WHERE k <> 'b'; COMMIT",
+    );
+    let set = guard.data_set();
+    let refused = set.identity().await.unwrap_err();
+    assert!(matches!(refused, PostgresError::Missing { .. }), "{refused}");
+    assert_eq!(set.outcome(&refused), Outcome::Superseded);
+    guard.tend().await;
+    server.sql("INSERT INTO old VALUES ('a', '')");
+    guard.tend().await;
+    assert_ne!(guard.contains(b"a").await, Answer::Absent);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_postgres_changes_is_not_written() {
     let Some(server) = server::postgres() else { return };

@@ -418,6 +418,24 @@ async fn tables_and_columns_that_change_names_are_other_sets() {
     assert_ne!(identity(&file).await, before);
 }
 
+/// A view changes whenever the table behind it does, and no write to the view shows that.
+#[tokio::test]
+async fn a_view_that_takes_the_place_of_the_table_is_never_trusted() {
+    let file = File::with("CREATE TABLE t (k TEXT PRIMARY KEY, v)");
+    let guard = active(file.open("k").unwrap()).await;
+    file.sql(
+        "ALTER TABLE t RENAME TO old; CREATE VIEW t AS SELECT * FROM old WHERE EXISTS (SELECT 1 FROM old WHERE k = 'b')",
+    );
+    let set = guard.data_set();
+    let refused = set.identity().await.unwrap_err();
+    assert!(matches!(refused, SqliteError::Missing { .. }), "{refused}");
+    assert_eq!(set.outcome(&refused), Outcome::Superseded);
+    guard.tend().await;
+    file.sql("INSERT INTO old VALUES ('b', '')");
+    guard.tend().await;
+    assert_ne!(guard.contains(b"b").await, Answer::Absent);
+}
+
 #[tokio::test]
 async fn values_have_the_type_of_their_column() {
     for (declared, value, stored) in [
