@@ -60,7 +60,7 @@
 //!
 //! "Guarded Epoch Bloom Filters", arXiv 2606.19210, for a ring of filters with one more than the
 //! window needs. That all epochs share the places of a key and turn over group by group, so that
-//! nothing is ever cleared at once, is ours: `ARCHITECTURE.md`.
+//! nothing is ever cleared at once, is ours: `docs/decisions.md`, "Window filters".
 //!
 //! ```
 //! use core::time::Duration;
