@@ -33,6 +33,9 @@ Exit status: 0, or 2 if something went wrong. If the reader of standard output c
 the state and the file of duplicates stay as they were, and standard error says so: no line is lost, and the next run prints \
 these lines again. With a state on a server it is 2, since lines that were not printed are marked as seen there.
 
+-o, -D, --state and --in-place replace a file by a new one when it is whole. Symbolic links are followed, but other hard links to the old \
+file still have the old content.
+
 Examples:
   umbel dedup access.log.gz > once.log          each line once, in its order
   umbel dedup --csv email a.csv b.csv           each address once; one header
