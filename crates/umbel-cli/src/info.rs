@@ -15,7 +15,6 @@ use std::path::Path;
 use umbel::any::AnyFilter;
 use umbel::format::OpenError;
 use umbel::hash::Kind;
-use umbel::layout::Plan;
 use umbel::window::Window;
 
 /// Whether all files could be read.
@@ -88,6 +87,7 @@ fn facts(path: &Path) -> Result<Map<String, Value>> {
         Kind::Words => "integers of up to 64 bits",
         Kind::Wide => "integers of 128 bits",
         Kind::Plain4 | Kind::Plain8 => "Parquet's numbers",
+        Kind::Parts => "several parts, such as a tuple",
         _ => "bytes",
     };
     let mut facts = Map::new();
@@ -158,19 +158,27 @@ fn facts_of_server(address: &crate::remote::Address) -> Result<Map<String, Value
     Ok(facts)
 }
 
+/// What the three families of Bloom filters have, whose shapes have no type in common.
+macro_rules! bloom {
+    ($filter:expr, $add:expr) => {{
+        let (shape, now) = ($filter.shape(), $filter.estimated_len());
+        planned(shape.items(), now, $add);
+        $add("capacity_left", json!(shape.items().saturating_sub(now)));
+        $add("bits", json!(shape.bits()));
+        $add("probes", json!(shape.probes()));
+        $add("fill", json!($filter.count_ones() as f64 / shape.bits() as f64));
+    }};
+}
+
 /// What only filters of this family have.
 fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
     match filter {
-        AnyFilter::Bloom(filter) => {
-            bloom(filter.shape(), filter.count_ones(), filter.estimated_len(), add)
-        }
+        AnyFilter::Bloom(filter) => bloom!(filter, add),
         AnyFilter::Blocked(filter) => {
-            bloom(filter.shape(), filter.count_ones(), filter.estimated_len(), add);
+            bloom!(filter, add);
             add("lines_per_key", json!(filter.shape().lines_per_key()));
         }
-        AnyFilter::Split(filter) => {
-            bloom(filter.shape(), filter.count_ones(), filter.estimated_len(), add)
-        }
+        AnyFilter::Split(filter) => bloom!(filter, add),
         AnyFilter::Counting(filter) => {
             let shape = filter.shape();
             planned(shape.items(), filter.estimated_len(), add);
@@ -181,7 +189,8 @@ fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
         AnyFilter::BlockedCounting(filter) => {
             let shape = filter.shape();
             planned(shape.items(), filter.estimated_len(), add);
-            add("cells", json!(shape.bits()));
+            add("cells", json!(shape.cells()));
+            add("bits_per_cell", json!(shape.width().bits()));
             add("probes", json!(shape.probes()));
         }
         AnyFilter::Scalable(filter) => {
@@ -228,14 +237,6 @@ fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
 fn planned(items: u64, now: u64, add: &mut impl FnMut(&str, Value)) {
     add("keys_planned", json!(items));
     add("keys_estimated", json!(now));
-}
-
-fn bloom(shape: &impl Plan, ones: u64, now: u64, add: &mut impl FnMut(&str, Value)) {
-    planned(shape.items(), now, add);
-    add("capacity_left", json!(shape.items().saturating_sub(now)));
-    add("bits", json!(shape.bits()));
-    add("probes", json!(shape.probes()));
-    add("fill", json!(ones as f64 / shape.bits() as f64));
 }
 
 fn frozen(keys: u64, bits: u32, add: &mut impl FnMut(&str, Value)) {

@@ -2,7 +2,8 @@
 
 use crate::cli::{FamilyChoice, HashChoice};
 use umbel::any::{AnyFilter, AnyHasher};
-use umbel::frozen::{self, Arrangement, BuildError, Frozen};
+use umbel::format::Secret;
+use umbel::frozen::{self, BuildError};
 use umbel::hash::Digest;
 use umbel::plan::Outline;
 use umbel::{BinaryFuse4Filter, BinaryFuseFilter, RibbonFilter, XorFilter};
@@ -96,17 +97,11 @@ impl FamilyChoice {
         how: frozen::Build<'_, AnyHasher>,
         digests: impl Iterator<Item = Digest>,
     ) -> Result<AnyFilter, BuildError> {
-        fn build<A: Arrangement>(
-            how: frozen::Build<'_, AnyHasher>,
-            digests: impl Iterator<Item = Digest>,
-        ) -> Result<Frozen<[u8], AnyHasher, A>, BuildError> {
-            Frozen::build_from_digests(how, digests)
-        }
         Ok(match self {
-            Self::Xor => AnyFilter::Xor(build(how, digests)? as XorFilter<_, _>),
-            Self::Fuse => AnyFilter::Fuse(build(how, digests)? as BinaryFuseFilter<_, _>),
-            Self::Fuse4 => AnyFilter::Fuse4(build(how, digests)? as BinaryFuse4Filter<_, _>),
-            _ => AnyFilter::Ribbon(build(how, digests)? as RibbonFilter<_, _>),
+            Self::Xor => AnyFilter::Xor(XorFilter::build_from_digests(how, digests)?),
+            Self::Fuse => AnyFilter::Fuse(BinaryFuseFilter::build_from_digests(how, digests)?),
+            Self::Fuse4 => AnyFilter::Fuse4(BinaryFuse4Filter::build_from_digests(how, digests)?),
+            _ => AnyFilter::Ribbon(RibbonFilter::build_from_digests(how, digests)?),
         })
     }
 }
@@ -149,6 +144,14 @@ impl HashChoice {
         match self {
             Self::Portable => "portable",
             Self::Keyed => "keyed",
+        }
+    }
+
+    /// Whether a file has its secret.
+    pub(crate) fn secret(self) -> Secret {
+        match self {
+            Self::Portable => Secret::Left,
+            Self::Keyed => Secret::Kept,
         }
     }
 

@@ -165,9 +165,7 @@ impl OwnBloom {
         Some(match self {
             Self::Keyed(chain) => Self::Keyed(chain.try_clone()?),
             Self::Blocked(blocked) => Self::Blocked(blocked.try_clone()?),
-            Self::Window(window) => {
-                crate::memory::can_take(window.bytes()).then(|| Self::Window(window.clone()))?
-            }
+            Self::Window(window) => Self::Window(window.try_clone().ok()?),
             Self::Loading(loading) => Self::Loading(loading.try_clone()?),
         })
     }

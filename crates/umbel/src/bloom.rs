@@ -55,7 +55,7 @@ use crate::storage::{Allocate, AnySize, Array, Own, Storage, StorageMut};
 use core::marker::PhantomData;
 
 #[cfg(feature = "alloc")]
-use crate::storage::Heap;
+use crate::{raw::TryClone, storage::Heap};
 
 /// The core of a Bloom filter: words in `S`, in which a digest has the bits that `L` gives it.
 ///
@@ -202,6 +202,13 @@ impl<S: AnySize, L: Layout + Default> Make for RawBloom<S, L> {
 
     fn make(shape: L::Shape) -> Result<Self, InvalidShape> {
         Self::of_layout(shape, L::default())
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<L: Layout + Clone> TryClone for RawBloom<Heap, L> {
+    fn try_clone(&self) -> Result<Self, InvalidShape> {
+        Ok(Self { storage: self.storage.try_clone()?, layout: self.layout.clone(), ..*self })
     }
 }
 

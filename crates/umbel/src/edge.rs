@@ -14,7 +14,7 @@
 use crate::error::{BatchFull, Full, Incompatible, InvalidShape};
 use crate::filter::{Contains, Edge, Insert, InsertShared, Remove, Union};
 use crate::hash::{Digest, Digester, KeyOf, Portable};
-use crate::raw::{Clear, Core, Endless, Make, Probe, RemoveEach};
+use crate::raw::{Clear, Core, Endless, Make, Probe, RemoveEach, TryClone};
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -391,6 +391,20 @@ where
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
         let Self { raw, hasher, .. } = self;
         raw.put_all(keys.into_iter().map(|key| hasher.digest(key.key())));
+    }
+}
+
+/// Copying where memory is scarce.
+impl<T: ?Sized, H: Clone, C: TryClone> Filter<T, H, C> {
+    /// As [`clone`](Clone::clone), which panics where the allocator refuses: for a process that must go on then, such as a
+    /// database server with this filter in it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape::OutOfMemory`] if there is no memory for the copy.
+    #[doc(hidden)]
+    pub fn try_clone(&self) -> Result<Self, InvalidShape> {
+        Ok(Self { raw: self.raw.try_clone()?, hasher: self.hasher.clone(), keys: PhantomData })
     }
 }
 

@@ -1,5 +1,6 @@
 //! One small type per way to fail; each says what was wrong and what would be right.
 
+use crate::parts::grouped::Grouped;
 use core::fmt;
 use core::time::Duration;
 
@@ -155,10 +156,20 @@ impl fmt::Display for InvalidShape {
                 min * 1.05
             ),
             Self::TooLarge { bits, max } => {
-                write!(f, "{bits} bits are too many, at most {max} are possible")
+                write!(
+                    f,
+                    "{} bits are too many, at most {} are possible",
+                    Grouped(bits),
+                    Grouped(max)
+                )
             }
             Self::TooSmall { bytes, min } => {
-                write!(f, "{bytes} bytes are too few, at least {min} are needed")
+                write!(
+                    f,
+                    "{} bytes are too few, at least {} are needed",
+                    Grouped(bytes),
+                    Grouped(min)
+                )
             }
             Self::ProbesOutOfRange { probes, max } => {
                 write!(f, "{probes} probes are not possible, it takes from 1 to {max}")
@@ -167,16 +178,28 @@ impl fmt::Display for InvalidShape {
                 write!(f, "{lines} lines a key are not possible, it takes from 1 to {max}")
             }
             Self::PartialLine { bits, probes } => {
-                write!(f, "{bits} bits and {probes} probes cannot be dealt out to whole lines")
+                write!(
+                    f,
+                    "{} bits and {probes} probes cannot be dealt out to whole lines",
+                    Grouped(bits)
+                )
             }
             Self::PartialBlock { bits, probes } => {
-                write!(f, "{bits} bits and {probes} probes cannot be dealt out to whole blocks")
+                write!(
+                    f,
+                    "{} bits and {probes} probes cannot be dealt out to whole blocks",
+                    Grouped(bits)
+                )
             }
             Self::OddBlocks { blocks } => {
-                write!(f, "{blocks} blocks cannot be folded, it takes an even number")
+                write!(f, "{} blocks cannot be folded, it takes an even number", Grouped(blocks))
             }
             Self::EvenBits { bits } => {
-                write!(f, "{bits} bits are an even number and these kernels need an odd one")
+                write!(
+                    f,
+                    "{} bits are an even number and these kernels need an odd one",
+                    Grouped(bits)
+                )
             }
             Self::RemainderOutOfRange { bits } => {
                 write!(f, "remainders of {bits} bits are not possible, it takes from 2 to 32")
@@ -198,13 +221,18 @@ impl fmt::Display for InvalidShape {
                 write!(f, "cells of {width} bits are not possible, it takes from 1 to {max}")
             }
             Self::DecrementsOutOfRange { decrements, max } => {
-                write!(f, "{decrements} cells cannot be counted down, it takes from 1 to {max}")
+                write!(
+                    f,
+                    "{} cells cannot be counted down, it takes from 1 to {}",
+                    Grouped(decrements),
+                    Grouped(max)
+                )
             }
             Self::FingerprintOutOfRange { bits, min, max } => {
                 write!(f, "fingerprints of {bits} bits are not possible, it takes {min} to {max}")
             }
             Self::OutOfMemory { bytes } => {
-                write!(f, "there is not enough memory: the filter needs {bytes} bytes")
+                write!(f, "there is not enough memory: the filter needs {} bytes", Grouped(bytes))
             }
         }
     }
@@ -266,7 +294,12 @@ impl fmt::Display for Incompatible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Bits { expected, got } => {
-                write!(f, "one filter has {expected} bits and the other {got}")
+                write!(
+                    f,
+                    "one filter has {} bits and the other {}",
+                    Grouped(expected),
+                    Grouped(got)
+                )
             }
             Self::Probes { expected, got } => {
                 write!(f, "one filter probes {expected} times and the other {got} times")
@@ -275,13 +308,27 @@ impl fmt::Display for Incompatible {
                 write!(f, "one filter has cells of {expected} bits and the other of {got}")
             }
             Self::Prefixes { expected, got } => {
-                write!(f, "one filter tells {expected} keys apart and the other {got}")
+                write!(
+                    f,
+                    "one filter tells {} keys apart and the other {}",
+                    Grouped(expected),
+                    Grouped(got)
+                )
             }
             Self::Room { keys, most } => {
-                write!(f, "together the filters have {keys} keys, and there is room for {most}")
+                write!(
+                    f,
+                    "together the filters have {} keys, and there is room for {}",
+                    Grouped(keys),
+                    Grouped(most)
+                )
             }
             Self::OutOfMemory { bytes } => {
-                write!(f, "there is not enough memory: the filter of both needs {bytes} bytes")
+                write!(
+                    f,
+                    "there is not enough memory: the filter of both needs {} bytes",
+                    Grouped(bytes)
+                )
             }
             Self::Hasher => f.write_str("the filters hash keys with different seeds or secrets"),
             Self::Kernels => f.write_str("the filters map digests to positions differently"),
@@ -332,7 +379,11 @@ pub struct BatchFull {
 
 impl fmt::Display for BatchFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{Full}: of this batch, it took the first {} keys and no others", self.inserted)
+        write!(
+            f,
+            "{Full}: of this batch, it took the first {} keys and no others",
+            Grouped(self.inserted as u64)
+        )
     }
 }
 
@@ -488,7 +539,12 @@ impl fmt::Display for InvalidBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Length { expected, got } => {
-                write!(f, "the filter has the wrong length: expected {expected} bytes, got {got}")
+                write!(
+                    f,
+                    "the filter has the wrong length: expected {} bytes, got {}",
+                    Grouped(expected),
+                    Grouped(got)
+                )
             }
             Self::Magic => f.write_str("these bytes do not begin as a filter does"),
             Self::Version { expected, got } => {

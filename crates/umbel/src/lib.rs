@@ -154,10 +154,11 @@ pub use window::WindowBloomFilter;
 #[cfg(feature = "alloc")]
 pub use xor::XorFilter;
 
-/// What stands in public signatures, and is for this library only.
+/// What stands in public signatures, and what this workspace alone uses.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::parts::bits::{SetBit, Word};
+    pub use crate::parts::grouped::Grouped;
     #[cfg(feature = "alloc")]
     pub use crate::{
         parts::alloc_zeroed::Zeroable, parts::gather::Gathered, scalable::Said, window::State,

@@ -98,6 +98,12 @@ pub trait Make: Core + Sized {
     fn make(shape: Self::Shape) -> Result<Self, InvalidShape>;
 }
 
+/// A core of which a copy may be too large for the memory that is left.
+#[doc(hidden)]
+pub trait TryClone: Sized {
+    fn try_clone(&self) -> Result<Self, InvalidShape>;
+}
+
 /// A core that can forget everything.
 #[doc(hidden)]
 pub trait Clear: Core {

@@ -174,6 +174,15 @@ impl Allocate for Heap {
 impl AnySize for Heap {}
 
 #[cfg(feature = "alloc")]
+impl Heap {
+    /// The same words, if the allocator has room for them.
+    pub(crate) fn try_clone(&self) -> Result<Self, InvalidShape> {
+        let words = self.words();
+        Words::try_copy_of(words).map(Self).ok_or_else(|| out_of_memory(words.len() as u64))
+    }
+}
+
+#[cfg(feature = "alloc")]
 impl Allocate for SharedHeap {
     fn zeroed(words: u64) -> Result<Self, InvalidShape> {
         let memory = usize::try_from(words).ok().and_then(Words::zeroed);

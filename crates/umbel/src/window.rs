@@ -97,7 +97,7 @@ use crate::hash::{Digest, Digester, Portable};
 use crate::layout::Plan;
 use crate::layout::ring::batch;
 use crate::parts::bits::count;
-use crate::raw::{self, Clear, Endless, Make, Probe, describe};
+use crate::raw::{self, Clear, Endless, Make, Probe, TryClone, describe};
 use crate::simd::{Choice, Lanes, Line, Places};
 use crate::storage::{Allocate, Heap, Storage, StorageMut};
 use core::time::Duration;
@@ -169,6 +169,12 @@ impl Make for RawWindow {
 
     fn make(shape: Shape) -> Result<Self, InvalidShape> {
         Ok(Self::of_parts(shape, Heap::zeroed(shape.words())?))
+    }
+}
+
+impl TryClone for RawWindow {
+    fn try_clone(&self) -> Result<Self, InvalidShape> {
+        Ok(Self { storage: self.storage.try_clone()?, ..*self })
     }
 }
 

@@ -73,9 +73,10 @@ impl Run {
     }
 
     fn json(&self, seconds: f64) -> serde_json::Value {
-        let Totals { records, new, printed, bytes, repeated_bytes } = self.totals;
+        let Totals { records, skipped, new, printed, bytes, repeated_bytes } = self.totals;
         let mut all = json!({
             "records": records,
+            "skipped": skipped,
             "printed": printed,
             "dropped": records - printed,
             "new": new,
@@ -98,7 +99,7 @@ impl Run {
     }
 
     fn summary(&self, args: &Dedup, seconds: f64) -> String {
-        let Totals { records, new, printed, bytes, repeated_bytes } = self.totals;
+        let Totals { records, new, printed, bytes, repeated_bytes, .. } = self.totals;
         let how = match (self.is_exact, self.over) {
             (true, _) => "exact".to_owned(),
             (false, None) => {

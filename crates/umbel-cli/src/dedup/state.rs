@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::Path;
 use umbel::Portable;
 use umbel::any::{AnyFilter, AnyHasher};
-use umbel::format::Header;
+use umbel::format::{Header, Secret};
 use umbel::window::Window;
 
 /// The number of the secret in a state, or the seed: `umbel dd` in bytes.
@@ -85,7 +85,7 @@ impl Seen {
     /// Writes a state.
     pub(super) fn save(&self, path: &Path, file: &mut impl Write) -> Result<()> {
         let written = match &self.known {
-            Known::Filter(filter) => filter.to_writer(file, true),
+            Known::Filter(filter) => filter.to_writer(file, Secret::Kept),
             Known::Exact(exact) => exact.write(file),
             #[cfg(feature = "redis")]
             Known::Server(_) => unreachable!("that is no file"),

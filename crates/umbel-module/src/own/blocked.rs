@@ -51,8 +51,7 @@ impl Level {
     }
 
     fn try_clone(&self) -> Option<Self> {
-        crate::memory::can_take(self.filter.bytes())
-            .then(|| Self { filter: self.filter.clone(), ..*self })
+        Some(Self { filter: self.filter.try_clone().ok()?, ..*self })
     }
 }
 
