@@ -39,6 +39,9 @@ pub(crate) fn for_runs<W: Word, E>(
     words: &[W],
     each: &mut impl FnMut(&[u64]) -> Result<(), E>,
 ) -> Result<(), E> {
+    if let Some(words) = W::plain(words.as_chunks::<1>().0) {
+        return each(words.as_flattened());
+    }
     let mut run = [0; 256];
     for words in words.chunks(run.len()) {
         for (bits, word) in run.iter_mut().zip(words) {

@@ -321,7 +321,14 @@ fn secrets_are_brought_to_files_and_streams() {
     assert!(without == bytes && AnyFilter::from_reader(&with[..]).unwrap() == loaded);
     let mut typed = Vec::new();
     filter.to_writer_with_secret(&mut typed).unwrap();
-    assert!(typed == with);
+    assert!(typed == with && typed.len() as u64 == filter.saved_len());
+    for start in (0..typed.len()).step_by(13) {
+        for end in [start, start + 1, start + 100, typed.len()].map(|end| end.min(typed.len())) {
+            let mut part = Vec::new();
+            filter.write_range_with_secret(start as u64..end as u64, &mut part).unwrap();
+            assert!(part == typed[start..end], "{start}..{end}");
+        }
+    }
     loaded.save_with_secret(&path).unwrap();
     assert!(AnyFilter::load(&path).unwrap() == loaded);
 }
