@@ -172,6 +172,14 @@ impl<S, L: Layout> RawBloom<S, L> {
     }
 }
 
+impl<S, K: Kernels> RawBloom<S, K> {
+    /// What maps a digest to positions.
+    #[must_use]
+    pub const fn kernels(&self) -> &K {
+        &self.layout
+    }
+}
+
 describe! {
     impl[S: Storage, L: Layout] RawBloom<S, L>: L::Shape, L::Digest, L::Shape::NAME, |this| this.shape.words() * 8;
     capacity: this.shape.items(),

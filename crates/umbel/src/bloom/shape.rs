@@ -131,20 +131,33 @@ impl Shape {
         Ok(fits)
     }
 
-    /// A plan with exactly these numbers, for kernels of your own or to read foreign filters.
+    /// A plan with exactly these numbers, for kernels of your own.
     ///
     /// # Errors
     ///
     /// Unless there are 1 to [`MAX_BITS`] bits and 1 to [`MAX_PROBES`] probes.
     pub const fn with(items: u64, bits: u64, probes: u32) -> Result<Self, InvalidShape> {
+        Self::bounded(items, bits, probes, MAX_PROBES)
+    }
+
+    /// The plan of a filter that another program made. Some make more probes than is good for them.
+    ///
+    /// # Errors
+    ///
+    /// Unless there are 1 to [`MAX_BITS`] bits and 1 to 4,096 probes.
+    pub const fn foreign(items: u64, bits: u64, probes: u32) -> Result<Self, InvalidShape> {
+        Self::bounded(items, bits, probes, 4_096)
+    }
+
+    const fn bounded(items: u64, bits: u64, probes: u32, max: u32) -> Result<Self, InvalidShape> {
         if bits == 0 {
             return Err(InvalidShape::TooSmall { bytes: 0, min: 8 });
         }
         if bits > MAX_BITS {
             return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
         }
-        if probes == 0 || probes > MAX_PROBES {
-            return Err(InvalidShape::ProbesOutOfRange { probes, max: MAX_PROBES });
+        if probes == 0 || probes > max {
+            return Err(InvalidShape::ProbesOutOfRange { probes, max });
         }
         Ok(Self { items, bits, probes })
     }

@@ -24,7 +24,7 @@ pub(super) struct Table<V> {
 impl<V: AsRef<[u64]>> Table<V> {
     /// The next cell of a walk.
     #[inline(always)]
-    fn step(&self, walk: &mut u64) -> u64 {
+    fn step(&self, walk: &mut Digest) -> u64 {
         Digits.step(walk, self.len)
     }
 
