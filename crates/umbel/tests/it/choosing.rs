@@ -18,7 +18,7 @@ fn the_chooser_says_the_bits_per_key_of_a_million_keys() {
         |family| both(1, &|rate| Outline::for_rate(family, ITEMS, rate).unwrap().unwrap().bytes());
     let minute = Duration::from_secs(60);
     let bursts = |rate| window::Shape::for_time(minute, ITEMS, rate).unwrap().bytes();
-    let ribbon = |rate| RibbonFilter::<u64>::build(0..ITEMS, rate).unwrap().bytes() as u64;
+    let ribbon = |rate| RibbonFilter::<u64>::build(0..ITEMS, rate).unwrap().bytes();
     let classic_and_blocked = format!("{} and {}", of("bloom"), of("blocked"));
     for (types, bits) in [
         ("`BloomFilter`", of("bloom")),
