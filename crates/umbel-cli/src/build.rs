@@ -5,7 +5,7 @@ use crate::cli::{Build, FamilyChoice, Form, HashChoice, RATE};
 use crate::copies::Copies;
 use crate::input::look_for;
 use crate::limit::{Fill, Limit, NeverOverfull, Overfull};
-use crate::making::least_rate;
+use crate::making::{least_rate, told};
 use crate::output::{is_standard_output, may_write_filter, note, print, warn, write_filter};
 use crate::outputs::{Output, are_apart};
 use crate::progress::Progress;
@@ -117,12 +117,17 @@ fn built(args: &Build, family: FamilyChoice, hasher: AnyHasher) -> Result<Built>
         of_set(args, family, hasher, &progress)?
     } else if let Some(capacity) = args.size.capacity {
         let rate = rate_of(args, family, capacity)?;
-        streamed(args, family.empty(capacity, rate, hasher)?, rate, capacity, &progress)?
+        streamed(args, empty(family, capacity, rate, hasher)?, rate, capacity, &progress)?
     } else {
         counted(args, family, hasher, &progress)?
     };
     within(args, &built.filter)?;
     Ok(built)
+}
+
+fn empty(family: FamilyChoice, items: u64, rate: f64, hasher: AnyHasher) -> Result<AnyFilter> {
+    let filter = family.empty(items, rate, hasher);
+    filter.map_err(|error| told(error, &show_things(items, "key"), rate))
 }
 
 /// Says what was built.
@@ -345,7 +350,7 @@ fn counted(
         digests.dedup();
     }
     let items = digests.len() as u64;
-    let filter = family.empty(items, rate_of(args, family, items)?, hasher)?;
+    let filter = empty(family, items, rate_of(args, family, items)?, hasher)?;
     progress.work("inserting and verifying", Some(items), &format!("a {} filter", family.name()));
     let mut into = Into::new(filter);
     for some in digests.chunks(1 << 16) {

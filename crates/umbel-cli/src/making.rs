@@ -1,6 +1,8 @@
 //! Filters of a family that is chosen when the program runs.
 
+use crate::amount::{show_bytes, show_rate};
 use crate::cli::{FamilyChoice, HashChoice};
+use anyhow::{Error, anyhow};
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::format::Secret;
 use umbel::frozen::{self, BuildError};
@@ -136,6 +138,37 @@ pub(crate) fn least_rate(family: &str, items: u64, memory: u64) -> Option<(f64, 
         }
     }
     best
+}
+
+/// Why there is no filter for so many things at this rate, in words of the command line.
+pub(crate) fn told(error: InvalidShape, things: &str, rate: f64) -> Error {
+    let rate = show_rate(rate);
+    match error {
+        InvalidShape::RateTooSmall { min, .. } if min < 1.0 => anyhow!(
+            "{things} at a false positive rate of {rate} are not possible, because digests have 64 bits: \
+             use a -p of at least {}, or a smaller -n",
+            show_rate(min)
+        ),
+        InvalidShape::RateTooSmall { .. } => anyhow!(
+            "{things} are not possible at any false positive rate, because digests have 64 bits: use a smaller -n"
+        ),
+        InvalidShape::TooLarge { max, .. } => anyhow!(
+            "{things} at a false positive rate of {rate} take more than the {} that a filter may have: \
+             use a smaller -n or a larger -p",
+            show_bytes(max / 8)
+        ),
+        InvalidShape::OutOfMemory { bytes } => anyhow!(
+            "{things} at a false positive rate of {rate} take {}, and the system does not have so much memory to give: \
+             use a smaller -n or a larger -p",
+            show_bytes(bytes)
+        ),
+        InvalidShape::TooSmall { bytes, min } => anyhow!(
+            "--memory {} is too little: a filter takes at least {}",
+            show_bytes(bytes),
+            show_bytes(min)
+        ),
+        error => error.into(),
+    }
 }
 
 impl HashChoice {

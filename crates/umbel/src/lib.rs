@@ -160,6 +160,7 @@ pub use xor::XorFilter;
 pub mod internal {
     pub use crate::parts::bits::{SetBit, Word};
     pub use crate::parts::grouped::Grouped;
+    pub use crate::parts::prefetch::prefetch_far;
     #[cfg(feature = "alloc")]
     pub use crate::{
         parts::alloc_zeroed::Zeroable, parts::gather::Gathered, scalable::Said, window::State,

@@ -25,7 +25,7 @@ pub(crate) fn prefetch<W>(slice: &[W], index: usize) {
 /// fast on Zen 4.
 #[inline(always)]
 #[allow(unsafe_code, reason = "the prefetch hint has no safe name")]
-pub(crate) fn prefetch_far<W>(slice: &[W], index: usize) {
+pub fn prefetch_far<W>(slice: &[W], index: usize) {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse", not(miri)))]
     // SAFETY: a prefetch is a hint that never faults, whatever the address; SSE is on.
     unsafe {
