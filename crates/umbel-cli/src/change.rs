@@ -63,7 +63,7 @@ fn run(args: &Change, what: What, overfull: Overfull) -> Result<()> {
         let has_secret = Header::read(path).with_context(name)?.has_secret();
         replace_file(path, has_secret, |file| {
             let (totals, filter) = changed(args, what, overfull)?;
-            filter.to_writer(file, has_secret).with_context(name)?;
+            filter.to_writer(file, has_secret.into()).with_context(name)?;
             Ok((totals, filter))
         })?
     };
@@ -371,10 +371,7 @@ impl Changer {
                 self.filter.insert_digests(&self.digests, &mut done)?;
             }
             What::Remove => {
-                let filter = self.filter.as_remove()?;
-                for (digest, done) in self.digests.iter().zip(&mut done) {
-                    *done = filter.remove_digest(*digest);
-                }
+                self.filter.remove_digests(&self.digests, &mut done)?;
                 let mut found = vec![false; self.digests.len()];
                 self.filter.contains_digests(&self.digests, &mut found);
                 let still = done.iter().zip(&found).filter(|(done, found)| **done && **found);

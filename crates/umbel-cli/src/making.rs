@@ -5,6 +5,7 @@ use umbel::any::{AnyFilter, AnyHasher};
 use umbel::frozen::{self, Arrangement, BuildError, Frozen};
 use umbel::hash::Digest;
 use umbel::plan::Outline;
+use umbel::raw::Any;
 use umbel::{BinaryFuse4Filter, BinaryFuseFilter, RibbonFilter, XorFilter};
 use umbel::{BlockedBloomFilter, BloomFilter, InvalidShape, Portable, SplitBlockBloomFilter};
 use umbel::{BlockedCountingBloomFilter, CountingBloomFilter, CuckooFilter, QuotientFilter};
@@ -54,35 +55,35 @@ impl FamilyChoice {
         Ok(match self {
             Self::Bloom => {
                 let shape = bloom::Shape::for_rate(items, rate)?;
-                AnyFilter::Bloom(BloomFilter::with(shape, hasher)?)
+                BloomFilter::with(shape, hasher)?.into()
             }
             Self::Blocked => {
                 let shape = blocked::Shape::for_rate(items, rate)?;
-                AnyFilter::Blocked(BlockedBloomFilter::with(shape, hasher)?)
+                BlockedBloomFilter::with(shape, hasher)?.into()
             }
             Self::Split => {
                 let shape = split::Shape::for_rate(items, rate)?;
-                AnyFilter::Split(SplitBlockBloomFilter::with(shape, hasher)?)
+                SplitBlockBloomFilter::with(shape, hasher)?.into()
             }
             Self::Counting => {
                 let shape = counting::Shape::for_rate(items, rate)?;
-                AnyFilter::Counting(CountingBloomFilter::with(shape, hasher)?)
+                CountingBloomFilter::with(shape, hasher)?.into()
             }
             Self::BlockedCounting => {
                 let shape = counting::LineShape::for_rate(items, rate)?;
-                AnyFilter::BlockedCounting(BlockedCountingBloomFilter::with(shape, hasher)?)
+                BlockedCountingBloomFilter::with(shape, hasher)?.into()
             }
             Self::Scalable => {
                 let shape = scalable::Shape::for_rate(items, rate)?;
-                AnyFilter::Scalable(ScalableBloomFilter::with(shape, hasher)?)
+                ScalableBloomFilter::with(shape, hasher)?.into()
             }
             Self::Cuckoo => {
                 let shape = cuckoo::Shape::for_rate(items, rate)?;
-                AnyFilter::Cuckoo(CuckooFilter::with(shape, hasher)?)
+                CuckooFilter::with(shape, hasher)?.into()
             }
             Self::Quotient => {
                 let shape = quotient::Shape::for_rate(items, rate)?;
-                AnyFilter::Quotient(QuotientFilter::with(shape, hasher)?)
+                QuotientFilter::with(shape, hasher)?.into()
             }
             Self::Xor | Self::Fuse | Self::Fuse4 | Self::Ribbon => {
                 unreachable!("a filter for a set that does not change is built from it")
@@ -103,24 +104,24 @@ impl FamilyChoice {
             Frozen::build_from_digests(how, digests)
         }
         Ok(match self {
-            Self::Xor => AnyFilter::Xor(build(how, digests)? as XorFilter<_, _>),
-            Self::Fuse => AnyFilter::Fuse(build(how, digests)? as BinaryFuseFilter<_, _>),
-            Self::Fuse4 => AnyFilter::Fuse4(build(how, digests)? as BinaryFuse4Filter<_, _>),
-            _ => AnyFilter::Ribbon(build(how, digests)? as RibbonFilter<_, _>),
+            Self::Xor => XorFilter::into(build(how, digests)?),
+            Self::Fuse => BinaryFuseFilter::into(build(how, digests)?),
+            Self::Fuse4 => BinaryFuse4Filter::into(build(how, digests)?),
+            _ => RibbonFilter::into(build(how, digests)?),
         })
     }
 }
 
 /// The outline of a filter that takes keys and was planned for a number of them.
 pub(crate) fn outline_of(filter: &AnyFilter) -> Option<Outline> {
-    Some(match filter {
-        AnyFilter::Bloom(filter) => Outline::Bloom(*filter.shape()),
-        AnyFilter::Blocked(filter) => Outline::Blocked(*filter.shape()),
-        AnyFilter::Split(filter) => Outline::Split(*filter.shape()),
-        AnyFilter::Counting(filter) => Outline::Counting(*filter.shape()),
-        AnyFilter::BlockedCounting(filter) => Outline::BlockedCounting(*filter.shape()),
-        AnyFilter::Cuckoo(filter) => Outline::Cuckoo(*filter.shape()),
-        AnyFilter::Quotient(filter) => Outline::Quotient(*filter.shape()),
+    Some(match filter.raw() {
+        Any::Bloom(filter) => Outline::Bloom(*filter.shape()),
+        Any::Blocked(filter) => Outline::Blocked(*filter.shape()),
+        Any::Split(filter) => Outline::Split(*filter.shape()),
+        Any::Counting(filter) => Outline::Counting(*filter.shape()),
+        Any::BlockedCounting(filter) => Outline::BlockedCounting(*filter.shape()),
+        Any::Cuckoo(filter) => Outline::Cuckoo(*filter.shape()),
+        Any::Quotient(filter) => Outline::Quotient(*filter.shape()),
         _ => return None,
     })
 }

@@ -489,11 +489,11 @@ pub(crate) fn may_write_filter(path: &Path, force: bool) -> Result<()> {
 pub(crate) fn write_filter(path: &Path, filter: &AnyFilter, with_secret: bool) -> Result<()> {
     if path == Path::new("-") {
         let mut output = BufWriter::with_capacity(WRITE, Out::lock());
-        let written = filter.to_writer(&mut output, with_secret);
+        let written = filter.to_writer(&mut output, with_secret.into());
         return written.and_then(|()| output.flush()).context(STDOUT);
     }
     write_file(path, with_secret, |file| {
-        filter.to_writer(file, with_secret).with_context(|| path.display().to_string())
+        filter.to_writer(file, with_secret.into()).with_context(|| path.display().to_string())
     })
 }
 

@@ -160,7 +160,8 @@ pub mod internal {
     pub use crate::parts::bits::{SetBit, Word};
     #[cfg(feature = "alloc")]
     pub use crate::{
-        parts::alloc_zeroed::Zeroable, parts::gather::Gathered, scalable::Said, window::State,
+        any::raw::Planned, parts::alloc_zeroed::Zeroable, parts::gather::Gathered, scalable::Said,
+        window::State,
     };
 }
 
