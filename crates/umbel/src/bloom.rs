@@ -41,7 +41,8 @@ mod probe;
 mod shape;
 mod table;
 
-pub use shape::{Shape, words_for, words_for_cells};
+pub(crate) use shape::words_for_cells;
+pub use shape::{Shape, words_for};
 
 use crate::edge::{self, Filter, for_core_and_filter};
 use crate::error::{Incompatible, InvalidShape};

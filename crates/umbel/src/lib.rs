@@ -116,8 +116,6 @@ mod parts;
 
 #[cfg(feature = "alloc")]
 pub use any::AnyFilter;
-#[doc(hidden)]
-pub use bloom::words_for_cells;
 pub use bloom::{ArrayBloomFilter, words_for};
 pub use edge::Filter;
 pub use error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};

@@ -12,7 +12,6 @@ use crate::format::{ANY_FAMILY, Header, Mark, StoredCore};
 use crate::frozen::{Peeled, RawFrozen};
 use crate::fuse::Fused;
 use crate::hash::Digest;
-use crate::layout::Plan;
 use crate::quotient::RawQuotient;
 use crate::raw::{Core, Probe, RemoveEach};
 use crate::ribbon::Ribbon;
@@ -389,7 +388,7 @@ impl Any {
             (Self::Split(one), Self::Split(other)) => one.fits(other),
             (Self::Counting(one), Self::Counting(other)) => one.fits(other),
             (Self::BlockedCounting(one), Self::BlockedCounting(other)) => one.fits(other),
-            (Self::Cuckoo(one), Self::Cuckoo(other)) => one.shape().compatible(other.shape()),
+            (Self::Cuckoo(one), Self::Cuckoo(other)) => one.fits(other),
             (Self::Quotient(one), Self::Quotient(other)) => one.fits(other),
             _ => return false,
         };
