@@ -15,6 +15,8 @@ use serde_json::json;
 use umbel::any::{AnyFilter, AnyHasher, ChangeError};
 use umbel::frozen;
 use umbel::hash::Digest;
+#[cfg(feature = "redis")]
+use umbel::{BlockedBloomFilter, raw::Any};
 
 pub(crate) fn run(args: Build) -> Result<()> {
     look_for(&args.files)?;
@@ -106,9 +108,12 @@ fn to_server(args: &Build, family: FamilyChoice) -> Result<()> {
     let built = built(args, family, hasher)?;
     // As late as can be: until then the old one answers.
     address.is_taken(true)?;
-    let AnyFilter::Blocked(blocked) = &built.filter else { bail!("{address}: no blocked filter") };
-    crate::remote::Remote::upload(&address, blocked)?;
-    tell(args, &built)
+    let Any::Blocked(blocked) = built.filter.into_raw() else {
+        bail!("{address}: no blocked filter")
+    };
+    let blocked = BlockedBloomFilter::from_raw(blocked, hasher);
+    crate::remote::Remote::upload(&address, &blocked)?;
+    tell(args, &Built { filter: blocked.into(), ..built })
 }
 
 fn built(args: &Build, family: FamilyChoice, hasher: AnyHasher) -> Result<Built> {
@@ -386,12 +391,6 @@ fn of_set(
     progress.work("building and verifying", None, &format!("a {} filter of {keys}", family.name()));
     let filter = pool.install(|| family.of_set(how, digests.into_iter()))?;
     progress.done();
-    let keys = match &filter {
-        AnyFilter::Xor(filter) => filter.len(),
-        AnyFilter::Fuse(filter) => filter.len(),
-        AnyFilter::Fuse4(filter) => filter.len(),
-        AnyFilter::Ribbon(filter) => filter.len(),
-        _ => unreachable!("a static filter"),
-    };
+    let keys = filter.len().expect("a static filter");
     Ok(Built { filter, keys: Keys::Exactly(keys), skipped })
 }

@@ -381,10 +381,7 @@ impl Changer {
                 self.filter.insert_digests(&self.digests, &mut done)?;
             }
             What::Remove => {
-                let filter = self.filter.as_remove()?;
-                for (digest, done) in self.digests.iter().zip(&mut done) {
-                    *done = filter.remove_digest(*digest);
-                }
+                self.filter.remove_digests(&self.digests, &mut done)?;
                 let mut found = vec![false; self.digests.len()];
                 self.filter.contains_digests(&self.digests, &mut found);
                 let still = done.iter().zip(&found).filter(|(done, found)| **done && **found);

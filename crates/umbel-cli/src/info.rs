@@ -15,6 +15,7 @@ use std::path::Path;
 use umbel::any::AnyFilter;
 use umbel::format::OpenError;
 use umbel::hash::Kind;
+use umbel::raw::Any;
 use umbel::window::Window;
 
 /// Whether all files could be read.
@@ -172,39 +173,39 @@ macro_rules! bloom {
 
 /// What only filters of this family have.
 fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
-    match filter {
-        AnyFilter::Bloom(filter) => bloom!(filter, add),
-        AnyFilter::Blocked(filter) => {
+    match filter.raw() {
+        Any::Bloom(filter) => bloom!(filter, add),
+        Any::Blocked(filter) => {
             bloom!(filter, add);
             add("lines_per_key", json!(filter.shape().lines_per_key()));
         }
-        AnyFilter::Split(filter) => bloom!(filter, add),
-        AnyFilter::Counting(filter) => {
+        Any::Split(filter) => bloom!(filter, add),
+        Any::Counting(filter) => {
             let shape = filter.shape();
             planned(shape.items(), filter.estimated_len(), add);
             add("cells", json!(shape.cells()));
             add("bits_per_cell", json!(shape.width().bits()));
             add("probes", json!(shape.probes()));
         }
-        AnyFilter::BlockedCounting(filter) => {
+        Any::BlockedCounting(filter) => {
             let shape = filter.shape();
             planned(shape.items(), filter.estimated_len(), add);
             add("cells", json!(shape.cells()));
             add("bits_per_cell", json!(shape.width().bits()));
             add("probes", json!(shape.probes()));
         }
-        AnyFilter::Scalable(filter) => {
+        Any::Scalable(filter) => {
             add("levels", json!(filter.levels().len()));
             add("keys_estimated", json!(filter.estimated_len()));
             add("rate_planned", json!(filter.shape().rate()));
         }
-        AnyFilter::Stable(filter) => {
+        Any::Stable(filter) => {
             add("cells", json!(filter.shape().cells()));
             add("bits_per_cell", json!(filter.shape().width()));
             add("probes", json!(filter.shape().probes()));
             add("decrements", json!(filter.shape().decrements()));
         }
-        AnyFilter::Window(filter) => {
+        Any::Window(filter) => {
             match filter.shape().window() {
                 Window::Insertions(number) => add("window_insertions", json!(number)),
                 Window::Time(time) => add("window_seconds", json!(time.as_secs_f64())),
@@ -212,22 +213,22 @@ fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
             add("epochs", json!(filter.shape().epochs()));
             add("probes", json!(filter.shape().probes()));
         }
-        AnyFilter::Cuckoo(filter) => {
+        Any::Cuckoo(filter) => {
             planned(filter.shape().items(), filter.len(), add);
             add("capacity_left", json!(filter.shape().room().saturating_sub(filter.len())));
             add("load", json!(filter.load()));
             add("fingerprint_bits", json!(filter.shape().fingerprint_bits()));
         }
-        AnyFilter::Quotient(filter) => {
+        Any::Quotient(filter) => {
             planned(filter.shape().items(), filter.len(), add);
             add("capacity_left", json!(filter.capacity().saturating_sub(filter.len())));
             add("load", json!(filter.load()));
             add("remainder_bits", json!(filter.shape().remainder_bits()));
         }
-        AnyFilter::Xor(filter) => frozen(filter.len(), filter.shape().bits(), add),
-        AnyFilter::Fuse(filter) => frozen(filter.len(), filter.shape().bits(), add),
-        AnyFilter::Fuse4(filter) => frozen(filter.len(), filter.shape().bits(), add),
-        AnyFilter::Ribbon(filter) => {
+        Any::Xor(filter) => frozen(filter.len(), filter.shape().bits(), add),
+        Any::Fuse(filter) => frozen(filter.len(), filter.shape().bits(), add),
+        Any::Fuse4(filter) => frozen(filter.len(), filter.shape().bits(), add),
+        Any::Ribbon(filter) => {
             frozen(filter.len(), umbel::frozen::Drawing::bits(filter.shape()), add);
         }
         _ => {}

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use std::fmt;
 use umbel::any::AnyFilter;
 use umbel::plan::Outline;
+use umbel::raw::Any;
 
 /// How many times the planned rate is too much.
 const TIMES: f64 = 10.0;
@@ -120,18 +121,18 @@ pub(crate) struct Fill {
 
 impl Fill {
     pub(crate) fn of(filter: &AnyFilter) -> Self {
-        let held = match filter {
-            AnyFilter::Bloom(filter) => filter.estimated_len(),
-            AnyFilter::Blocked(filter) => filter.estimated_len(),
-            AnyFilter::Split(filter) => filter.estimated_len(),
-            AnyFilter::Counting(filter) => filter.estimated_len(),
-            AnyFilter::BlockedCounting(filter) => filter.estimated_len(),
-            AnyFilter::Cuckoo(filter) => filter.len(),
-            AnyFilter::Quotient(filter) => filter.len(),
-            AnyFilter::Scalable(filter) => filter.estimated_len(),
+        let held = match filter.raw() {
+            Any::Bloom(filter) => filter.estimated_len(),
+            Any::Blocked(filter) => filter.estimated_len(),
+            Any::Split(filter) => filter.estimated_len(),
+            Any::Counting(filter) => filter.estimated_len(),
+            Any::BlockedCounting(filter) => filter.estimated_len(),
+            Any::Cuckoo(filter) => filter.len(),
+            Any::Quotient(filter) => filter.len(),
+            Any::Scalable(filter) => filter.estimated_len(),
             _ => 0,
         };
-        let exact = matches!(filter, AnyFilter::Cuckoo(_) | AnyFilter::Quotient(_));
+        let exact = matches!(filter.raw(), Any::Cuckoo(_) | Any::Quotient(_));
         Self { held, exact, rate: filter.expected_rate() }
     }
 

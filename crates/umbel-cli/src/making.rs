@@ -8,6 +8,7 @@ use umbel::format::Secret;
 use umbel::frozen::{self, BuildError};
 use umbel::hash::Digest;
 use umbel::plan::Outline;
+use umbel::raw::Any;
 use umbel::{BinaryFuse4Filter, BinaryFuseFilter, RibbonFilter, XorFilter};
 use umbel::{BlockedBloomFilter, BloomFilter, InvalidShape, Portable, SplitBlockBloomFilter};
 use umbel::{BlockedCountingBloomFilter, CountingBloomFilter, CuckooFilter, QuotientFilter};
@@ -57,35 +58,35 @@ impl FamilyChoice {
         Ok(match self {
             Self::Bloom => {
                 let shape = bloom::Shape::for_rate(items, rate)?;
-                AnyFilter::Bloom(BloomFilter::with(shape, hasher)?)
+                BloomFilter::with(shape, hasher)?.into()
             }
             Self::Blocked => {
                 let shape = blocked::Shape::for_rate(items, rate)?;
-                AnyFilter::Blocked(BlockedBloomFilter::with(shape, hasher)?)
+                BlockedBloomFilter::with(shape, hasher)?.into()
             }
             Self::Split => {
                 let shape = split::Shape::for_rate(items, rate)?;
-                AnyFilter::Split(SplitBlockBloomFilter::with(shape, hasher)?)
+                SplitBlockBloomFilter::with(shape, hasher)?.into()
             }
             Self::Counting => {
                 let shape = counting::Shape::for_rate(items, rate)?;
-                AnyFilter::Counting(CountingBloomFilter::with(shape, hasher)?)
+                CountingBloomFilter::with(shape, hasher)?.into()
             }
             Self::BlockedCounting => {
                 let shape = counting::LineShape::for_rate(items, rate)?;
-                AnyFilter::BlockedCounting(BlockedCountingBloomFilter::with(shape, hasher)?)
+                BlockedCountingBloomFilter::with(shape, hasher)?.into()
             }
             Self::Scalable => {
                 let shape = scalable::Shape::for_rate(items, rate)?;
-                AnyFilter::Scalable(ScalableBloomFilter::with(shape, hasher)?)
+                ScalableBloomFilter::with(shape, hasher)?.into()
             }
             Self::Cuckoo => {
                 let shape = cuckoo::Shape::for_rate(items, rate)?;
-                AnyFilter::Cuckoo(CuckooFilter::with(shape, hasher)?)
+                CuckooFilter::with(shape, hasher)?.into()
             }
             Self::Quotient => {
                 let shape = quotient::Shape::for_rate(items, rate)?;
-                AnyFilter::Quotient(QuotientFilter::with(shape, hasher)?)
+                QuotientFilter::with(shape, hasher)?.into()
             }
             Self::Xor | Self::Fuse | Self::Fuse4 | Self::Ribbon => {
                 unreachable!("a filter for a set that does not change is built from it")
@@ -100,24 +101,24 @@ impl FamilyChoice {
         digests: impl Iterator<Item = Digest>,
     ) -> Result<AnyFilter, BuildError> {
         Ok(match self {
-            Self::Xor => AnyFilter::Xor(XorFilter::build_from_digests(how, digests)?),
-            Self::Fuse => AnyFilter::Fuse(BinaryFuseFilter::build_from_digests(how, digests)?),
-            Self::Fuse4 => AnyFilter::Fuse4(BinaryFuse4Filter::build_from_digests(how, digests)?),
-            _ => AnyFilter::Ribbon(RibbonFilter::build_from_digests(how, digests)?),
+            Self::Xor => XorFilter::build_from_digests(how, digests)?.into(),
+            Self::Fuse => BinaryFuseFilter::build_from_digests(how, digests)?.into(),
+            Self::Fuse4 => BinaryFuse4Filter::build_from_digests(how, digests)?.into(),
+            _ => RibbonFilter::build_from_digests(how, digests)?.into(),
         })
     }
 }
 
 /// The outline of a filter that takes keys and was planned for a number of them.
 pub(crate) fn outline_of(filter: &AnyFilter) -> Option<Outline> {
-    Some(match filter {
-        AnyFilter::Bloom(filter) => Outline::Bloom(*filter.shape()),
-        AnyFilter::Blocked(filter) => Outline::Blocked(*filter.shape()),
-        AnyFilter::Split(filter) => Outline::Split(*filter.shape()),
-        AnyFilter::Counting(filter) => Outline::Counting(*filter.shape()),
-        AnyFilter::BlockedCounting(filter) => Outline::BlockedCounting(*filter.shape()),
-        AnyFilter::Cuckoo(filter) => Outline::Cuckoo(*filter.shape()),
-        AnyFilter::Quotient(filter) => Outline::Quotient(*filter.shape()),
+    Some(match filter.raw() {
+        Any::Bloom(filter) => Outline::Bloom(*filter.shape()),
+        Any::Blocked(filter) => Outline::Blocked(*filter.shape()),
+        Any::Split(filter) => Outline::Split(*filter.shape()),
+        Any::Counting(filter) => Outline::Counting(*filter.shape()),
+        Any::BlockedCounting(filter) => Outline::BlockedCounting(*filter.shape()),
+        Any::Cuckoo(filter) => Outline::Cuckoo(*filter.shape()),
+        Any::Quotient(filter) => Outline::Quotient(*filter.shape()),
         _ => return None,
     })
 }

@@ -41,7 +41,8 @@ mod probe;
 mod shape;
 mod table;
 
-pub use shape::{Shape, words_for, words_for_cells};
+pub(crate) use shape::words_for_cells;
+pub use shape::{Shape, words_for};
 
 use crate::edge::{self, Filter, for_core_and_filter};
 use crate::error::{Incompatible, InvalidShape};
@@ -382,6 +383,21 @@ where
     }
 }
 
+impl<S: Allocate, L: Layout> RawBloom<S, L> {
+    /// Keeps only the bits that both cores have.
+    ///
+    /// # Errors
+    ///
+    /// [`Incompatible`] if they differ in bits, probes or kernels. Nothing is changed then.
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), Incompatible> {
+        self.compatible(other)?;
+        for (word, other) in self.storage.words_mut().iter_mut().zip(other.storage.words()) {
+            word.store(word.load() & other.load());
+        }
+        Ok(())
+    }
+}
+
 /// For whoever has the filter for itself.
 impl<T: ?Sized, H, S: Allocate, L: Layout> Filter<T, H, RawBloom<S, L>> {
     /// Keeps only the bits that both filters have. Keys that were inserted into both are still
@@ -397,11 +413,7 @@ impl<T: ?Sized, H, S: Allocate, L: Layout> Filter<T, H, RawBloom<S, L>> {
         H: Digester<T, L::Digest>,
     {
         self.compatible_with(other)?;
-        let words = self.raw.storage.words_mut();
-        for (word, other) in words.iter_mut().zip(other.raw.storage.words()) {
-            word.store(word.load() & other.load());
-        }
-        Ok(())
+        self.raw.intersect_with(&other.raw)
     }
 }
 

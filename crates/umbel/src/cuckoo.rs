@@ -66,7 +66,7 @@ mod table;
 pub use shape::{MAX_FINGERPRINT_BITS, MIN_FINGERPRINT_BITS, Shape, words_for};
 
 use crate::edge::{Filter, for_core_and_filter, insert_or_full, same_hasher};
-use crate::error::{BatchFull, Full, InvalidBytes, InvalidShape, Unmergeable};
+use crate::error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
 use crate::filter::{Insert, Remove};
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::Plan;
@@ -328,6 +328,13 @@ for_core_and_filter! { impl[B: AsRef<[u64]>] RawCuckoo<Own<B>> {
     }
 } }
 
+impl<B> RawCuckoo<Own<B>> {
+    /// Whether the fingerprints of two cores mean the same.
+    pub(crate) fn fits(&self, other: &Self) -> Result<(), Incompatible> {
+        self.shape.compatible(&other.shape)
+    }
+}
+
 impl<B: AsRef<[u64]> + AsMut<[u64]>> RawCuckoo<Own<B>> {
     /// Puts the fingerprints of the other core into this one.
     ///
@@ -337,7 +344,7 @@ impl<B: AsRef<[u64]> + AsMut<[u64]>> RawCuckoo<Own<B>> {
     /// if there is no room for all. All answers are as they were then; fingerprints may have moved to
     /// their other bucket.
     pub fn merge_with(&mut self, other: &Self) -> Result<(), Unmergeable> {
-        self.shape.compatible(&other.shape)?;
+        self.fits(other)?;
         if self.len + other.len > self.shape.slots() {
             return Err(Unmergeable::Full);
         }
@@ -421,7 +428,7 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Filter<T, H, RawCuckoo<Own<B>
     where
         H: Digester<T>,
     {
-        self.raw.shape.compatible(&other.raw.shape)?;
+        self.raw.fits(&other.raw)?;
         same_hasher::<T, H, Digest>(&self.hasher, &other.hasher)?;
         self.raw.merge_with(&other.raw)
     }

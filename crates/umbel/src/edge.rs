@@ -14,7 +14,7 @@
 use crate::error::{BatchFull, Full, Incompatible, InvalidShape};
 use crate::filter::{Contains, Edge, Insert, InsertShared, Remove, Union};
 use crate::hash::{Digest, Digester, KeyOf, Portable};
-use crate::raw::{Clear, Core, Endless, Make, Probe, RemoveEach, TryClone};
+use crate::raw::{Clear, Core, Endless, Make, Probe, RemoveEach, Shaped, TryClone};
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -102,6 +102,13 @@ impl<T: ?Sized, H, C> Filter<T, H, C> {
         &self.raw
     }
 
+    /// The core, to be changed. What is inserted there must have been digested by the hasher of this
+    /// filter.
+    #[must_use]
+    pub const fn raw_mut(&mut self) -> &mut C {
+        &mut self.raw
+    }
+
     /// The core, taken out.
     #[must_use]
     pub fn into_raw(self) -> C {
@@ -115,14 +122,17 @@ impl<T: ?Sized, H, C> Filter<T, H, C> {
     }
 }
 
-/// What it is.
-impl<T: ?Sized, H, C: Core> Filter<T, H, C> {
+/// The plan.
+impl<T: ?Sized, H, C: Shaped> Filter<T, H, C> {
     /// The plan it was made by.
     #[must_use]
     pub fn shape(&self) -> &C::Shape {
         self.raw.shape()
     }
+}
 
+/// What it is.
+impl<T: ?Sized, H, C: Core> Filter<T, H, C> {
     /// The memory of the words, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -117,8 +117,6 @@ mod parts;
 
 #[cfg(feature = "alloc")]
 pub use any::AnyFilter;
-#[doc(hidden)]
-pub use bloom::words_for_cells;
 pub use bloom::{ArrayBloomFilter, words_for};
 pub use edge::Filter;
 pub use error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
@@ -163,6 +161,7 @@ pub mod internal {
     pub use crate::parts::prefetch::prefetch_far;
     #[cfg(feature = "alloc")]
     pub use crate::{
-        parts::alloc_zeroed::Zeroable, parts::gather::Gathered, scalable::Said, window::State,
+        any::raw::Planned, parts::alloc_zeroed::Zeroable, parts::gather::Gathered, scalable::Said,
+        window::State,
     };
 }

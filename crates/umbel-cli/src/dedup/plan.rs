@@ -5,6 +5,7 @@ use crate::cli::Dedup;
 use crate::making;
 use anyhow::{Error, Result, bail};
 use umbel::any::{AnyFilter, AnyHasher};
+use umbel::raw::Any;
 use umbel::{BlockedBloomFilter, InvalidShape, ScalableBloomFilter, WindowBloomFilter};
 use umbel::{blocked, scalable, window};
 
@@ -80,10 +81,10 @@ impl Plan {
 
     /// The plan of a filter, if it is one that `dedup` makes.
     pub(super) fn of_filter(filter: &AnyFilter) -> Option<Self> {
-        match filter {
-            AnyFilter::Scalable(filter) => Some(Self::Scalable(*filter.shape())),
-            AnyFilter::Blocked(filter) => Some(Self::Blocked(*filter.shape())),
-            AnyFilter::Window(filter) => Some(Self::Window(*filter.shape())),
+        match filter.raw() {
+            Any::Scalable(filter) => Some(Self::Scalable(*filter.shape())),
+            Any::Blocked(filter) => Some(Self::Blocked(*filter.shape())),
+            Any::Window(filter) => Some(Self::Window(*filter.shape())),
             _ => None,
         }
     }
@@ -96,11 +97,9 @@ impl Plan {
             Self::Window(shape) => (shape.items(), shape.burst_rate()),
         };
         let filter = match *self {
-            Self::Scalable(shape) => {
-                ScalableBloomFilter::with(shape, hasher).map(AnyFilter::Scalable)
-            }
-            Self::Blocked(shape) => BlockedBloomFilter::with(shape, hasher).map(AnyFilter::Blocked),
-            Self::Window(shape) => WindowBloomFilter::with(shape, hasher).map(AnyFilter::Window),
+            Self::Scalable(shape) => ScalableBloomFilter::with(shape, hasher).map(AnyFilter::from),
+            Self::Blocked(shape) => BlockedBloomFilter::with(shape, hasher).map(AnyFilter::from),
+            Self::Window(shape) => WindowBloomFilter::with(shape, hasher).map(AnyFilter::from),
         };
         filter.map_err(|error| told(error, Some(items), rate))
     }

@@ -249,8 +249,7 @@ words_for! {
 /// If a cell has no bits or more than 64, or there are too many; in a constant, that is an error of
 /// the compiler's.
 #[must_use]
-#[doc(hidden)]
-pub const fn words_for_cells(cells: usize, bits_per_cell: u32) -> usize {
+pub(crate) const fn words_for_cells(cells: usize, bits_per_cell: u32) -> usize {
     assert!(bits_per_cell >= 1 && bits_per_cell <= 64, "a cell has from 1 to 64 bits");
     let bits = cells as u128 * bits_per_cell as u128;
     assert!(bits <= MAX_BITS as u128, "so many cells are too many");
