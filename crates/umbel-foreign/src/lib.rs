@@ -73,6 +73,8 @@ pub mod datasketches;
 #[cfg(feature = "files")]
 pub mod dcso;
 #[cfg(feature = "files")]
+pub mod fastfilter;
+#[cfg(feature = "files")]
 pub mod guava;
 #[cfg(feature = "files")]
 pub mod hadoop;
@@ -85,11 +87,15 @@ pub mod pybloomfilter;
 #[cfg(feature = "files")]
 pub mod rbloom;
 #[cfg(feature = "files")]
+pub mod rdb;
+#[cfg(feature = "files")]
 pub mod redisbloom;
 #[cfg(feature = "files")]
 pub mod slatedb;
 #[cfg(feature = "files")]
 pub mod spark;
+#[cfg(feature = "files")]
+pub mod valkey_bloom;
 
 #[cfg(feature = "files")]
 pub use error::Invalid;

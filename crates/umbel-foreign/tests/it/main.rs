@@ -2,4 +2,6 @@
 
 mod blooms;
 
+mod redis;
 mod samples;
+mod statics;
