@@ -83,6 +83,8 @@ pub mod hudi;
 #[cfg(feature = "files")]
 pub mod milvus;
 #[cfg(feature = "files")]
+pub mod parquet;
+#[cfg(feature = "files")]
 pub mod pybloomfilter;
 #[cfg(feature = "files")]
 pub mod rbloom;
