@@ -63,6 +63,8 @@ pub mod error;
 mod murmur;
 #[cfg(feature = "files")]
 mod read;
+#[cfg(feature = "files")]
+mod xxph3;
 
 #[cfg(feature = "files")]
 pub mod bits_and_blooms;
@@ -92,6 +94,8 @@ pub mod rbloom;
 pub mod rdb;
 #[cfg(feature = "files")]
 pub mod redisbloom;
+#[cfg(feature = "files")]
+pub mod rocksdb;
 #[cfg(feature = "files")]
 pub mod slatedb;
 #[cfg(feature = "files")]

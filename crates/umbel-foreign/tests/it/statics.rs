@@ -4,7 +4,7 @@ use crate::samples::{absent, absent_longs, answers_as, bytes, keys, longs};
 use umbel::SplitBlockBloomFilter;
 use umbel::hash::{Digester, Xxh64};
 use umbel_foreign::fastfilter::{BinaryFuse, FuseLayout, Width, Xor8, XorLayout};
-use umbel_foreign::parquet;
+use umbel_foreign::{parquet, rocksdb};
 
 fn numbers(longs: Vec<i64>) -> Vec<u64> {
     longs.into_iter().map(|long| long as u64).collect()
@@ -90,4 +90,40 @@ fn blocks_without_a_header_are_those_of_a_new_filter() {
     answers_as("parquet-mr-blocks-only-string", &keys(), &absent(), |key| {
         filter.contains(key.as_str())
     });
+}
+
+#[test]
+fn filter_blocks_of_rocksdb_are_read_asked_and_written() {
+    let keys: Vec<String> = (0..10_000).map(|number| format!("key-{number}")).collect();
+    let absent: Vec<String> = (0..2_000).map(|number| format!("key-5-{number}")).collect();
+    for name in ["rocksdb-bloomfilter_10", "rocksdb-ribbonfilter_10"] {
+        let golden = bytes(&format!("{name}.filterblock"));
+        let block = rocksdb::read(&golden).unwrap();
+        answers_as(name, &keys, &absent, |key| block.contains(key.as_bytes()));
+        assert_eq!(rocksdb::write(&block), golden);
+        if let rocksdb::Block::Bloom(filter) = &block {
+            let (lines, probes) = (filter.shape().bits() / 512, filter.shape().probes());
+            let mut built = rocksdb::with::<[u8]>(lines, probes).unwrap();
+            built.extend(keys.iter().map(|key| key.clone().into_bytes()));
+            assert!(built == *filter);
+        }
+    }
+}
+
+#[test]
+fn the_filter_block_of_an_sst_is_found() {
+    let sst = bytes("rocksdb-ribbonfilter_10.sst");
+    let found = rocksdb::find(&sst).unwrap().unwrap();
+    assert_eq!(sst[found], bytes("rocksdb-ribbonfilter_10.filterblock"));
+}
+
+/// RocksDB hashes long keys in other ways than short ones: the lengths are where those meet.
+#[test]
+fn keys_of_every_length_have_one_hash_and_no_panic() {
+    let mut filter = rocksdb::with::<[u8]>(64, 6).unwrap();
+    let text: Vec<u8> = (0..3_000_u32).map(|byte| (byte * 31 >> 3) as u8).collect();
+    for length in (0..300).chain([511, 512, 1_023, 1_024, 1_025, 1_088, 2_048, 2_999]) {
+        filter.insert(&text[..length]);
+        assert!(filter.contains(&text[..length]));
+    }
 }
