@@ -23,6 +23,7 @@
 
 use crate::error::Invalid;
 use crate::read::Reader;
+use crate::recognise::{NeedsKeys, System};
 use umbel::Contains;
 use umbel::hash::Digest;
 
@@ -35,7 +36,7 @@ const fn murmur64(key: u64, seed: u64) -> u64 {
 }
 
 /// The bits of a fingerprint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
     /// 8 bits: a rate of 0.39 %.
     Bits8,
@@ -60,7 +61,7 @@ impl Width {
 }
 
 /// Which library wrote a binary fuse filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FuseLayout {
     /// `binary_fuse8_serialize` of C, on a little-endian machine. The number of keys is in it.
     C,
@@ -130,6 +131,13 @@ impl BinaryFuse {
         bytes
     }
 
+    /// The same filter for another library: all three give a key the same slots. C also wants to know how many keys there are; the
+    /// other layouts have no place for that.
+    #[must_use]
+    pub fn in_layout(self, layout: FuseLayout, keys: u32) -> Self {
+        Self { layout, keys: if layout == FuseLayout::C { keys } else { 0 }, ..self }
+    }
+
     /// Whether a key may be in the set.
     #[must_use]
     #[inline]
@@ -160,7 +168,7 @@ fn expect(name: &'static str, got: u32, expected: u64) -> Result<(), Invalid> {
 }
 
 /// Which library wrote an xor filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum XorLayout {
     /// `xor8_serialize` of C, on a little-endian machine.
     C,
@@ -193,6 +201,9 @@ impl Xor8 {
             XorLayout::Go => (0, reader.u64_le()?, reader.u32_le()?.into()),
             XorLayout::Java => {
                 let keys = reader.u32_be()?;
+                if keys == 0 {
+                    return Err(Invalid::Field { name: "size", got: 0 });
+                }
                 (keys, reader.u64_be()?, (3 + u64::from(keys) * 123 / 100) / 3)
             }
         };
@@ -228,6 +239,16 @@ impl Xor8 {
         }
         bytes.extend(&self.fingerprints);
         bytes
+    }
+
+    /// The same filter for another library.
+    ///
+    /// # Errors
+    ///
+    /// [`NeedsKeys`] between Java and the others, whose fingerprints are other bits of the hash.
+    pub fn in_layout(self, layout: XorLayout) -> Result<Self, NeedsKeys> {
+        System::Xor(self.layout).becomes(System::Xor(layout))?;
+        Ok(Self { layout, ..self })
     }
 
     /// Whether a key may be in the set.

@@ -93,6 +93,8 @@ pub mod rbloom;
 #[cfg(feature = "files")]
 pub mod rdb;
 #[cfg(feature = "files")]
+pub mod recognise;
+#[cfg(feature = "files")]
 pub mod redisbloom;
 #[cfg(feature = "files")]
 pub mod rocksdb;

@@ -31,9 +31,10 @@ fn binary_fuse_filters_are_read_asked_and_written() {
             let c = [&golden[..8], &[232, 3, 0, 0], &golden[8..12], &golden[16..]].concat();
             let xorf = [&golden[..16], &golden[20..24], &golden[28..]].concat();
             for (bytes, layout) in [(c, FuseLayout::C), (xorf, FuseLayout::Xorf)] {
-                let filter = BinaryFuse::read(&bytes, layout, width).unwrap();
-                answers_as(&name, &keys, &absent, |key| filter.contains(*key));
-                assert_eq!(filter.write(), bytes);
+                let read = BinaryFuse::read(&bytes, layout, width).unwrap();
+                answers_as(&name, &keys, &absent, |key| read.contains(*key));
+                assert_eq!(read.write(), bytes);
+                assert_eq!(filter.clone().in_layout(layout, 1_000).write(), bytes);
             }
         }
     }
@@ -54,6 +55,9 @@ fn xor_filters_are_read_asked_and_written() {
         let filter = Xor8::read(&c, XorLayout::C).unwrap();
         answers_as(&name, &keys, &absent, |key| filter.contains(*key));
         assert_eq!(filter.write(), c);
+        assert_eq!(filter.clone().in_layout(XorLayout::Go).unwrap().write(), golden);
+        let error = filter.in_layout(XorLayout::Java).unwrap_err();
+        assert!(error.to_string().contains("without its keys"), "{error}");
     }
     let golden = bytes("fastfilter-java-xor8.bin");
     let filter = Xor8::read(&golden, XorLayout::Java).unwrap();
