@@ -84,7 +84,7 @@ impl Kernels for Positions {
 }
 
 /// A sketch: a filter, and whether its bits that are set are counted.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sketch<T: ?Sized> {
     /// The filter.
     pub filter: BloomFilter<T>,

@@ -62,7 +62,7 @@ impl Kernels for Positions {
 }
 
 /// A file of DCSO's: a filter, and what else is in it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct File<T: ?Sized> {
     /// The filter. Its capacity is the field `n`.
     pub filter: BloomFilter<T>,

@@ -1,7 +1,7 @@
 //! Why bytes are not a filter of another system.
 
 use core::fmt;
-use umbel::InvalidShape;
+use umbel::{InvalidBytes, InvalidShape};
 
 /// These bytes are not a filter of the wanted system.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +49,8 @@ pub enum Invalid {
     Unknown,
     /// The filter cannot be made.
     Shape(InvalidShape),
+    /// The filter is one of this library's own formats, and is wrong.
+    Bytes(InvalidBytes),
 }
 
 impl fmt::Display for Invalid {
@@ -76,6 +78,7 @@ impl fmt::Display for Invalid {
                 f.write_str("these bytes are not a filter of any system that is known here")
             }
             Self::Shape(shape) => shape.fmt(f),
+            Self::Bytes(bytes) => bytes.fmt(f),
         }
     }
 }
@@ -84,8 +87,15 @@ impl core::error::Error for Invalid {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Shape(shape) => Some(shape),
+            Self::Bytes(bytes) => Some(bytes),
             _ => None,
         }
+    }
+}
+
+impl From<InvalidBytes> for Invalid {
+    fn from(bytes: InvalidBytes) -> Self {
+        Self::Bytes(bytes)
     }
 }
 

@@ -217,7 +217,7 @@ pub fn write<T: ?Sized>(filter: &BloomFilter<T>) -> Vec<u8> {
 }
 
 /// A dynamic filter: rows of one size, of which the last one takes keys until it is full.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Dynamic<T: ?Sized> {
     /// The rows. A key is found if one of them finds it.
     rows: Vec<BloomFilter<T>>,

@@ -63,6 +63,8 @@ pub mod error;
 mod murmur;
 #[cfg(feature = "files")]
 mod read;
+#[cfg(feature = "files")]
+mod xxph3;
 
 #[cfg(feature = "files")]
 pub mod bits_and_blooms;
@@ -73,6 +75,8 @@ pub mod datasketches;
 #[cfg(feature = "files")]
 pub mod dcso;
 #[cfg(feature = "files")]
+pub mod fastfilter;
+#[cfg(feature = "files")]
 pub mod guava;
 #[cfg(feature = "files")]
 pub mod hadoop;
@@ -81,15 +85,25 @@ pub mod hudi;
 #[cfg(feature = "files")]
 pub mod milvus;
 #[cfg(feature = "files")]
+pub mod parquet;
+#[cfg(feature = "files")]
 pub mod pybloomfilter;
 #[cfg(feature = "files")]
 pub mod rbloom;
 #[cfg(feature = "files")]
+pub mod rdb;
+#[cfg(feature = "files")]
+pub mod recognise;
+#[cfg(feature = "files")]
 pub mod redisbloom;
+#[cfg(feature = "files")]
+pub mod rocksdb;
 #[cfg(feature = "files")]
 pub mod slatedb;
 #[cfg(feature = "files")]
 pub mod spark;
+#[cfg(feature = "files")]
+pub mod valkey_bloom;
 
 #[cfg(feature = "files")]
 pub use error::Invalid;

@@ -36,7 +36,7 @@ impl Domain for str {
 }
 
 /// A filter of Milvus, and what stands before it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Envelope<T: ?Sized> {
     filter: SplitBlockBloomFilter<T>,
     declared: u64,

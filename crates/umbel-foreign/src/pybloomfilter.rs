@@ -79,7 +79,7 @@ const fn python_hash(key: i64) -> i64 {
 }
 
 /// A file: a filter, and what stands before its bits.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct File<T: ?Sized> {
     /// The filter. Its capacity is that of Python's.
     pub filter: BloomFilter<T>,

@@ -1,4 +1,4 @@
-//! RedisBloom's Bloom filters: the chunks of `BF.SCANDUMP`.
+//! RedisBloom's Bloom filters: the chunks of `BF.SCANDUMP`. Payloads of `DUMP` and files are read by [`rdb`](crate::rdb).
 //!
 //! ```text
 //!     chain      8 bytes: keys; 4 bytes each: filters, options, growth
@@ -123,7 +123,7 @@ impl Fields {
 }
 
 /// A chain of filters.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Chain<T: ?Sized> {
     links: Vec<(BloomFilter<T>, Fields)>,
     size: u64,
@@ -142,6 +142,18 @@ impl<T: ?Sized> Chain<T> {
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
+    }
+
+    /// The options of RedisBloom's, as bits.
+    #[must_use]
+    pub const fn options(&self) -> u32 {
+        self.options
+    }
+
+    /// By how many times a new filter is larger than the one before.
+    #[must_use]
+    pub const fn growth(&self) -> u32 {
+        self.growth
     }
 
     /// Whether one of the filters finds the key.
