@@ -14,8 +14,8 @@
 //! |---|---|---|
 //! | a set that only grows; unions | [`BloomFilter`] | 9.6, 14.4 |
 //! | the same, two to five times faster | [`BlockedBloomFilter`] | 9.9, 14.6 |
-//! | the same in an array or a `static`, without an allocator | [`ArrayBloomFilter`], [`ArrayBlockedBloomFilter`](blocked::ArrayBlockedBloomFilter) | 9.6, 14.4; blocked 9.9, 14.6 |
-//! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 14.4; blocked 9.9, 14.6 |
+//! | the same in an array or a `static`, without an allocator | [`ArrayBloomFilter`], [`ArrayBlockedBloomFilter`](blocked::ArrayBlockedBloomFilter) | 9.6, 14.4 and 9.9, 14.6 |
+//! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 14.4 and 9.9, 14.6 |
 //! | to remove keys, in little space | [`CuckooFilter`] | 10.6, 13.8 |
 //! | to remove keys; to merge, grow and shrink without the keys | [`QuotientFilter`] | 9.7, 12.9 |
 //! | to remove keys, and to count how often each was inserted | [`CountingBloomFilter`] | 38.4, 57.5 |
@@ -24,7 +24,7 @@
 //! | the last W insertions | [`WindowBloomFilter`] | 16.7, 25.3 |
 //! | the insertions of the last T seconds, even if all come at once | [`WindowBloomFilter`] with [`window::Shape::for_time`] | 58, 89 |
 //! | a stream without end, in fixed memory | [`StableBloomFilter`] | 69, 108 for each of the last keys, nine of ten found |
-//! | a static set, fast look-ups | [`BinaryFuseFilter`], [`BinaryFuse4Filter`] | 7.9, 11.3; `4` 7.5, 10.7 |
+//! | a static set, fast look-ups | [`BinaryFuseFilter`], [`BinaryFuse4Filter`] | 7.9, 11.3 and 7.5, 10.7 |
 //! | a static set, the simplest algorithm | [`XorFilter`] | 8.7, 12.4 |
 //! | a static set in the least space | [`RibbonFilter`] | 7.02, 10.02 |
 //! | small values for the keys of a static set | [`RibbonMap`] | the bits of a value, and 0.3 % |
