@@ -20,7 +20,7 @@ pub(crate) fn prefetch<W>(slice: &[W], index: usize) {
     let _ = address;
 }
 
-/// As [`prefetch`], into the second cache of the core only. Far more lines can be on their way there
+/// As `prefetch`, into the second cache of the core only. Far more lines can be on their way there
 /// than to the first one, so this is for memory that is far away: from 120 MB, lines come twice as
 /// fast on Zen 4.
 #[inline(always)]
