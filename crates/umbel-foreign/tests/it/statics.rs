@@ -125,7 +125,7 @@ fn the_filter_block_of_an_sst_is_found() {
 #[test]
 fn keys_of_every_length_have_one_hash_and_no_panic() {
     let mut filter = rocksdb::with::<[u8]>(64, 6).unwrap();
-    let text: Vec<u8> = (0..3_000_u32).map(|byte| (byte * 31 >> 3) as u8).collect();
+    let text: Vec<u8> = (0..3_000_u32).map(|byte| (byte * 31 / 8) as u8).collect();
     for length in (0..300).chain([511, 512, 1_023, 1_024, 1_025, 1_088, 2_048, 2_999]) {
         filter.insert(&text[..length]);
         assert!(filter.contains(&text[..length]));

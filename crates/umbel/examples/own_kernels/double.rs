@@ -5,7 +5,7 @@
 
 use umbel::kernels::Kernels;
 
-/// Two hashes, scaled to the number of bits: where the positions begin, and how far they are apart.
+/// Where the positions begin, and how far they are apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DoubleHashing;
 
@@ -13,8 +13,8 @@ impl Kernels for DoubleHashing {
     type Digest = (u64, u64);
 
     fn step(&self, (a, b): &mut (u64, u64), bits: u64) -> u64 {
-        let position = ((u128::from(*a) * u128::from(bits)) >> 64) as u64;
-        *a = a.wrapping_add(*b);
+        let (position, stride) = (*a % bits, *b % bits);
+        (*a, *b) = (position + stride, stride);
         position
     }
 }

@@ -358,6 +358,9 @@ mod tests {
         assert!(Shape::with(1, MAX_BITS + 1, 1).is_err());
         assert!(Shape::with(1, 64, 0).is_err());
         assert!(Shape::with(1, 64, 65).is_err());
+        // Other programs make more probes.
+        assert_eq!(Shape::foreign(1, 64, 4_096).map(|shape| shape.probes()), Ok(4_096));
+        assert!(Shape::foreign(1, 64, 4_097).is_err() && Shape::foreign(1, 64, 0).is_err());
     }
 
     #[test]

@@ -24,15 +24,6 @@ pub enum Secret {
     Left,
 }
 
-/// For programs from the time when this was a `bool`.
-#[cfg(feature = "alloc")]
-#[doc(hidden)]
-impl From<bool> for Secret {
-    fn from(kept: bool) -> Self {
-        if kept { Self::Kept } else { Self::Left }
-    }
-}
-
 /// The header of a filter, the length of its words and the checksums of its blocks in hand.
 #[cfg(feature = "alloc")]
 pub(super) fn header_of<F: Family>(
