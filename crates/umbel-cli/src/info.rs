@@ -15,7 +15,7 @@ use std::path::Path;
 use umbel::any::AnyFilter;
 use umbel::format::OpenError;
 use umbel::hash::Kind;
-use umbel::layout::Plan;
+use umbel::layout::Probing;
 use umbel::window::Window;
 
 /// Whether all files could be read.
@@ -181,7 +181,7 @@ fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
         AnyFilter::BlockedCounting(filter) => {
             let shape = filter.shape();
             planned(shape.items(), filter.estimated_len(), add);
-            add("cells", json!(shape.bits()));
+            add("cells", json!(shape.cells()));
             add("probes", json!(shape.probes()));
         }
         AnyFilter::Scalable(filter) => {
@@ -215,12 +215,10 @@ fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
             add("load", json!(filter.load()));
             add("remainder_bits", json!(filter.shape().remainder_bits()));
         }
-        AnyFilter::Xor(filter) => frozen(filter.len(), filter.shape().bits(), add),
-        AnyFilter::Fuse(filter) => frozen(filter.len(), filter.shape().bits(), add),
-        AnyFilter::Fuse4(filter) => frozen(filter.len(), filter.shape().bits(), add),
-        AnyFilter::Ribbon(filter) => {
-            frozen(filter.len(), umbel::frozen::Drawing::bits(filter.shape()), add);
-        }
+        AnyFilter::Xor(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
+        AnyFilter::Fuse(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
+        AnyFilter::Fuse4(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
+        AnyFilter::Ribbon(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
         _ => {}
     }
 }
@@ -230,7 +228,7 @@ fn planned(items: u64, now: u64, add: &mut impl FnMut(&str, Value)) {
     add("keys_estimated", json!(now));
 }
 
-fn bloom(shape: &impl Plan, ones: u64, now: u64, add: &mut impl FnMut(&str, Value)) {
+fn bloom(shape: &impl Probing, ones: u64, now: u64, add: &mut impl FnMut(&str, Value)) {
     planned(shape.items(), now, add);
     add("capacity_left", json!(shape.items().saturating_sub(now)));
     add("bits", json!(shape.bits()));

@@ -4,7 +4,7 @@ use crate::cli::{FamilyChoice, HashChoice};
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::frozen::{self, Arrangement, BuildError, Frozen};
 use umbel::hash::Digest;
-use umbel::plan::Outline;
+use umbel::plan::AnyShape;
 use umbel::{BinaryFuse4Filter, BinaryFuseFilter, RibbonFilter, XorFilter};
 use umbel::{BlockedBloomFilter, BloomFilter, InvalidShape, Portable, SplitBlockBloomFilter};
 use umbel::{BlockedCountingBloomFilter, CountingBloomFilter, CuckooFilter, QuotientFilter};
@@ -40,8 +40,8 @@ impl FamilyChoice {
     }
 
     /// What a filter of this family is like.
-    pub(crate) fn outline(self, items: u64, rate: f64) -> Result<Outline, InvalidShape> {
-        Outline::for_rate(self.name(), items, rate).expect("every family has an outline")
+    pub(crate) fn outline(self, items: u64, rate: f64) -> Result<AnyShape, InvalidShape> {
+        AnyShape::for_rate(self.name(), items, rate).expect("every family has an outline")
     }
 
     /// An empty filter of a family that takes keys.
@@ -112,28 +112,28 @@ impl FamilyChoice {
 }
 
 /// The outline of a filter that takes keys and was planned for a number of them.
-pub(crate) fn outline_of(filter: &AnyFilter) -> Option<Outline> {
+pub(crate) fn outline_of(filter: &AnyFilter) -> Option<AnyShape> {
     Some(match filter {
-        AnyFilter::Bloom(filter) => Outline::Bloom(*filter.shape()),
-        AnyFilter::Blocked(filter) => Outline::Blocked(*filter.shape()),
-        AnyFilter::Split(filter) => Outline::Split(*filter.shape()),
-        AnyFilter::Counting(filter) => Outline::Counting(*filter.shape()),
-        AnyFilter::BlockedCounting(filter) => Outline::BlockedCounting(*filter.shape()),
-        AnyFilter::Cuckoo(filter) => Outline::Cuckoo(*filter.shape()),
-        AnyFilter::Quotient(filter) => Outline::Quotient(*filter.shape()),
+        AnyFilter::Bloom(filter) => AnyShape::Bloom(*filter.shape()),
+        AnyFilter::Blocked(filter) => AnyShape::Blocked(*filter.shape()),
+        AnyFilter::Split(filter) => AnyShape::Split(*filter.shape()),
+        AnyFilter::Counting(filter) => AnyShape::Counting(*filter.shape()),
+        AnyFilter::BlockedCounting(filter) => AnyShape::BlockedCounting(*filter.shape()),
+        AnyFilter::Cuckoo(filter) => AnyShape::Cuckoo(*filter.shape()),
+        AnyFilter::Quotient(filter) => AnyShape::Quotient(*filter.shape()),
         _ => return None,
     })
 }
 
 /// The least rate at which a filter of a family takes no more memory, and its outline; in steps of a
 /// sixteenth of a bit a key, down to 32 bits.
-pub(crate) fn least_rate(family: &str, items: u64, memory: u64) -> Option<(f64, Outline)> {
+pub(crate) fn least_rate(family: &str, items: u64, memory: u64) -> Option<(f64, AnyShape)> {
     // So many steps fit, and more than so many do not.
     let (mut fits, mut most, mut best) = (0_u32, 32 * 16, None);
     while fits < most {
         let steps = (fits + most).div_ceil(2);
         let rate = 0.5_f64.powf(f64::from(steps) / 16.0);
-        match Outline::for_rate(family, items, rate)? {
+        match AnyShape::for_rate(family, items, rate)? {
             Ok(outline) if outline.bytes() <= memory => {
                 (fits, best) = (steps, Some((rate, outline)))
             }

@@ -22,7 +22,7 @@ use crate::blocked::BlockedBloomFilter;
 use crate::bloom::BloomFilter;
 use crate::counting::{BlockedCountingBloomFilter, CountingBloomFilter};
 use crate::cuckoo::CuckooFilter;
-use crate::error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidKey, Unmergeable};
+use crate::error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidKey};
 use crate::filter::{Contains, Insert, Remove};
 use crate::format::{Family, Header, Saved};
 use crate::fuse::{BinaryFuse4Filter, BinaryFuseFilter};
@@ -115,15 +115,6 @@ from!(Unsupported => Unsupported, InvalidKey => Key, BatchFull => BatchFull, Inc
 impl From<Full> for ChangeError {
     fn from(Full: Full) -> Self {
         Self::Full
-    }
-}
-
-impl From<Unmergeable> for ChangeError {
-    fn from(error: Unmergeable) -> Self {
-        match error {
-            Unmergeable::Incompatible(error) => Self::Incompatible(error),
-            Unmergeable::Full => Self::Full,
-        }
     }
 }
 
