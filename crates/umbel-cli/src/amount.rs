@@ -4,6 +4,7 @@
 //! in counts and sizes, `m` is mega as `M` is.
 
 use std::time::Duration;
+use umbel::internal::Grouped;
 
 /// A number of things: `1000`, `1_000`, `1,000`, `1e6`, `10M`, `10m`. Letters are powers of a thousand.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
@@ -144,15 +145,7 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
 
 /// A whole number with a comma every three digits.
 pub(crate) fn show_count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    Grouped(number).to_string()
 }
 
 /// So many of something that has a plural with s.

@@ -59,7 +59,7 @@ pub(crate) fn run(args: Bench) -> Result<bool> {
     let hasher = args.hash.hasher(0);
     let progress = Progress::alone();
     let mut all = All { hasher, digests: Vec::new(), kept: Vec::new(), ends: Vec::new() };
-    read(args.files.clone(), &args.records, &progress, &mut all)?;
+    let counts = read(args.files.clone(), &args.records, &progress, &mut all)?;
     if all.digests.is_empty() {
         bail!(
             "there are no keys to measure with: name a file of keys, or write them to standard input"
@@ -90,6 +90,7 @@ pub(crate) fn run(args: Bench) -> Result<bool> {
         let rows: Vec<Value> = rows.iter().map(json_of).collect();
         let report = json!({
             "keys": keys.different,
+            "skipped": counts.skipped,
             "key_bytes": keys.length,
             "look_ups": LOOK_UPS,
             "hashing_nanoseconds": keys.hashing,

@@ -1,21 +1,22 @@
 //! `umbel build`: a filter from keys.
 
 use crate::amount::{show_bytes, show_count, show_rate, show_things};
-use crate::cli::{Build, FamilyChoice, Form, HashChoice, RATE, Records};
+use crate::cli::{Build, FamilyChoice, Form, HashChoice, RATE};
 use crate::copies::Copies;
 use crate::input::look_for;
-use crate::limit::{Fill, Limit, Overfull};
-use crate::making::least_rate;
+use crate::limit::{Fill, Limit, NeverOverfull, Overfull};
+use crate::making::{least_rate, told};
 use crate::output::{is_standard_output, may_write_filter, note, print, warn, write_filter};
 use crate::outputs::{Output, are_apart};
 use crate::progress::Progress;
-use crate::reading::{Batch, Reader, read};
+use crate::reading::{Batch, Counts, Reader, read};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
-use std::path::PathBuf;
 use umbel::any::{AnyFilter, AnyHasher, ChangeError};
 use umbel::frozen;
 use umbel::hash::Digest;
+#[cfg(feature = "redis")]
+use umbel::{BlockedBloomFilter, raw::Any};
 
 pub(crate) fn run(args: Build) -> Result<()> {
     look_for(&args.files)?;
@@ -32,9 +33,9 @@ pub(crate) fn run(args: Build) -> Result<()> {
     }
     may_write_filter(&args.output, args.force)?;
     let hasher = args.hash.hasher(args.seed.unwrap_or(0));
-    let (filter, keys) = built(&args, family, hasher)?;
-    write_filter(&args.output, &filter, args.hash == HashChoice::Keyed)?;
-    tell(&args, &filter, keys)
+    let built = built(&args, family, hasher)?;
+    write_filter(&args.output, &built.filter, args.hash.secret())?;
+    tell(&args, &built)
 }
 
 /// Refuses options that would have no effect.
@@ -55,14 +56,14 @@ fn refuse_idle(args: &Build, family: FamilyChoice) -> Result<()> {
             "-j has no effect on a {name} filter: only --static filters (ribbon, xor, fuse, fuse4) are built by several threads"
         );
     }
-    if args.overfull && (args.size.capacity.is_none() || family == FamilyChoice::Scalable) {
+    if args.overfull
+        && let Some(error) = NeverOverfull::of(name)
+    {
+        return Err(error.into());
+    }
+    if args.overfull && args.size.capacity.is_none() {
         bail!(
             "--overfull has no effect here: only a filter with a planned number of keys, -n, can hold too many"
-        );
-    }
-    if args.overfull && matches!(family, FamilyChoice::Cuckoo | FamilyChoice::Quotient) {
-        bail!(
-            "--overfull has no effect on a {name} filter, which ends when it is full and keeps its rate: leave it out"
         );
     }
     if args.report == Form::Json && is_standard_output(&args.output) {
@@ -82,6 +83,14 @@ enum Keys {
     AtLeast(u64),
 }
 
+/// A filter that was built.
+struct Built {
+    filter: AnyFilter,
+    keys: Keys,
+    /// How many records without a key were left out.
+    skipped: u64,
+}
+
 /// Builds the filter here and copies it there.
 #[cfg(feature = "redis")]
 fn to_server(args: &Build, family: FamilyChoice) -> Result<()> {
@@ -96,31 +105,40 @@ fn to_server(args: &Build, family: FamilyChoice) -> Result<()> {
         bail!("{address}: is there already; --force replaces it");
     }
     let hasher = address.hasher(args.hash == HashChoice::Keyed, args.seed.unwrap_or(0))?;
-    let (filter, keys) = built(args, family, hasher)?;
+    let built = built(args, family, hasher)?;
     // As late as can be: until then the old one answers.
     address.is_taken(true)?;
-    let AnyFilter::Blocked(blocked) = &filter else { bail!("{address}: no blocked filter") };
-    crate::remote::Remote::upload(&address, blocked)?;
-    tell(args, &filter, keys)
+    let Any::Blocked(blocked) = built.filter.into_raw() else {
+        bail!("{address}: no blocked filter")
+    };
+    let blocked = BlockedBloomFilter::from_raw(blocked, hasher);
+    crate::remote::Remote::upload(&address, &blocked)?;
+    tell(args, &Built { filter: blocked.into(), ..built })
 }
 
-fn built(args: &Build, family: FamilyChoice, hasher: AnyHasher) -> Result<(AnyFilter, Keys)> {
+fn built(args: &Build, family: FamilyChoice, hasher: AnyHasher) -> Result<Built> {
     let progress = Progress::alone();
     let built = if family.is_static() {
         of_set(args, family, hasher, &progress)?
     } else if let Some(capacity) = args.size.capacity {
         let rate = rate_of(args, family, capacity)?;
-        streamed(args, family.empty(capacity, rate, hasher)?, rate, capacity, &progress)?
+        streamed(args, empty(family, capacity, rate, hasher)?, rate, capacity, &progress)?
     } else {
         counted(args, family, hasher, &progress)?
     };
-    within(args, &built.0)?;
+    within(args, &built.filter)?;
     Ok(built)
 }
 
+fn empty(family: FamilyChoice, items: u64, rate: f64, hasher: AnyHasher) -> Result<AnyFilter> {
+    let filter = family.empty(items, rate, hasher);
+    filter.map_err(|error| told(error, &show_things(items, "key"), rate))
+}
+
 /// Says what was built.
-fn tell(args: &Build, filter: &AnyFilter, keys: Keys) -> Result<()> {
-    let (number, at_least) = match keys {
+fn tell(args: &Build, built: &Built) -> Result<()> {
+    let Built { filter, keys, skipped } = built;
+    let (number, at_least) = match *keys {
         Keys::Exactly(number) => (number, ""),
         Keys::AtLeast(number) => (number, "at least "),
     };
@@ -130,6 +148,7 @@ fn tell(args: &Build, filter: &AnyFilter, keys: Keys) -> Result<()> {
             "{}\n",
             json!({
                 "keys": number,
+                "skipped": skipped,
                 "keys_exact": matches!(keys, Keys::Exactly(_)),
                 "family": filter.family(),
                 "bytes": filter.bytes(),
@@ -189,7 +208,7 @@ fn streamed(
     rate: f64,
     capacity: u64,
     progress: &Progress,
-) -> Result<(AnyFilter, Keys)> {
+) -> Result<Built> {
     const HELP: &str = "without -n, keys are counted before the filter is made";
     let counts = family_of(args).can_remove();
     let mut into = Into {
@@ -197,28 +216,28 @@ fn streamed(
         copies: if counts { Copies::once() } else { Copies::any() },
         ..Into::new(filter)
     };
-    let lines = read(args.files.clone(), &args.records, progress, &mut into);
-    let lines = match lines {
-        Ok(lines) => lines,
-        Err(error) if is_full(&error) => bail!(
-            "-n {} is too small: the {} filter is full after {}; {HELP}",
-            show_count(capacity),
-            into.filter.family(),
-            show_things(into.offered, "different key"),
-        ),
-        Err(error) => return Err(error),
-    };
+    let Counts { records, skipped } =
+        match read(args.files.clone(), &args.records, progress, &mut into) {
+            Ok(counts) => counts,
+            Err(error) if is_full(&error) => bail!(
+                "-n {} is too small: the {} filter is full after {}; {HELP}",
+                show_count(capacity),
+                into.filter.family(),
+                show_things(into.offered, "different key"),
+            ),
+            Err(error) => return Err(error),
+        };
     let warning = into.limit.check(into.offered, Fill::of(&into.filter))?;
     let keys = match counts {
         true => Keys::Exactly(into.offered),
         // Each of them was certainly new.
-        false if into.fresh == lines => Keys::Exactly(lines),
+        false if into.fresh == records => Keys::Exactly(records),
         false => Keys::AtLeast(into.fresh),
     };
     if let Some(warning) = warning {
         warn(&format!("{warning}; {HELP}"));
     }
-    Ok((into.filter, keys))
+    Ok(Built { filter: into.filter, keys, skipped })
 }
 
 /// Whether there was no room for a key.
@@ -282,26 +301,16 @@ impl Reader for Into {
     }
 }
 
-/// The digests of all keys: eight bytes each, whatever the keys are.
-pub(crate) fn digests_of(
-    files: &[PathBuf],
-    records: &Records,
-    hasher: AnyHasher,
-    progress: &Progress,
-) -> Result<Vec<Digest>> {
-    digests_that_count(files, records, hasher, Copies::any(), progress)
-}
-
-fn digests_that_count(
-    files: &[PathBuf],
-    records: &Records,
+/// The digests of all keys: eight bytes each, whatever the keys are. And how many records had no key.
+fn digests_of(
+    args: &Build,
     hasher: AnyHasher,
     copies: Copies,
     progress: &Progress,
-) -> Result<Vec<Digest>> {
+) -> Result<(Vec<Digest>, u64)> {
     let mut digests = Digests { hasher, copies, all: Vec::new() };
-    read(files.to_vec(), records, progress, &mut digests)?;
-    Ok(digests.all)
+    let counts = read(args.files.clone(), &args.records, progress, &mut digests)?;
+    Ok((digests.all, counts.skipped))
 }
 
 /// Of equal ones, one.
@@ -336,18 +345,17 @@ fn counted(
     family: FamilyChoice,
     hasher: AnyHasher,
     progress: &Progress,
-) -> Result<(AnyFilter, Keys)> {
-    let digests = if family.can_remove() {
-        let mut digests =
-            digests_that_count(&args.files, &args.records, hasher, Copies::once(), progress)?;
-        // Two keys with one digest stay two, as if they had been inserted one by one.
-        digests.sort_unstable();
-        digests
-    } else {
-        distinct(digests_of(&args.files, &args.records, hasher, progress)?)
-    };
+) -> Result<Built> {
+    let counts = family.can_remove();
+    let copies = if counts { Copies::once() } else { Copies::any() };
+    let (mut digests, skipped) = digests_of(args, hasher, copies, progress)?;
+    digests.sort_unstable();
+    // In a filter that counts, two keys with one digest stay two, as if they had been inserted one by one.
+    if !counts {
+        digests.dedup();
+    }
     let items = digests.len() as u64;
-    let filter = family.empty(items, rate_of(args, family, items)?, hasher)?;
+    let filter = empty(family, items, rate_of(args, family, items)?, hasher)?;
     progress.work("inserting and verifying", Some(items), &format!("a {} filter", family.name()));
     let mut into = Into::new(filter);
     for some in digests.chunks(1 << 16) {
@@ -359,7 +367,7 @@ fn counted(
         progress.advance(some.len() as u64);
     }
     progress.done();
-    Ok((into.filter, Keys::Exactly(items)))
+    Ok(Built { filter: into.filter, keys: Keys::Exactly(items), skipped })
 }
 
 /// A set that does not change: built from the digests of all keys, and every one is asked for.
@@ -368,8 +376,8 @@ fn of_set(
     family: FamilyChoice,
     hasher: AnyHasher,
     progress: &Progress,
-) -> Result<(AnyFilter, Keys)> {
-    let mut digests = digests_of(&args.files, &args.records, hasher, progress)?;
+) -> Result<Built> {
+    let (mut digests, skipped) = digests_of(args, hasher, Copies::any(), progress)?;
     if args.size.memory.is_some() {
         // Equal keys take no memory.
         digests = distinct(digests);
@@ -383,12 +391,6 @@ fn of_set(
     progress.work("building and verifying", None, &format!("a {} filter of {keys}", family.name()));
     let filter = pool.install(|| family.of_set(how, digests.into_iter()))?;
     progress.done();
-    let keys = match &filter {
-        AnyFilter::Xor(filter) => filter.len(),
-        AnyFilter::Fuse(filter) => filter.len(),
-        AnyFilter::Fuse4(filter) => filter.len(),
-        AnyFilter::Ribbon(filter) => filter.len(),
-        _ => unreachable!("a static filter"),
-    };
-    Ok((filter, Keys::Exactly(keys)))
+    let keys = filter.len().expect("a static filter");
+    Ok(Built { filter, keys: Keys::Exactly(keys), skipped })
 }

@@ -11,7 +11,7 @@ use crate::limit::{Fill, Limit, Overfull, Planned};
 use crate::output::{may_write_filter, note, print, replace_file, warn, write_filter};
 use crate::outputs::{Output, are_apart};
 use crate::progress::Progress;
-use crate::reading::{Batch, Reader, read};
+use crate::reading::{Batch, Counts, Reader, read};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -19,7 +19,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use umbel::InvalidBytes;
 use umbel::any::AnyFilter;
-use umbel::format::Header;
+use umbel::format::{Header, Secret};
 use umbel::hash::{Digest, Kind};
 
 /// What is done with keys.
@@ -34,7 +34,7 @@ pub(crate) fn add(args: &Add) -> Result<()> {
     if crate::remote::is_remote(&args.change.filter) {
         return add_on_server(args);
     }
-    run(&args.change, What::Add, Overfull::of(args.overfull))
+    run(&args.change, What::Add, args.overfull)
 }
 
 pub(crate) fn remove(args: &Remove) -> Result<()> {
@@ -43,10 +43,10 @@ pub(crate) fn remove(args: &Remove) -> Result<()> {
         let address = crate::remote::Address::of(&args.change.filter)?;
         bail!("{address}: a blocked filter cannot remove keys");
     }
-    run(&args.change, What::Remove, Overfull::Allowed)
+    run(&args.change, What::Remove, false)
 }
 
-fn run(args: &Change, what: What, overfull: Overfull) -> Result<()> {
+fn run(args: &Change, what: What, overfull: bool) -> Result<()> {
     let path = &args.filter;
     let name = || path.display().to_string();
     look_for(&args.files)?;
@@ -60,10 +60,10 @@ fn run(args: &Change, what: What, overfull: Overfull) -> Result<()> {
     } else {
         not_a_state(path)?;
         not_another_file(path)?;
-        let has_secret = Header::read(path).with_context(name)?.has_secret();
-        replace_file(path, has_secret, |file| {
+        let secret = secret_in(&Header::read(path).with_context(name)?);
+        replace_file(path, secret == Secret::Kept, |file| {
             let (totals, filter) = changed(args, what, overfull)?;
-            filter.to_writer(file, has_secret).with_context(name)?;
+            filter.to_writer(file, secret).with_context(name)?;
             Ok((totals, filter))
         })?
     };
@@ -79,7 +79,7 @@ fn run(args: &Change, what: What, overfull: Overfull) -> Result<()> {
 }
 
 /// The filter comes from standard input, and goes to standard output when it is changed.
-fn on_streams(args: &Change, what: What, overfull: Overfull) -> Result<(Totals, AnyFilter)> {
+fn on_streams(args: &Change, what: What, overfull: bool) -> Result<(Totals, AnyFilter)> {
     if args.files.is_empty() || args.files.iter().any(|path| is_standard(path)) {
         bail!(
             "standard input cannot be the filter and the keys at once: name a file for one of them"
@@ -93,12 +93,12 @@ fn on_streams(args: &Change, what: What, overfull: Overfull) -> Result<(Totals, 
     may_write_filter(&args.filter, false)?;
     let (totals, filter) = changed(args, what, overfull)?;
     // A filter that was read has its secret in its bytes, if it has one.
-    write_filter(&args.filter, &filter, true)?;
+    write_filter(&args.filter, &filter, Secret::Kept)?;
     Ok((totals, filter))
 }
 
 /// What was done, and the filter with the change.
-fn changed(args: &Change, what: What, overfull: Overfull) -> Result<(Totals, AnyFilter)> {
+fn changed(args: &Change, what: What, overfull: bool) -> Result<(Totals, AnyFilter)> {
     let name = || args.filter.display().to_string();
     let (header, mut filter) = open_for_lines(&args.filter)?;
     if is_marked(&header, &filter) {
@@ -108,6 +108,7 @@ fn changed(args: &Change, what: What, overfull: Overfull) -> Result<(Totals, Any
         What::Add => _ = filter.as_insert().with_context(name)?,
         What::Remove => _ = filter.as_remove().with_context(name)?,
     }
+    let overfull = Overfull::of_filter(overfull, &filter).with_context(name)?;
     let counts = filter.as_remove().is_ok();
     let mut changer = Changer {
         limit: Limit::of(&filter, overfull),
@@ -118,10 +119,10 @@ fn changed(args: &Change, what: What, overfull: Overfull) -> Result<(Totals, Any
         digests: Vec::new(),
         totals: Totals { counts, ..Totals::default() },
     };
-    let records = read(args.files.clone(), &args.records, &Progress::alone(), &mut changer);
-    let records = records.map_err(|error| changer.explained(error))?;
+    let counts = read(args.files.clone(), &args.records, &Progress::alone(), &mut changer);
+    let Counts { records, skipped } = counts.map_err(|error| changer.explained(error))?;
     let Changer { copies, filter, totals, limit, .. } = changer;
-    let totals = Totals { records, repeated: copies.repeated, ..totals };
+    let totals = Totals { records, skipped, repeated: copies.repeated, ..totals };
     // A run that adds nothing makes nothing worse.
     if what == What::Add && totals.changed > 0 {
         let warning = limit.check(totals.offered, Fill::of(&filter)).with_context(name)?;
@@ -134,6 +135,8 @@ fn changed(args: &Change, what: What, overfull: Overfull) -> Result<(Totals, Any
 #[derive(Debug, Default)]
 struct Totals {
     records: u64,
+    /// Records without a key.
+    skipped: u64,
     /// Lines that were left out, because they came before in this run.
     repeated: u64,
     /// Keys that were handed to the filter.
@@ -179,6 +182,7 @@ impl Totals {
         let mut facts = json!({
             "file": file,
             "records": self.records,
+            "skipped": self.skipped,
             "repeated": self.repeated,
         });
         match what {
@@ -214,9 +218,10 @@ fn add_on_server(args: &Add) -> Result<()> {
     let mut adder = Adder { filter, limit, digests: Vec::new(), fresh: Vec::new(), totals };
     // Before anything is added: a filter that is past its limit already takes no more.
     adder.limit.check(0, adder.filter.fill()?).with_context(|| address.to_string())?;
-    let records = read(change.files.clone(), &change.records, &Progress::alone(), &mut adder)?;
+    let Counts { records, skipped } =
+        read(change.files.clone(), &change.records, &Progress::alone(), &mut adder)?;
     let Adder { filter, limit, totals, .. } = adder;
-    let (totals, fill) = (Totals { records, ..totals }, filter.fill()?);
+    let (totals, fill) = (Totals { records, skipped, ..totals }, filter.fill()?);
     if let Ok(Some(warning)) = limit.check(totals.offered, fill) {
         warn(&format!("{address}: {warning}"));
     }
@@ -273,6 +278,11 @@ pub(crate) fn open(path: &Path) -> Result<(Header, AnyFilter)> {
     let name = || path.display().to_string();
     let header = Header::read(path).with_context(name)?;
     Ok((header, AnyFilter::load(path).with_context(name)?))
+}
+
+/// Whether a file has the secret of its filter: a changed one has it then, too.
+pub(crate) fn secret_in(header: &Header) -> Secret {
+    if header.has_secret() { Secret::Kept } else { Secret::Left }
 }
 
 /// The one filter that a stream holds.
@@ -371,10 +381,7 @@ impl Changer {
                 self.filter.insert_digests(&self.digests, &mut done)?;
             }
             What::Remove => {
-                let filter = self.filter.as_remove()?;
-                for (digest, done) in self.digests.iter().zip(&mut done) {
-                    *done = filter.remove_digest(*digest);
-                }
+                self.filter.remove_digests(&self.digests, &mut done)?;
                 let mut found = vec![false; self.digests.len()];
                 self.filter.contains_digests(&self.digests, &mut found);
                 let still = done.iter().zip(&found).filter(|(done, found)| **done && **found);

@@ -160,10 +160,69 @@ pub(crate) enum FamilyChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    use clap::{Arg, Command, CommandFactory};
 
     #[test]
     fn arguments_do_not_contradict_each_other() {
         Cli::command().debug_assert();
+    }
+    /// All verbs, with those of `guard`.
+    fn verbs(command: &Command) -> Vec<Command> {
+        match command.has_subcommands() {
+            true => command.get_subcommands().flat_map(verbs).collect(),
+            false => vec![command.clone()],
+        }
+    }
+
+    fn parse(verb: &Command, args: &[&[String]]) -> Result<(), clap::Error> {
+        let all = [&["umbel".to_owned()][..], &args.concat()].concat();
+        verb.clone().try_get_matches_from(all).map(drop)
+    }
+
+    /// An option with a value that it takes, or a file behind the arguments before it.
+    fn written(verb: &Command, arg: &Arg) -> Vec<String> {
+        let Some(option) = arg.get_long().map(|long| format!("--{long}")) else {
+            return vec!["a".into(); arg.get_index().expect("it has a place")];
+        };
+        let values = ["1", "0.5", "1s", "/a", "a", "127.0.0.1:1", "600"].map(str::to_owned);
+        let possible = arg.get_possible_values();
+        let values = possible.iter().map(|value| value.get_name().to_owned()).chain(values);
+        let with_value = values.map(|value| vec![option.clone(), value]);
+        [vec![option.clone()]]
+            .into_iter()
+            .chain(with_value)
+            .find(|written| {
+                let kind = parse(verb, &[written]).err().map(|error| error.kind());
+                matches!(kind, None | Some(ErrorKind::MissingRequiredArgument))
+            })
+            .unwrap_or_else(|| panic!("{}: no value for {arg}", verb.get_name()))
+    }
+
+    #[test]
+    fn a_conflict_names_the_two_options_that_were_given_and_no_others() {
+        let mut root = Cli::command();
+        root.build();
+        let mut conflicts = 0;
+        for verb in verbs(&root) {
+            let is_option = |arg: &&Arg| !["help", "version"].contains(&arg.get_id().as_str());
+            let args = verb.get_arguments().filter(is_option);
+            let args: Vec<_> = args.map(|arg| (arg.to_string(), written(&verb, arg))).collect();
+            for (first, one) in &args {
+                for (second, other) in args.iter().filter(|(second, _)| second != first) {
+                    let Err(error) = parse(&verb, &[one, other]) else { continue };
+                    if error.kind() != ErrorKind::ArgumentConflict {
+                        continue;
+                    }
+                    let named = [ContextKind::InvalidArg, ContextKind::PriorArg];
+                    let given = [first, second].map(|text| ContextValue::String(text.clone()));
+                    let told = named.map(|kind| error.get(kind));
+                    assert_eq!(told, given.each_ref().map(Some), "{one:?} {other:?}: {error}");
+                    conflicts += 1;
+                }
+            }
+        }
+        // Each is found in both orders.
+        assert!(conflicts > 100 && conflicts % 2 == 0, "{conflicts}");
     }
 }

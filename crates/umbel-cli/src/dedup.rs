@@ -29,6 +29,7 @@ use stream::{Nowhere, Sink, Stream, Totals, Wanted};
 
 pub(crate) fn run(mut args: Dedup) -> Result<()> {
     args.records.json_as.get_or_insert(JsonAs::Typed);
+    args.records.all = args.in_place;
     check(&args)?;
     let start = Instant::now();
     let done = if args.prints_at_the_end() { gathered(&args) } else { with_state(&args) };
@@ -148,8 +149,9 @@ fn looked_up(args: &Dedup, seen: &mut Seen) -> Result<Run> {
             let lines: &mut dyn Sink = if args.total { &mut nowhere } else { &mut *output };
             let totals = Totals::default();
             let mut stream = Stream::new(seen, wanted, lines, duplicates, totals);
-            read(args.files.clone(), &args.records, &Progress::new(true), &mut stream)?;
-            let totals = stream.totals;
+            let counts =
+                read(args.files.clone(), &args.records, &Progress::new(true), &mut stream)?;
+            let totals = Totals { skipped: counts.skipped, ..stream.totals };
             print_total(args, &totals, output)?;
             Ok(totals)
         })
@@ -161,7 +163,8 @@ fn looked_up(args: &Dedup, seen: &mut Seen) -> Result<Run> {
 fn gathered(args: &Dedup) -> Result<Run> {
     with_output(args, |output| {
         let mut gather = Gather::new(args);
-        read(args.files.clone(), &args.records, &Progress::new(true), &mut gather)?;
+        let counts = read(args.files.clone(), &args.records, &Progress::new(true), &mut gather)?;
+        gather.totals.skipped = counts.skipped;
         gather.print(args, output)?;
         print_total(args, &gather.totals, output)?;
         Ok(Run::exact(gather.totals, gather.memory()))

@@ -62,9 +62,13 @@ impl Exact {
         }
     }
 
-    /// Loads what is needed to insert these.
-    pub(crate) fn touch(&self, digests: &[u128]) {
-        self.table.touch(digests);
+    /// Inserts digests and tells which are seen for the first time, up to the first one that there is no room for.
+    pub(crate) fn insert_each(
+        &mut self,
+        digests: &[u128],
+        fresh: &mut [bool],
+    ) -> Result<(), (usize, NoRoom)> {
+        self.table.insert_each(digests, fresh)
     }
 
     /// Whether a digest is seen for the first time.

@@ -15,7 +15,7 @@ use std::path::Path;
 use umbel::any::AnyFilter;
 use umbel::format::OpenError;
 use umbel::hash::Kind;
-use umbel::layout::Probing;
+use umbel::raw::Any;
 use umbel::window::Window;
 
 /// Whether all files could be read.
@@ -88,6 +88,7 @@ fn facts(path: &Path) -> Result<Map<String, Value>> {
         Kind::Words => "integers of up to 64 bits",
         Kind::Wide => "integers of 128 bits",
         Kind::Plain4 | Kind::Plain8 => "Parquet's numbers",
+        Kind::Parts => "several parts, such as a tuple",
         _ => "bytes",
     };
     let mut facts = Map::new();
@@ -158,44 +159,53 @@ fn facts_of_server(address: &crate::remote::Address) -> Result<Map<String, Value
     Ok(facts)
 }
 
+/// What the three families of Bloom filters have, whose shapes have no type in common.
+macro_rules! bloom {
+    ($filter:expr, $add:expr) => {{
+        let (shape, now) = ($filter.shape(), $filter.estimated_len());
+        planned(shape.items(), now, $add);
+        $add("capacity_left", json!(shape.items().saturating_sub(now)));
+        $add("bits", json!(shape.bits()));
+        $add("probes", json!(shape.probes()));
+        $add("fill", json!($filter.count_ones() as f64 / shape.bits() as f64));
+    }};
+}
+
 /// What only filters of this family have.
 fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
-    match filter {
-        AnyFilter::Bloom(filter) => {
-            bloom(filter.shape(), filter.count_ones(), filter.estimated_len(), add)
-        }
-        AnyFilter::Blocked(filter) => {
-            bloom(filter.shape(), filter.count_ones(), filter.estimated_len(), add);
+    match filter.raw() {
+        Any::Bloom(filter) => bloom!(filter, add),
+        Any::Blocked(filter) => {
+            bloom!(filter, add);
             add("lines_per_key", json!(filter.shape().lines_per_key()));
         }
-        AnyFilter::Split(filter) => {
-            bloom(filter.shape(), filter.count_ones(), filter.estimated_len(), add)
-        }
-        AnyFilter::Counting(filter) => {
+        Any::Split(filter) => bloom!(filter, add),
+        Any::Counting(filter) => {
             let shape = filter.shape();
             planned(shape.items(), filter.estimated_len(), add);
             add("cells", json!(shape.cells()));
             add("bits_per_cell", json!(shape.width().bits()));
             add("probes", json!(shape.probes()));
         }
-        AnyFilter::BlockedCounting(filter) => {
+        Any::BlockedCounting(filter) => {
             let shape = filter.shape();
             planned(shape.items(), filter.estimated_len(), add);
             add("cells", json!(shape.cells()));
+            add("bits_per_cell", json!(shape.width().bits()));
             add("probes", json!(shape.probes()));
         }
-        AnyFilter::Scalable(filter) => {
+        Any::Scalable(filter) => {
             add("levels", json!(filter.levels().len()));
             add("keys_estimated", json!(filter.estimated_len()));
             add("rate_planned", json!(filter.shape().rate()));
         }
-        AnyFilter::Stable(filter) => {
+        Any::Stable(filter) => {
             add("cells", json!(filter.shape().cells()));
             add("bits_per_cell", json!(filter.shape().width()));
             add("probes", json!(filter.shape().probes()));
             add("decrements", json!(filter.shape().decrements()));
         }
-        AnyFilter::Window(filter) => {
+        Any::Window(filter) => {
             match filter.shape().window() {
                 Window::Insertions(number) => add("window_insertions", json!(number)),
                 Window::Time(time) => add("window_seconds", json!(time.as_secs_f64())),
@@ -203,22 +213,22 @@ fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
             add("epochs", json!(filter.shape().epochs()));
             add("probes", json!(filter.shape().probes()));
         }
-        AnyFilter::Cuckoo(filter) => {
+        Any::Cuckoo(filter) => {
             planned(filter.shape().items(), filter.len(), add);
             add("capacity_left", json!(filter.shape().room().saturating_sub(filter.len())));
             add("load", json!(filter.load()));
             add("fingerprint_bits", json!(filter.shape().fingerprint_bits()));
         }
-        AnyFilter::Quotient(filter) => {
+        Any::Quotient(filter) => {
             planned(filter.shape().items(), filter.len(), add);
             add("capacity_left", json!(filter.capacity().saturating_sub(filter.len())));
             add("load", json!(filter.load()));
             add("remainder_bits", json!(filter.shape().remainder_bits()));
         }
-        AnyFilter::Xor(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
-        AnyFilter::Fuse(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
-        AnyFilter::Fuse4(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
-        AnyFilter::Ribbon(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
+        Any::Xor(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
+        Any::Fuse(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
+        Any::Fuse4(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
+        Any::Ribbon(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
         _ => {}
     }
 }
@@ -226,14 +236,6 @@ fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
 fn planned(items: u64, now: u64, add: &mut impl FnMut(&str, Value)) {
     add("keys_planned", json!(items));
     add("keys_estimated", json!(now));
-}
-
-fn bloom(shape: &impl Probing, ones: u64, now: u64, add: &mut impl FnMut(&str, Value)) {
-    planned(shape.items(), now, add);
-    add("capacity_left", json!(shape.items().saturating_sub(now)));
-    add("bits", json!(shape.bits()));
-    add("probes", json!(shape.probes()));
-    add("fill", json!(ones as f64 / shape.bits() as f64));
 }
 
 fn frozen(keys: u64, bits: u32, add: &mut impl FnMut(&str, Value)) {

@@ -3,8 +3,10 @@
 use crate::amount::{show_count, show_rate};
 use crate::making::outline_of;
 use anyhow::{Result, bail};
+use std::fmt;
 use umbel::any::AnyFilter;
 use umbel::plan::AnyShape;
+use umbel::raw::Any;
 
 /// How many times the planned rate is too much.
 const TIMES: f64 = 10.0;
@@ -23,7 +25,46 @@ impl Overfull {
     pub(crate) fn of(given: bool) -> Self {
         if given { Self::Allowed } else { Self::Refused }
     }
+
+    /// The same for a filter that is there already, if the option can have an effect on it.
+    pub(crate) fn of_filter(given: bool, filter: &AnyFilter) -> Result<Self, NeverOverfull> {
+        match NeverOverfull::of(filter.family()) {
+            Some(error) if given => Err(error),
+            _ => Ok(Self::of(given)),
+        }
+    }
 }
+
+/// `--overfull` was given for a filter that keeps its false positive rate, however many keys come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NeverOverfull {
+    family: &'static str,
+    why: &'static str,
+}
+
+impl NeverOverfull {
+    /// Whether filters of this family are such.
+    pub(crate) fn of(family: &'static str) -> Option<Self> {
+        let why = match family {
+            "cuckoo" | "quotient" => "takes no more keys when it is full",
+            "scalable" => "grows with its keys",
+            _ => return None,
+        };
+        Some(Self { family, why })
+    }
+}
+
+impl fmt::Display for NeverOverfull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { family, why } = self;
+        write!(
+            f,
+            "--overfull has no effect on a {family} filter, which {why} and so keeps its false positive rate: leave it out"
+        )
+    }
+}
+
+impl std::error::Error for NeverOverfull {}
 
 /// What a filter was planned for.
 #[derive(Clone, Copy, Debug)]
@@ -80,18 +121,18 @@ pub(crate) struct Fill {
 
 impl Fill {
     pub(crate) fn of(filter: &AnyFilter) -> Self {
-        let held = match filter {
-            AnyFilter::Bloom(filter) => filter.estimated_len(),
-            AnyFilter::Blocked(filter) => filter.estimated_len(),
-            AnyFilter::Split(filter) => filter.estimated_len(),
-            AnyFilter::Counting(filter) => filter.estimated_len(),
-            AnyFilter::BlockedCounting(filter) => filter.estimated_len(),
-            AnyFilter::Cuckoo(filter) => filter.len(),
-            AnyFilter::Quotient(filter) => filter.len(),
-            AnyFilter::Scalable(filter) => filter.estimated_len(),
+        let held = match filter.raw() {
+            Any::Bloom(filter) => filter.estimated_len(),
+            Any::Blocked(filter) => filter.estimated_len(),
+            Any::Split(filter) => filter.estimated_len(),
+            Any::Counting(filter) => filter.estimated_len(),
+            Any::BlockedCounting(filter) => filter.estimated_len(),
+            Any::Cuckoo(filter) => filter.len(),
+            Any::Quotient(filter) => filter.len(),
+            Any::Scalable(filter) => filter.estimated_len(),
             _ => 0,
         };
-        let exact = matches!(filter, AnyFilter::Cuckoo(_) | AnyFilter::Quotient(_));
+        let exact = matches!(filter.raw(), Any::Cuckoo(_) | Any::Quotient(_));
         Self { held, exact, rate: filter.expected_rate() }
     }
 

@@ -1,10 +1,14 @@
 //! Filters of a family that is chosen when the program runs.
 
+use crate::amount::{show_bytes, show_rate};
 use crate::cli::{FamilyChoice, HashChoice};
+use anyhow::{Error, anyhow};
 use umbel::any::{AnyFilter, AnyHasher};
-use umbel::frozen::{self, Arrangement, BuildError, Frozen};
+use umbel::format::Secret;
+use umbel::frozen::{self, BuildError};
 use umbel::hash::Digest;
 use umbel::plan::AnyShape;
+use umbel::raw::Any;
 use umbel::{BinaryFuse4Filter, BinaryFuseFilter, RibbonFilter, XorFilter};
 use umbel::{BlockedBloomFilter, BloomFilter, InvalidShape, Portable, SplitBlockBloomFilter};
 use umbel::{BlockedCountingBloomFilter, CountingBloomFilter, CuckooFilter, QuotientFilter};
@@ -54,35 +58,35 @@ impl FamilyChoice {
         Ok(match self {
             Self::Bloom => {
                 let shape = bloom::Shape::for_rate(items, rate)?;
-                AnyFilter::Bloom(BloomFilter::with(shape, hasher)?)
+                BloomFilter::with(shape, hasher)?.into()
             }
             Self::Blocked => {
                 let shape = blocked::Shape::for_rate(items, rate)?;
-                AnyFilter::Blocked(BlockedBloomFilter::with(shape, hasher)?)
+                BlockedBloomFilter::with(shape, hasher)?.into()
             }
             Self::Split => {
                 let shape = split::Shape::for_rate(items, rate)?;
-                AnyFilter::Split(SplitBlockBloomFilter::with(shape, hasher)?)
+                SplitBlockBloomFilter::with(shape, hasher)?.into()
             }
             Self::Counting => {
                 let shape = counting::Shape::for_rate(items, rate)?;
-                AnyFilter::Counting(CountingBloomFilter::with(shape, hasher)?)
+                CountingBloomFilter::with(shape, hasher)?.into()
             }
             Self::BlockedCounting => {
                 let shape = counting::LineShape::for_rate(items, rate)?;
-                AnyFilter::BlockedCounting(BlockedCountingBloomFilter::with(shape, hasher)?)
+                BlockedCountingBloomFilter::with(shape, hasher)?.into()
             }
             Self::Scalable => {
                 let shape = scalable::Shape::for_rate(items, rate)?;
-                AnyFilter::Scalable(ScalableBloomFilter::with(shape, hasher)?)
+                ScalableBloomFilter::with(shape, hasher)?.into()
             }
             Self::Cuckoo => {
                 let shape = cuckoo::Shape::for_rate(items, rate)?;
-                AnyFilter::Cuckoo(CuckooFilter::with(shape, hasher)?)
+                CuckooFilter::with(shape, hasher)?.into()
             }
             Self::Quotient => {
                 let shape = quotient::Shape::for_rate(items, rate)?;
-                AnyFilter::Quotient(QuotientFilter::with(shape, hasher)?)
+                QuotientFilter::with(shape, hasher)?.into()
             }
             Self::Xor | Self::Fuse | Self::Fuse4 | Self::Ribbon => {
                 unreachable!("a filter for a set that does not change is built from it")
@@ -96,31 +100,25 @@ impl FamilyChoice {
         how: frozen::Build<'_, AnyHasher>,
         digests: impl Iterator<Item = Digest>,
     ) -> Result<AnyFilter, BuildError> {
-        fn build<A: Arrangement>(
-            how: frozen::Build<'_, AnyHasher>,
-            digests: impl Iterator<Item = Digest>,
-        ) -> Result<Frozen<[u8], AnyHasher, A>, BuildError> {
-            Frozen::build_from_digests(how, digests)
-        }
         Ok(match self {
-            Self::Xor => AnyFilter::Xor(build(how, digests)? as XorFilter<_, _>),
-            Self::Fuse => AnyFilter::Fuse(build(how, digests)? as BinaryFuseFilter<_, _>),
-            Self::Fuse4 => AnyFilter::Fuse4(build(how, digests)? as BinaryFuse4Filter<_, _>),
-            _ => AnyFilter::Ribbon(build(how, digests)? as RibbonFilter<_, _>),
+            Self::Xor => XorFilter::build_from_digests(how, digests)?.into(),
+            Self::Fuse => BinaryFuseFilter::build_from_digests(how, digests)?.into(),
+            Self::Fuse4 => BinaryFuse4Filter::build_from_digests(how, digests)?.into(),
+            _ => RibbonFilter::build_from_digests(how, digests)?.into(),
         })
     }
 }
 
 /// The outline of a filter that takes keys and was planned for a number of them.
 pub(crate) fn outline_of(filter: &AnyFilter) -> Option<AnyShape> {
-    Some(match filter {
-        AnyFilter::Bloom(filter) => AnyShape::Bloom(*filter.shape()),
-        AnyFilter::Blocked(filter) => AnyShape::Blocked(*filter.shape()),
-        AnyFilter::Split(filter) => AnyShape::Split(*filter.shape()),
-        AnyFilter::Counting(filter) => AnyShape::Counting(*filter.shape()),
-        AnyFilter::BlockedCounting(filter) => AnyShape::BlockedCounting(*filter.shape()),
-        AnyFilter::Cuckoo(filter) => AnyShape::Cuckoo(*filter.shape()),
-        AnyFilter::Quotient(filter) => AnyShape::Quotient(*filter.shape()),
+    Some(match filter.raw() {
+        Any::Bloom(filter) => AnyShape::Bloom(*filter.shape()),
+        Any::Blocked(filter) => AnyShape::Blocked(*filter.shape()),
+        Any::Split(filter) => AnyShape::Split(*filter.shape()),
+        Any::Counting(filter) => AnyShape::Counting(*filter.shape()),
+        Any::BlockedCounting(filter) => AnyShape::BlockedCounting(*filter.shape()),
+        Any::Cuckoo(filter) => AnyShape::Cuckoo(*filter.shape()),
+        Any::Quotient(filter) => AnyShape::Quotient(*filter.shape()),
         _ => return None,
     })
 }
@@ -143,12 +141,51 @@ pub(crate) fn least_rate(family: &str, items: u64, memory: u64) -> Option<(f64, 
     best
 }
 
+/// Why there is no filter for so many things at this rate, in words of the command line.
+pub(crate) fn told(error: InvalidShape, things: &str, rate: f64) -> Error {
+    let rate = show_rate(rate);
+    match error {
+        InvalidShape::RateTooSmall { min, .. } if min < 1.0 => anyhow!(
+            "{things} at a false positive rate of {rate} are not possible, because digests have 64 bits: \
+             use a -p of at least {}, or a smaller -n",
+            show_rate(min)
+        ),
+        InvalidShape::RateTooSmall { .. } => anyhow!(
+            "{things} are not possible at any false positive rate, because digests have 64 bits: use a smaller -n"
+        ),
+        InvalidShape::TooLarge { max, .. } => anyhow!(
+            "{things} at a false positive rate of {rate} take more than the {} that a filter may have: \
+             use a smaller -n or a larger -p",
+            show_bytes(max / 8)
+        ),
+        InvalidShape::OutOfMemory { bytes } => anyhow!(
+            "{things} at a false positive rate of {rate} take {}, and the system does not have so much memory to give: \
+             use a smaller -n or a larger -p",
+            show_bytes(bytes)
+        ),
+        InvalidShape::TooSmall { bytes, min } => anyhow!(
+            "--memory {} is too little: a filter takes at least {}",
+            show_bytes(bytes),
+            show_bytes(min)
+        ),
+        error => error.into(),
+    }
+}
+
 impl HashChoice {
     /// Its name in files.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
             Self::Keyed => "keyed",
+        }
+    }
+
+    /// Whether a file has its secret.
+    pub(crate) fn secret(self) -> Secret {
+        match self {
+            Self::Portable => Secret::Left,
+            Self::Keyed => Secret::Kept,
         }
     }
 

@@ -1,7 +1,7 @@
 //! `umbel merge`: one filter of several.
 
 use crate::amount::{show_bytes, show_rate, show_things};
-use crate::change::{not_over_a_state, open};
+use crate::change::{not_over_a_state, open, secret_in};
 use crate::cli::{Form, Merge};
 use crate::input::{is_standard, look_for};
 use crate::limit::{Fill, Limit, Overfull};
@@ -39,6 +39,8 @@ pub(crate) fn run(args: &Merge) -> Result<()> {
     let progress = Progress::alone();
     progress.work("reading", None, &first.display().to_string());
     let (header, mut all) = open(first)?;
+    let overfull =
+        Overfull::of_filter(args.overfull, &all).with_context(|| first.display().to_string())?;
     for path in paths {
         progress.work("merging", None, &path.display().to_string());
         let (_, other) = open(path)?;
@@ -48,12 +50,12 @@ pub(crate) fn run(args: &Merge) -> Result<()> {
     }
     let fill = Fill::of(&all);
     if !args.intersect && args.filters.len() > 1 {
-        let limit = Limit::of(&all, Overfull::of(args.overfull));
+        let limit = Limit::of(&all, overfull);
         if let Some(warning) = limit.check(u64::MAX, fill).context("all filters together")? {
             warn(&format!("{}: {warning}", args.output.display()));
         }
     }
-    write_filter(&args.output, &all, header.has_secret())?;
+    write_filter(&args.output, &all, secret_in(&header))?;
     progress.done();
     if form == Form::Json {
         return print(format!(

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use umbel::any::AnyFilter;
+use umbel::format::Secret;
 use umbel::format::disk::{Disk, System, replace};
 
 /// Bytes that are written at a time.
@@ -486,14 +487,14 @@ pub(crate) fn may_write_filter(path: &Path, force: bool) -> Result<()> {
 }
 
 /// Writes a filter: a new file, or standard output for `-`. One with its secret is for its owner only.
-pub(crate) fn write_filter(path: &Path, filter: &AnyFilter, with_secret: bool) -> Result<()> {
+pub(crate) fn write_filter(path: &Path, filter: &AnyFilter, secret: Secret) -> Result<()> {
     if path == Path::new("-") {
         let mut output = BufWriter::with_capacity(WRITE, Out::lock());
-        let written = filter.to_writer(&mut output, with_secret);
+        let written = filter.to_writer(&mut output, secret);
         return written.and_then(|()| output.flush()).context(STDOUT);
     }
-    write_file(path, with_secret, |file| {
-        filter.to_writer(file, with_secret).with_context(|| path.display().to_string())
+    write_file(path, secret == Secret::Kept, |file| {
+        filter.to_writer(file, secret).with_context(|| path.display().to_string())
     })
 }
 

@@ -153,25 +153,35 @@ pub(crate) trait Reader {
     }
 }
 
-/// Reads all records of all inputs; how many had a key. With `--skip-bad` others are counted and left out, and else the first one
+/// How many records a run has read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counts {
+    /// Those that have a key.
+    pub(crate) records: u64,
+    /// Those that were left out.
+    pub(crate) skipped: u64,
+}
+
+/// Reads all records of all inputs. With `--skip-bad` those without a key are counted and left out, and else the first one
 /// ends the run after the records before it were handed over.
 pub(crate) fn read(
     files: Vec<PathBuf>,
     how: &Records,
     progress: &Progress,
     reader: &mut impl Reader,
-) -> Result<u64> {
+) -> Result<Counts> {
     // Wrong options and missing files are noticed before there is a file of bad records.
     let keys = how.keys()?;
     look_for(&files)?;
     let mut skipped = how.skipped()?;
     let total = read_all(files, how, keys, progress, reader, &mut skipped);
     progress.done();
+    let count = skipped.count();
     // What was skipped is said also if the run fails, and the failure is said after it.
-    let told = skipped.tell();
-    let total = total?;
+    let told = skipped.tell(total.is_err());
+    let counts = Counts { records: total?, skipped: count };
     told?;
-    Ok(total)
+    Ok(counts)
 }
 
 fn read_all(

@@ -380,7 +380,7 @@ impl Remote {
     /// A copy in memory.
     pub(crate) fn download(&self) -> Result<AnyFilter> {
         let filter = self.filter.wait(self.shared().download());
-        Ok(AnyFilter::Blocked(filter.with_context(|| self.address.to_string())?))
+        Ok(filter.with_context(|| self.address.to_string())?.into())
     }
 
     /// The rate now, or, if nobody tells, the one that was planned.

@@ -2,10 +2,10 @@
 
 use crate::amount::show_things;
 use crate::output::{told, warn};
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What was skipped so far.
 #[derive(Debug)]
@@ -19,7 +19,10 @@ pub(crate) struct Skipped {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Policy {
-    Never,
+    /// The first bad record ends the run; whether the verb could skip it.
+    Never {
+        can_skip: bool,
+    },
     Counted,
 }
 
@@ -28,6 +31,11 @@ enum Policy {
 struct List {
     name: String,
     file: BufWriter<File>,
+    /// Where the file is, if it was made for the list: a device is not taken away.
+    made: Option<PathBuf>,
+    /// Whether nothing was written yet, and whether something could not be.
+    empty: bool,
+    failed: bool,
     /// What comes before the first record.
     header: Vec<u8>,
     end: &'static [u8],
@@ -35,14 +43,14 @@ struct List {
 }
 
 impl Skipped {
-    /// A bad record is an error.
-    pub(crate) fn never() -> Self {
-        Self { policy: Policy::Never, count: 0, first: None, list: None }
+    /// A bad record is an error, which names `--skip-bad` if the verb has it.
+    pub(crate) fn never(can_skip: bool) -> Self {
+        Self { policy: Policy::Never { can_skip }, count: 0, first: None, list: None }
     }
 
     /// Bad records are counted.
     pub(crate) fn counted() -> Self {
-        Self { policy: Policy::Counted, ..Self::never() }
+        Self { policy: Policy::Counted, ..Self::never(true) }
     }
 
     /// Bad records are written to a new file, too, and end like this.
@@ -57,11 +65,13 @@ impl Skipped {
         }
         let file = File::options().append(true).create_new(!is_there).open(path);
         let file = BufWriter::new(file.with_context(|| format!("--bad {name}"))?);
-        let list = List { name, file, header: Vec::new(), end, open: false };
+        let made = (!is_there).then(|| path.to_owned());
+        let header = Vec::new();
+        let list = List { name, file, made, empty: true, failed: false, header, end, open: false };
         Ok(Self { list: Some(list), ..Self::counted() })
     }
 
-    #[cfg(test)]
+    /// How many records were skipped.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
@@ -75,8 +85,8 @@ impl Skipped {
 
     /// Counts a bad record, or gives the error back. The record is written by [`write`](Self::write), in as many parts as it comes in.
     pub(crate) fn refuse(&mut self, error: Error) -> Result<()> {
-        if self.policy == Policy::Never {
-            return Err(error);
+        if let Policy::Never { can_skip } = self.policy {
+            return Err(if can_skip { advised(&error) } else { error });
         }
         self.count += 1;
         self.first.get_or_insert_with(|| told(&error));
@@ -95,18 +105,26 @@ impl Skipped {
         self.list.as_mut().map_or(Ok(()), |list| list.write(bytes))
     }
 
-    /// Says how many records were skipped, also if the run failed.
-    pub(crate) fn tell(self) -> Result<()> {
+    /// Says how many records were skipped, also if the run failed. Then a list is not left behind that is empty, and none that could
+    /// not be written.
+    pub(crate) fn tell(self, has_failed: bool) -> Result<()> {
         if let Some(first) = self.first {
             let records = show_things(self.count, "bad record");
             let verb = if self.count == 1 { "was" } else { "were" };
             warn(&format!("{records} {verb} skipped; the first: {first}"));
         }
         match self.list {
-            Some(mut list) => list.file.flush().with_context(|| list.name),
+            Some(list) => list.finish(has_failed),
             None => Ok(()),
         }
     }
+}
+
+/// The error, and at the end of what can be done about it, that such records can be skipped.
+fn advised(error: &Error) -> Error {
+    let has_advice = error.root_cause().to_string().contains("; ");
+    let or = if has_advice { ", or" } else { ";" };
+    anyhow!("{}{or} skip such records with --skip-bad", told(error))
 }
 
 impl List {
@@ -114,6 +132,21 @@ impl List {
         if let Some(last) = bytes.last() {
             self.open = Some(last) != self.end.last();
         }
-        self.file.write_all(bytes).with_context(|| self.name.clone())
+        self.empty &= bytes.is_empty();
+        let written = self.file.write_all(bytes);
+        self.failed |= written.is_err();
+        written.with_context(|| self.name.clone())
+    }
+
+    fn finish(mut self, has_failed: bool) -> Result<()> {
+        let written = self.file.flush();
+        if (self.failed || written.is_err() || (has_failed && self.empty))
+            && let Some(path) = &self.made
+        {
+            let _ = std::fs::remove_file(path);
+        }
+        // What is still in the buffer goes nowhere.
+        let _ = self.file.into_parts();
+        written.with_context(|| self.name)
     }
 }

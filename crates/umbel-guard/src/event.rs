@@ -5,6 +5,7 @@ use crate::answer::Suspicion;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use umbel::internal::Grouped;
 
 /// Something that happened to the filter of a guard. Its text is one line.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +89,7 @@ impl fmt::Display for Event {
                 f,
                 "the saved filter is not used: {why}; building another one, look-ups go to the data set until it is ready"
             ),
-            Self::Ready { keys, took } => write!(f, "filter ready: {} keys in {took:.1?}", grouped(*keys)),
+            Self::Ready { keys, took } => write!(f, "filter ready: {} keys in {took:.1?}", Grouped(*keys)),
             Self::Lost { why, error } => {
                 write!(f, "filter lost: {why}")?;
                 if let Some(error) = error {
@@ -115,19 +116,6 @@ impl fmt::Display for Event {
             }
         }
     }
-}
-
-/// A number with a comma every three digits.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 impl fmt::Display for Renewal {

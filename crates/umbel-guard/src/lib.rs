@@ -80,3 +80,8 @@ pub use keep::Durability;
 pub use kind::{Family, Generation, Kind, Local, Measure};
 pub use options::Builder;
 pub use stats::{Share, Stats};
+
+/// The examples of README are tests here, because this crate can use all crates that they use.
+#[cfg(all(doctest, feature = "postgres", feature = "shared"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

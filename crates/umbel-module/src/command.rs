@@ -184,7 +184,7 @@ pub(crate) static TABLE: [Command; 26] = {
             access: Read,
             arguments: takes::FIELD,
             summary: c"Returns information about a Bloom filter",
-            complexity: c"O(1); O(n) for FILL, ESTIMATE, RATE and ALL of BLOCKED and WINDOW filters, where n is the capacity",
+            complexity: ONE,
             ..ROW
         }),
         bloom(Command {

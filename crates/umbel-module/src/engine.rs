@@ -4,7 +4,7 @@
 //!     RedisModule_OnLoad -> api: functions by name, optional ones probed
 //!                           alloc: all memory from the engine from here on
 //!                           datatype, rdb: values, files      command, context, key: calls
-//!                           config: settings
+//!                           config: settings              panic: ends where it happened
 //! ```
 //!
 //! Above it, code is safe: a [`Context`], [`Arguments`] and [`Key`]s live as long as the call they came with, values
@@ -27,6 +27,7 @@ mod context;
 mod datatype;
 mod key;
 mod load;
+mod panic;
 mod rdb;
 
 pub(crate) use arguments::{Described, Kind};

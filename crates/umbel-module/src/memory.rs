@@ -59,9 +59,9 @@ pub(crate) fn may_fail<R>(make: impl FnOnce() -> R) -> R {
     make()
 }
 
-/// Whether the request that is being made may be refused.
+/// Whether the request that is being made may be refused. Not those of a panic, which does not handle that.
 pub(crate) fn may_refuse() -> bool {
-    MAY_FAIL.try_with(Cell::get).unwrap_or(false)
+    MAY_FAIL.try_with(Cell::get).unwrap_or(false) && !std::thread::panicking()
 }
 
 /// Whether the machine has so many bytes to give beside others that are promised already: memory that is available by the
@@ -201,6 +201,24 @@ mod tests {
         assert!(zeroed(isize::MAX as usize).is_none());
         assert!(zeroed(usize::MAX).is_none());
         assert_eq!(copied(b"abc").unwrap()[..], *b"abc");
+    }
+
+    #[test]
+    fn nothing_is_refused_to_a_panic() {
+        struct Asks;
+        impl Drop for Asks {
+            fn drop(&mut self) {
+                assert!(MAY_FAIL.get() && !may_refuse());
+            }
+        }
+        let panics = || {
+            may_fail(|| {
+                let _asks = Asks;
+                assert!(!may_refuse(), "it may be refused");
+            });
+        };
+        let text = *std::panic::catch_unwind(panics).unwrap_err().downcast::<&str>().unwrap();
+        assert_eq!((text, may_refuse()), ("it may be refused", false));
     }
 
     #[test]

@@ -10,9 +10,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use umbel::blocked::Shape;
-use umbel_redis::{
-    Answer, GoZeroBloom, Limits, Options, Policy, RemoteFilter, Server, SharedBloom,
-};
+use umbel_redis::{Answer, GoZeroBloom, Limits, Options, Policy, Server, SharedBloom};
 
 /// Keys in a batch.
 const BATCH: u64 = 1_000;

@@ -230,7 +230,7 @@ pub enum Opening {
     Created,
 }
 
-/// A filter on another machine.
+/// A filter on another machine, for code that is generic over the types of this crate. Each type has these methods itself.
 ///
 /// `insert` is acknowledged when it returns `Ok`, and from then on no client gets [`Answer::Absent`] for the
 /// key. If the filter itself is lost, the answer is [`Answer::Unknown`]. An insert that returns an error is not
@@ -271,9 +271,53 @@ pub trait RemoteFilter {
         A: Borrow<Self::Key> + Sync;
 }
 
+/// The methods of [`RemoteFilter`] as methods of the type, so that callers need not import the trait.
+macro_rules! remote_methods {
+    (impl[$($generics:tt)*] $filter:ty: $key:ty) => {
+        impl<$($generics)*> $filter {
+            /// Whether the key may have been inserted. `Absent` is guaranteed; `Unknown` tells why the filter cannot answer.
+            pub async fn contains(&self, key: &$key) -> $crate::Answer {
+                $crate::RemoteFilter::contains(self, key).await
+            }
+
+            /// Inserts a key, and tells what [`contains`](Self::contains) would have answered just before.
+            ///
+            /// # Errors
+            ///
+            /// As [`RemoteFilter::insert`](crate::RemoteFilter::insert): the key is not acknowledged then.
+            pub async fn insert(&self, key: &$key) -> Result<$crate::Answer, $crate::Error> {
+                $crate::RemoteFilter::insert(self, key).await
+            }
+
+            /// As [`contains`](Self::contains), for many keys with few round trips: answer i is for `keys[i]`.
+            pub async fn contains_batch<A: std::borrow::Borrow<$key> + Sync>(
+                &self,
+                keys: &[A],
+            ) -> Vec<$crate::Answer> {
+                $crate::RemoteFilter::contains_batch(self, keys).await
+            }
+
+            /// As [`insert`](Self::insert), for many keys with few round trips.
+            ///
+            /// # Errors
+            ///
+            /// As [`RemoteFilter::insert_batch`](crate::RemoteFilter::insert_batch): some of the keys may be inserted then.
+            pub async fn insert_batch<A: std::borrow::Borrow<$key> + Sync>(
+                &self,
+                keys: &[A],
+            ) -> Result<Vec<$crate::Answer>, $crate::Error> {
+                $crate::RemoteFilter::insert_batch(self, keys).await
+            }
+        }
+    };
+}
+pub(crate) use remote_methods;
+
 /// Filters of bytes that do everything in batches, by `ask_batch` and `add_batch`.
 macro_rules! remote_in_batches {
     ($($filter:ty),*) => {$(
+        $crate::answer::remote_methods!(impl[] $filter: [u8]);
+
         impl $crate::RemoteFilter for $filter {
             type Key = [u8];
 

@@ -43,10 +43,10 @@ use crate::script::{own_history, script};
 use crate::shared::beside;
 use redis::Pipeline;
 use std::borrow::Borrow;
-use umbel::hash::Murmur3;
+use umbel::hash::Digester;
+use umbel::kernels::Kernels;
+use umbel_foreign::gozero;
 
-/// The probes of every key.
-const PROBES: u8 = 14;
 /// The most bits that a string of a server has.
 const MAX_BITS: u64 = 1 << 32;
 /// How a seal begins.
@@ -263,15 +263,8 @@ impl GoZeroBloom {
     /// The bits of a key in a filter of so many.
     #[must_use]
     pub fn positions(bits: u64, key: &[u8]) -> [u64; 14] {
-        let mut data = Vec::with_capacity(key.len() + 1);
-        data.extend_from_slice(key);
-        data.push(0);
-        let mut number = 0;
-        [(); PROBES as usize].map(|()| {
-            data[key.len()] = number;
-            number += 1;
-            Murmur3::default().hash128(&data).0 % bits
-        })
+        let mut hashes = gozero::Hash.digest(key);
+        std::array::from_fn(|_| gozero::Positions::default().step(&mut hashes, bits))
     }
 
     /// How many bits it has.

@@ -3,7 +3,7 @@
 //! ```no_run
 //! # async fn example() -> Result<(), umbel_redis::Error> {
 //! use umbel::Portable;
-//! use umbel_redis::{Answer, Options, RemoteFilter, Server, SharedBloom};
+//! use umbel_redis::{Answer, Options, Server, SharedBloom};
 //!
 //! let server = Server::connect("redis://127.0.0.1:6379/0").await?;
 //! let seen = SharedBloom::<str>::open(&server, "seen", Portable::default(), &Options::default()).await?;

@@ -47,25 +47,14 @@ use crate::connect::{Server, command, transaction};
 use crate::health::{self, Hazard, Policy};
 use crate::history::History;
 use crate::script::{own_history, script};
-use highway::{HighwayHash, HighwayHasher, Key};
 use redis::{Pipeline, Value};
 use std::borrow::Borrow;
-use std::f64::consts::LN_2;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use umbel::InvalidShape;
-
-/// The key of HighwayHash in Redisson's `Hash.java`.
-const KEY: Key = Key([
-    0x9e37_79b9_7f4a_7c15,
-    0xf39c_c060_5ced_c834,
-    0x1082_276b_f3a2_7251,
-    0xf86c_6a11_d0c1_8e95,
-]);
-/// The most bits that Redisson takes: twice the largest `int`.
-const MAX_BITS: u64 = 2 * (i32::MAX as u64);
-/// The most probes that are taken from a config: as many as any rate that can be written as a `double` needs.
-const MAX_PROBES: u64 = 1_100;
+use umbel::hash::Digester;
+use umbel::kernels::Kernels;
+use umbel_foreign::redisson::{self, MAX_BITS, MAX_PROBES};
 
 /// A filter of Redisson's. The [module](crate::redisson) tells what it is and what it proves.
 #[derive(Debug)]
@@ -210,34 +199,14 @@ impl RedissonBloom {
     ///
     /// [`InvalidShape`] if the rate is not between 0 and 1, or there would be no bits or too many.
     pub fn plan(capacity: u64, err_rate: f64) -> Result<(u64, u64), InvalidShape> {
-        if !(0.0..=1.0).contains(&err_rate) {
-            return Err(umbel::sizing::Rate::new(err_rate)
-                .map_or_else(Into::into, |_| InvalidShape::TooSmall { bytes: 0, min: 1 }));
-        }
-        // Java's Double.MIN_VALUE.
-        let rate = if err_rate == 0.0 { f64::from_bits(1) } else { err_rate };
-        let size = (-(capacity as f64) * rate.ln() / (LN_2 * LN_2)) as u64;
-        if size == 0 {
-            return Err(InvalidShape::TooSmall { bytes: 0, min: 1 });
-        }
-        if size > MAX_BITS {
-            return Err(InvalidShape::TooLarge { bits: size, max: MAX_BITS });
-        }
-        let probes = (size as f64 / capacity as f64 * LN_2).round() as u64;
-        Ok((size, probes.max(1)))
+        redisson::plan(capacity, err_rate)
     }
 
     /// The bits of a key in a filter of so many.
     #[must_use]
     pub fn positions(size: u64, probes: u64, key: &[u8]) -> Vec<u64> {
-        let [h1, h2] = HighwayHasher::new(KEY).hash128(key);
-        let mut hash = h1;
-        let mut positions = Vec::with_capacity(probes as usize);
-        for probe in 0..probes {
-            positions.push((hash & (u64::MAX >> 1)) % size);
-            hash = hash.wrapping_add(if probe % 2 == 0 { h2 } else { h1 });
-        }
-        positions
+        let positions = redisson::Positions.positions(redisson::Hash.digest(key), size);
+        positions.take(probes as usize).collect()
     }
 
     /// How many bits it has.
@@ -375,7 +344,7 @@ impl Found {
             let number = text.parse().ok().filter(|number| (1..=most).contains(number));
             number.ok_or(Reason::Foreign)
         };
-        let (bits, times) = (number(&size, MAX_BITS)?, number(&probes, MAX_PROBES)?);
+        let (bits, times) = (number(&size, MAX_BITS)?, number(&probes, MAX_PROBES.into())?);
         let (values, length) = ([size, probes], count(length)?);
         Ok(Self { values, size: bits, probes: times, mark, length })
     }
@@ -408,9 +377,7 @@ mod tests {
 
     /// From a Java program with Redisson's `HighwayHash.java`.
     #[test]
-    fn hashes_and_positions_are_those_of_redisson() {
-        let hash = HighwayHasher::new(KEY).hash128(b"hello");
-        assert_eq!(hash, [9_210_372_222_324_082_145, 8_139_643_753_120_311_257]);
+    fn positions_are_those_of_redisson() {
         let positions = [1904273, 5703746, 1001831, 4801304, 99389, 3898862, 8782005];
         assert_eq!(RedissonBloom::positions(9_585_058, 7, b"hello"), positions);
     }

@@ -40,7 +40,7 @@
 //! ```no_run
 //! # async fn example() -> Result<(), umbel_redis::Error> {
 //! use umbel::{Keyed, blocked::Shape};
-//! use umbel_redis::{Answer, Options, RemoteFilter, Server, SharedBloom};
+//! use umbel_redis::{Answer, Options, Server, SharedBloom};
 //!
 //! let server = Server::connect("redis://127.0.0.1:6379/0").await?;
 //! let (shape, secret) = (Shape::for_rate(1_000_000, 0.01)?, Keyed::new(*b"16 secret bytes!"));
@@ -244,6 +244,8 @@ impl<T: ?Sized, H> fmt::Debug for SharedBloom<T, H> {
             .finish_non_exhaustive()
     }
 }
+
+crate::answer::remote_methods!(impl[T: ?Sized + Sync, H: Digester<T> + Sync] SharedBloom<T, H>: T);
 
 impl<T: ?Sized + Sync, H: Digester<T> + Sync> RemoteFilter for SharedBloom<T, H> {
     type Key = T;

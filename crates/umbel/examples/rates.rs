@@ -9,18 +9,20 @@
 //!
 //! Every figure is the measured rate over the rate asked for, with one sigma of sampling.
 
+#[path = "own_kernels/double.rs"]
+mod double;
 #[path = "own_kernels/independent.rs"]
 mod independent;
 #[path = "../tests/it/subjects.rs"]
 #[allow(dead_code, reason = "written for the tests, which use all of it")]
 mod subjects;
 
+use double::DoubleHashing;
 use independent::{Independent, ManyHashes};
 use std::hash::BuildHasherDefault;
 use subjects::{Blocked, Identity, Plain};
 use umbel::hash::{City64, Farm64, Murmur3, Xxh3, Xxh64};
-use umbel::kernels::DoubleHashing;
-use umbel::{Keyed, Portable, Std};
+use umbel::{Keyed, Std};
 use umbel_laws::{Pattern, RateReport, Subject, Trial};
 
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1.0 / 65_536.0];
@@ -59,7 +61,7 @@ fn kernels() {
     println!("{:>22} {:>18} {:>18} {:>18}", "keys", "1 %", "0.1 %", "2^-16");
     for items in [10, 100, 10_000] {
         kernels_row::<Plain>("digits", items);
-        kernels_row::<Plain<Portable, DoubleHashing>>("double hashing", items);
+        kernels_row::<Plain<Murmur3, DoubleHashing>>("double hashing", items);
         kernels_row::<Plain<ManyHashes, Independent>>("independent", items);
     }
 }

@@ -41,7 +41,8 @@ mod probe;
 mod shape;
 mod table;
 
-pub use shape::{Shape, words_for, words_for_cells};
+pub(crate) use shape::words_for_cells;
+pub use shape::{Shape, words_for};
 
 use crate::edge::{Filter, for_core_and_filter};
 use crate::error::{Incompatible, InvalidShape};
@@ -56,7 +57,7 @@ use crate::storage::{Allocate, AnySize, Array, Own, Storage, StorageMut};
 use core::marker::PhantomData;
 
 #[cfg(feature = "alloc")]
-use crate::storage::Heap;
+use crate::{raw::TryClone, storage::Heap};
 
 /// The core of a Bloom filter: words in `S`, in which a digest has the bits that `L` gives it.
 ///
@@ -173,6 +174,14 @@ impl<S, L: Layout> RawBloom<S, L> {
     }
 }
 
+impl<S, K: Kernels> RawBloom<S, K> {
+    /// What maps a digest to positions.
+    #[must_use]
+    pub const fn kernels(&self) -> &K {
+        &self.layout
+    }
+}
+
 describe! {
     impl[S: Storage, L: Layout] RawBloom<S, L>: L::Shape, L::Digest, L::Shape::NAME, |this| this.shape.words() * 8;
     capacity: this.shape.items(),
@@ -203,6 +212,13 @@ impl<S: AnySize, L: Layout + Default> Make for RawBloom<S, L> {
 
     fn make(shape: L::Shape) -> Result<Self, InvalidShape> {
         Self::of_layout(shape, L::default())
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<L: Layout + Clone> TryClone for RawBloom<Heap, L> {
+    fn try_clone(&self) -> Result<Self, InvalidShape> {
+        Ok(Self { storage: self.storage.try_clone()?, layout: self.layout.clone(), ..*self })
     }
 }
 
@@ -349,6 +365,21 @@ where
     }
 }
 
+impl<S: Allocate, L: Layout> RawBloom<S, L> {
+    /// Keeps only the bits that both cores have.
+    ///
+    /// # Errors
+    ///
+    /// [`Incompatible`] if they differ in bits, probes or kernels. Nothing is changed then.
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), Incompatible> {
+        self.compatible(other)?;
+        for (word, other) in self.storage.words_mut().iter_mut().zip(other.storage.words()) {
+            word.store(word.load() & other.load());
+        }
+        Ok(())
+    }
+}
+
 /// For whoever has the filter for itself.
 impl<T: ?Sized, H, S: Allocate, L: Layout> Filter<T, H, RawBloom<S, L>> {
     /// Keeps only the bits that both filters have. Keys that were inserted into both are still
@@ -364,11 +395,7 @@ impl<T: ?Sized, H, S: Allocate, L: Layout> Filter<T, H, RawBloom<S, L>> {
         H: Digester<T, L::Digest>,
     {
         self.compatible_with(other)?;
-        let words = self.raw.storage.words_mut();
-        for (word, other) in words.iter_mut().zip(other.raw.storage.words()) {
-            word.store(word.load() & other.load());
-        }
-        Ok(())
+        self.raw.intersect_with(&other.raw)
     }
 }
 

@@ -76,7 +76,7 @@ use crate::storage::{Allocate, Array, Own, Storage, StorageMut};
 use table::{BucketTable, Place};
 
 #[cfg(feature = "alloc")]
-use crate::storage::Heap;
+use crate::{raw::TryClone, storage::Heap};
 
 /// The core of a cuckoo filter, with words in `S`.
 #[derive(Clone)]
@@ -135,6 +135,13 @@ impl<S: Allocate> Make for RawCuckoo<S> {
     fn make(shape: Shape) -> Result<Self, InvalidShape> {
         let storage = S::zeroed(shape.words())?;
         Ok(Self { shape, storage, len: 0 })
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl TryClone for RawCuckoo<Heap> {
+    fn try_clone(&self) -> Result<Self, InvalidShape> {
+        Ok(Self { storage: self.storage.try_clone()?, ..*self })
     }
 }
 

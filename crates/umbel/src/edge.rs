@@ -14,7 +14,7 @@
 use crate::error::{BatchFull, Full, Incompatible, InvalidShape};
 use crate::filter::{Compatible, Contains, Edge, Insert, InsertShared, Remove, Union};
 use crate::hash::{Digest, Digester, KeyOf, Portable};
-use crate::raw::{Clear, Core, Endless, Make, Probe, RemoveEach};
+use crate::raw::{Clear, Core, Endless, Make, Probe, RemoveEach, Shaped, TryClone};
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -102,6 +102,13 @@ impl<T: ?Sized, H, C> Filter<T, H, C> {
         &self.raw
     }
 
+    /// The core, to be changed. What is inserted there must have been digested by the hasher of this
+    /// filter.
+    #[must_use]
+    pub const fn raw_mut(&mut self) -> &mut C {
+        &mut self.raw
+    }
+
     /// The core, taken out.
     #[must_use]
     pub fn into_raw(self) -> C {
@@ -115,14 +122,17 @@ impl<T: ?Sized, H, C> Filter<T, H, C> {
     }
 }
 
-/// What it is.
-impl<T: ?Sized, H, C: Core> Filter<T, H, C> {
+/// The plan.
+impl<T: ?Sized, H, C: Shaped> Filter<T, H, C> {
     /// The plan it was made by.
     #[must_use]
     pub fn shape(&self) -> &C::Shape {
         self.raw.shape()
     }
+}
 
+/// What it is.
+impl<T: ?Sized, H, C: Core> Filter<T, H, C> {
     /// The memory of the words, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -313,7 +323,7 @@ impl<T: ?Sized, H, C: Clear> Filter<T, H, C> {
 }
 
 /// Comparing.
-impl<T: ?Sized, H, C: Core> Filter<T, H, C> {
+impl<T: ?Sized, H, C: Core + Compatible<C>> Filter<T, H, C> {
     /// Whether the two filters can be united, or merged: their shapes and hashers give keys the same places.
     /// They need not be in the same storage. Where it is `false`, uniting them changes nothing and its
     /// [`Incompatible`] says what differs. Where it is `true`, a merge may still find no room.
@@ -425,6 +435,20 @@ where
     fn extend<I: IntoIterator<Item = A>>(&mut self, keys: I) {
         let Self { raw, hasher, .. } = self;
         raw.put_all(keys.into_iter().map(|key| hasher.digest(key.key())));
+    }
+}
+
+/// Copying where memory is scarce.
+impl<T: ?Sized, H: Clone, C: TryClone> Filter<T, H, C> {
+    /// As [`clone`](Clone::clone), which panics where the allocator refuses: for a process that must go on then, such as a
+    /// database server with this filter in it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidShape::OutOfMemory`] if there is no memory for the copy.
+    #[doc(hidden)]
+    pub fn try_clone(&self) -> Result<Self, InvalidShape> {
+        Ok(Self { raw: self.raw.try_clone()?, hasher: self.hasher.clone(), keys: PhantomData })
     }
 }
 

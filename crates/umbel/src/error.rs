@@ -3,6 +3,7 @@
 //! What can fail in one family only is in its module: [`frozen::BuildError`](crate::frozen::BuildError),
 //! [`ribbon::MapError`](crate::ribbon::MapError), [`split::ParquetError`](crate::split::ParquetError).
 
+use crate::parts::grouped::Grouped;
 use core::fmt;
 
 /// A filter of this shape cannot be made.
@@ -79,13 +80,12 @@ pub enum InvalidShape {
 }
 
 impl InvalidShape {
-    /// An error unless a number is in its range.
-    pub(crate) const fn check_range(
-        what: &'static str,
-        got: u64,
-        min: u64,
-        max: u64,
-    ) -> Result<(), Self> {
+    /// Checks that a number is in its range.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfRange`](Self::OutOfRange) if not.
+    pub const fn check_range(what: &'static str, got: u64, min: u64, max: u64) -> Result<(), Self> {
         if got < min || got > max {
             return Err(Self::OutOfRange { what, got, min, max });
         }
@@ -123,16 +123,32 @@ impl fmt::Display for InvalidShape {
                 min * 1.05
             ),
             Self::TooLarge { bits, max } => {
-                write!(f, "{bits} bits are too many, at most {max} are possible")
+                write!(
+                    f,
+                    "{} bits are too many, at most {} are possible",
+                    Grouped(bits),
+                    Grouped(max)
+                )
             }
             Self::TooSmall { bytes, min } => {
-                write!(f, "{bytes} bytes are too few, at least {min} are needed")
+                write!(
+                    f,
+                    "{} bytes are too few, at least {} are needed",
+                    Grouped(bytes),
+                    Grouped(min)
+                )
             }
             Self::OutOfRange { what, got, min, max } if min == max => {
                 write!(f, "expected {min} {what}, got {got}")
             }
             Self::OutOfRange { what, got, min, max } => {
-                write!(f, "expected {min} to {max} {what}, got {got}")
+                write!(
+                    f,
+                    "expected {} to {} {what}, got {}",
+                    Grouped(min),
+                    Grouped(max),
+                    Grouped(got)
+                )
             }
             Self::OutsideOf { what, got, above, below } if below == f64::INFINITY => {
                 write!(f, "expected a finite {what} above {above}, got {got}")
@@ -141,11 +157,13 @@ impl fmt::Display for InvalidShape {
                 write!(f, "expected a {what} above {above} and below {below}, got {got}")
             }
             Self::NotAMultiple { what, got, of } => {
-                write!(f, "expected a multiple of {of} {what}, got {got}")
+                write!(f, "expected a multiple of {of} {what}, got {}", Grouped(got))
             }
-            Self::EvenBits { bits } => write!(f, "expected an odd number of bits, got {bits}"),
+            Self::EvenBits { bits } => {
+                write!(f, "expected an odd number of bits, got {}", Grouped(bits))
+            }
             Self::OutOfMemory { bytes } => {
-                write!(f, "there is not enough memory: the filter needs {bytes} bytes")
+                write!(f, "there is not enough memory: the filter needs {} bytes", Grouped(bytes))
             }
         }
     }
@@ -208,7 +226,12 @@ impl fmt::Display for Incompatible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Bits { expected, got } => {
-                write!(f, "one filter has {expected} bits and the other {got}")
+                write!(
+                    f,
+                    "one filter has {} bits and the other {}",
+                    Grouped(expected),
+                    Grouped(got)
+                )
             }
             Self::Probes { expected, got } => {
                 write!(f, "one filter probes {expected} times and the other {got} times")
@@ -217,16 +240,27 @@ impl fmt::Display for Incompatible {
                 write!(f, "one filter has cells of {expected} bits and the other of {got}")
             }
             Self::Prefixes { expected, got } => {
-                write!(f, "one filter tells {expected} keys apart and the other {got}")
+                write!(
+                    f,
+                    "one filter tells {} keys apart and the other {}",
+                    Grouped(expected),
+                    Grouped(got)
+                )
             }
             Self::Room { keys, most } => {
                 write!(
                     f,
-                    "no room for the {keys} keys of both where there is room for at most {most}: merge into a larger filter"
+                    "no room for the {} keys of both where there is room for at most {}: merge into a larger filter",
+                    Grouped(keys),
+                    Grouped(most)
                 )
             }
             Self::OutOfMemory { bytes } => {
-                write!(f, "there is not enough memory: the filter of both needs {bytes} bytes")
+                write!(
+                    f,
+                    "there is not enough memory: the filter of both needs {} bytes",
+                    Grouped(bytes)
+                )
             }
             Self::Hasher => f.write_str("the filters hash keys with different seeds or secrets"),
             Self::Kernels => f.write_str("the filters map digests to positions differently"),
@@ -281,7 +315,11 @@ pub struct BatchFull {
 
 impl fmt::Display for BatchFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{Full}: of this batch, it took the first {} keys and no others", self.inserted)
+        write!(
+            f,
+            "{Full}: of this batch, it took the first {} keys and no others",
+            Grouped(self.inserted as u64)
+        )
     }
 }
 
@@ -377,7 +415,12 @@ impl fmt::Display for InvalidBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Length { expected, got } => {
-                write!(f, "the filter has the wrong length: expected {expected} bytes, got {got}")
+                write!(
+                    f,
+                    "the filter has the wrong length: expected {} bytes, got {}",
+                    Grouped(expected),
+                    Grouped(got)
+                )
             }
             Self::Magic => f.write_str("these bytes do not begin as a filter does"),
             Self::Version { expected, got } => {

@@ -29,6 +29,8 @@ mod through_serde;
 pub use bytes::Secret;
 #[cfg(feature = "alloc")]
 pub(crate) use bytes::planned;
+#[cfg(feature = "alloc")]
+pub(crate) use family::ANY_FAMILY;
 pub use family::{Family, Mark, Stored, StoredCore};
 pub(crate) use family::{NOT_COUNTED, hashes};
 pub use header::Header;

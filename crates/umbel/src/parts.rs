@@ -9,6 +9,7 @@ pub(crate) mod cells;
 pub(crate) mod entries;
 #[cfg(feature = "alloc")]
 pub(crate) mod gather;
+pub(crate) mod grouped;
 pub(crate) mod math;
 pub(crate) mod occupancy;
 #[cfg(feature = "alloc")]

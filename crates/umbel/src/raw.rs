@@ -32,7 +32,7 @@ pub use crate::cuckoo::RawCuckoo as Cuckoo;
 pub use crate::stable::RawStable as Stable;
 #[cfg(feature = "alloc")]
 pub use crate::{
-    frozen::RawFrozen as Frozen, quotient::RawQuotient as Quotient,
+    any::raw::Any, frozen::RawFrozen as Frozen, quotient::RawQuotient as Quotient,
     ribbon::RawRibbonMap as RibbonMap, scalable::RawScalable as Scalable,
     window::RawWindow as Window,
 };
@@ -50,19 +50,24 @@ use crate::Filter;
 pub trait Core {
     /// What it needs to know of a key. [`Digest`] for all but foreign kernels.
     type Digest: Copy;
-    /// The plan it was made by.
-    type Shape: fmt::Debug;
 
     /// The everyday name of its filter.
     const NAME: &'static str;
-
-    fn shape(&self) -> &Self::Shape;
 
     /// The memory of its words, in bytes.
     fn bytes(&self) -> u64;
 
     /// Tells what it is, without reading its words.
     fn describe(&self, f: &mut fmt::DebugStruct<'_, '_>);
+}
+
+/// A core of one plan.
+#[doc(hidden)]
+pub trait Shaped: Core {
+    /// The plan it was made by.
+    type Shape: fmt::Debug;
+
+    fn shape(&self) -> &Self::Shape;
 }
 
 /// A core that answers for digests.
@@ -92,10 +97,16 @@ pub trait Endless: Probe {
 
 /// A core that is made for a number of keys and a rate.
 #[doc(hidden)]
-pub trait Make: Core + Sized {
+pub trait Make: Shaped + Sized {
     fn plan(capacity: u64, err_rate: f64) -> Result<Self::Shape, InvalidShape>;
 
     fn make(shape: Self::Shape) -> Result<Self, InvalidShape>;
+}
+
+/// A core of which a copy may be too large for the memory that is left.
+#[doc(hidden)]
+pub trait TryClone: Sized {
+    fn try_clone(&self) -> Result<Self, InvalidShape>;
 }
 
 /// A core that can forget everything.
@@ -111,20 +122,15 @@ pub trait RemoveEach: Remove {
     fn remove_each<A>(&mut self, keys: &[A], digest: impl Fn(&A) -> Digest, removed: &mut [bool]);
 }
 
-/// Says what a core is, for `Core` and for `Debug`. A core has its plan in a field `shape`.
+/// Says what a core is, for `Core`, `Shaped` and `Debug`. A core has its plan in a field `shape`.
 macro_rules! describe {
     (impl[$($generics:tt)*] $core:ty: $shape:ty, $digest:ty, $name:expr, |$this:ident| $bytes:expr;
         $($field:ident: $value:expr,)*
     ) => {
         impl<$($generics)*> $crate::raw::Core for $core {
             type Digest = $digest;
-            type Shape = $shape;
 
             const NAME: &'static str = $name;
-
-            fn shape(&self) -> &$shape {
-                &self.shape
-            }
 
             fn bytes(&self) -> u64 {
                 let $this = self;
@@ -134,6 +140,28 @@ macro_rules! describe {
             fn describe(&self, f: &mut core::fmt::DebugStruct<'_, '_>) {
                 let $this = self;
                 $(f.field(stringify!($field), &$value);)*
+            }
+        }
+
+        impl<$($generics)*> $crate::raw::Shaped for $core {
+            type Shape = $shape;
+
+            fn shape(&self) -> &$shape {
+                &self.shape
+            }
+        }
+
+        impl<$($generics)*> $core {
+            /// The plan it was made by.
+            #[must_use]
+            pub fn shape(&self) -> &$shape {
+                &self.shape
+            }
+
+            /// The memory of the words, in bytes.
+            #[must_use]
+            pub fn bytes(&self) -> u64 {
+                $crate::raw::Core::bytes(self)
             }
         }
 

@@ -39,6 +39,9 @@ pub(crate) fn for_runs<W: Word, E>(
     words: &[W],
     each: &mut impl FnMut(&[u64]) -> Result<(), E>,
 ) -> Result<(), E> {
+    if let Some(words) = W::plain(words.as_chunks::<1>().0) {
+        return each(words.as_flattened());
+    }
     let mut run = [0; 256];
     for words in words.chunks(run.len()) {
         for (bits, word) in run.iter_mut().zip(words) {
@@ -172,6 +175,15 @@ impl Allocate for Heap {
 
 #[cfg(feature = "alloc")]
 impl AnySize for Heap {}
+
+#[cfg(feature = "alloc")]
+impl Heap {
+    /// The same words, if the allocator has room for them.
+    pub(crate) fn try_clone(&self) -> Result<Self, InvalidShape> {
+        let words = self.words();
+        Words::try_copy_of(words).map(Self).ok_or_else(|| out_of_memory(words.len() as u64))
+    }
+}
 
 #[cfg(feature = "alloc")]
 impl Allocate for SharedHeap {

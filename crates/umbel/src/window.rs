@@ -96,7 +96,7 @@ use crate::error::InvalidShape;
 use crate::hash::{Digest, Digester, Portable};
 use crate::layout::ring::{batch, one};
 use crate::parts::bits::count;
-use crate::raw::{self, Clear, Endless, Make, Probe, describe};
+use crate::raw::{self, Clear, Endless, Make, Probe, TryClone, describe};
 use crate::simd::{Choice, Lanes, Line, Places};
 use crate::sizing::Shape as _;
 use crate::storage::{Allocate, Heap, Storage, StorageMut};
@@ -172,6 +172,12 @@ impl Make for RawWindow {
     }
 }
 
+impl TryClone for RawWindow {
+    fn try_clone(&self) -> Result<Self, InvalidShape> {
+        Ok(Self { storage: self.storage.try_clone()?, ..*self })
+    }
+}
+
 impl RawWindow {
     /// With these words, at the start of its window.
     fn of_parts(shape: Shape, storage: Heap) -> Self {
@@ -222,17 +228,37 @@ impl Probe for RawWindow {
     }
 
     fn rate(&self) -> f64 {
-        let (mut sum, epoch) = (0.0, self.shape.epoch());
-        for group in self.lines().chunks_exact(self.hand.epochs()) {
+        self.sampled(1).2
+    }
+}
+
+impl RawWindow {
+    /// How many bits are set, about how many keys are in the filter and the false positive rate, judged by one of `stride` groups
+    /// of lines. Keys fall on all groups alike.
+    #[doc(hidden)]
+    pub fn sampled(&self, stride: usize) -> (u64, u64, f64) {
+        let (mut rates, epoch, epochs) = (0.0, self.shape.epoch(), self.hand.epochs());
+        // Lines by age, since only those of one age are equally full.
+        let (mut set, mut groups) = ([0; MAX_EPOCHS as usize], 0.0);
+        for (number, group) in self.lines().chunks_exact(epochs).enumerate().step_by(stride.max(1))
+        {
+            let filled = self.hand.filled(number);
+            for (epoch, line) in group.iter().enumerate() {
+                set[(filled + epochs - epoch) % epochs] += count(line);
+            }
             let compound = |rate, line: &Line<u64>| {
                 let (first, second) = line.split_at(4);
                 let fill = |half| count(half) as f64 / 256.0;
                 let next = epoch.rate_of_line(0, fill(first), fill(second));
                 rate + next - rate * next
             };
-            sum += group.iter().fold(0.0, compound);
+            rates += group.iter().fold(0.0, compound);
+            groups += 1.0;
         }
-        sum / self.hand.groups() as f64
+        let share = self.hand.groups() as f64 / groups;
+        let whole = set.map(|set| (set as f64 * share).round() as u64);
+        let items = whole[..epochs].iter().map(|set| epoch.estimate_items(*set));
+        (whole.iter().sum(), items.fold(0, u64::saturating_add), rates / groups)
     }
 }
 
@@ -353,17 +379,7 @@ for_core_and_filter! { impl[] RawWindow {
     /// are set. A key that came in several turns counts as often. Reads the whole filter.
     #[must_use]
     pub fn estimated_len(&self) -> u64 {
-        let epochs = self.hand.epochs();
-        // Lines by age, since only those of one age are equally full.
-        let mut set = [0; MAX_EPOCHS as usize];
-        for (number, group) in self.lines().chunks_exact(epochs).enumerate() {
-            let filled = self.hand.filled(number);
-            for (epoch, line) in group.iter().enumerate() {
-                set[(filled + epochs - epoch) % epochs] += count(line);
-            }
-        }
-        let estimate = |set: &u64| self.shape.epoch().estimate_items(*set);
-        set[..epochs].iter().map(estimate).fold(0, u64::saturating_add)
+        self.sampled(1).1
     }
 } }
 

@@ -22,6 +22,7 @@ pub(crate) struct Change {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 If something goes wrong the filter stays as it was. A filter on a server, redis://host:port/0?key=name, is changed as keys come.
+The file is replaced by a new one: symbolic links are followed, but other hard links to the old file still have the old filter.
 More keys than planned are added with a warning, up to ten times the planned false positive rate. Past that the command ends with \
 status 2 and the filter stays as it was, unless --overfull is given.
 In a filter that can remove keys, adding a key twice in one run adds it once; in two runs (or by build and add), twice: \
@@ -32,14 +33,15 @@ Example:
 pub(crate) struct Add {
     #[command(flatten)]
     pub(crate) change: Change,
-    /// Add all keys, however far the false positive rate rises above the planned one
+    /// Add all keys, however far the false positive rate rises above the planned one; cuckoo, quotient and scalable filters keep their rate
     #[arg(long)]
     pub(crate) overfull: bool,
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-If something goes wrong the filter stays as it was. Remove only keys that were added: removing another one may remove \
+If something goes wrong the filter stays as it was. The file is replaced by a new one: symbolic links are followed, but other hard links \
+to the old file still have the old filter. Remove only keys that were added: removing another one may remove \
 a key that looks like it.
 Adding a key twice in one run adds it once; in two runs (or by build and add), twice: remove it as often. How many keys are still found after they were removed is reported.
 

@@ -2,8 +2,13 @@
 
 use super::{Form, HashChoice, Records, Size};
 use crate::amount::{self, Span};
-use clap::{ArgGroup, Args};
+use clap::Args;
 use std::path::PathBuf;
+
+/// What options that print at the end of the input cannot go with. A group would have the conflict once, and clap would name all
+/// members of the group in its message, also those that were not given.
+const NOT_AT_THE_END: [&str; 8] =
+    ["state", "window", "capacity", "rate", "hash", "overfull", "duplicates", "repeats"];
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -28,6 +33,9 @@ Exit status: 0, or 2 if something went wrong. If the reader of standard output c
 the state and the file of duplicates stay as they were, and standard error says so: no line is lost, and the next run prints \
 these lines again. With a state on a server it is 2, since lines that were not printed are marked as seen there.
 
+-o, -D, --state and --in-place replace a file by a new one when it is whole. Symbolic links are followed, but other hard links to the old \
+file still have the old content.
+
 Examples:
   umbel dedup access.log.gz > once.log          each line once, in its order
   umbel dedup --csv email a.csv b.csv           each address once; one header
@@ -37,8 +45,6 @@ Examples:
   umbel dedup -c log | sort -rn | head          the most frequent lines
   umbel dedup --state 'redis://host:6379/0?key=seen&create' -n 1e7 log   what no machine has seen
   tail -f log | umbel dedup --window 10m -n 1e6 what was not there in the last ten minutes")]
-#[command(group = ArgGroup::new("at the end").args(["unique", "count", "keep_last"]).multiple(true)
-    .conflicts_with_all(["state", "window", "capacity", "rate", "hash", "overfull", "duplicates", "repeats"]))]
 pub(crate) struct Dedup {
     /// Where lines come from; standard input for none and for -. Packed input is unpacked (gzip, zstd, xz, bzip2, lz4)
     #[arg(value_name = "FILE")]
@@ -62,13 +68,13 @@ pub(crate) struct Dedup {
     #[arg(short = 'd', long, conflicts_with_all = ["unique", "keep_last", "duplicates", "window", "repeats"])]
     pub(crate) repeated: bool,
     /// Print the lines that come exactly once, at the end of the input
-    #[arg(short = 'u', long, conflicts_with = "keep_last")]
+    #[arg(short = 'u', long, conflicts_with = "keep_last", conflicts_with_all = NOT_AT_THE_END)]
     pub(crate) unique: bool,
     /// Print each line with the number of times that it comes, at the end of the input
-    #[arg(short = 'c', long, conflicts_with = "keep_last")]
+    #[arg(short = 'c', long, conflicts_with = "keep_last", conflicts_with_all = NOT_AT_THE_END)]
     pub(crate) count: bool,
     /// Print the last record of each key instead of the first, at the end of the input
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = NOT_AT_THE_END)]
     pub(crate) keep_last: bool,
     /// Print every line that was seen before, each time it comes again
     #[arg(long)]

@@ -25,7 +25,7 @@ pub(crate) struct Merge {
     /// Replace the file if it is there
     #[arg(long)]
     pub(crate) force: bool,
-    /// Merge all keys, however far the false positive rate rises above the planned one
+    /// Merge all keys, however far the false positive rate rises above the planned one; cuckoo, quotient and scalable filters keep their rate
     #[arg(long)]
     pub(crate) overfull: bool,
     #[command(flatten)]

@@ -51,6 +51,9 @@ pub(crate) struct Records {
     /// Write the skipped records to this new file
     #[arg(long, value_name = "FILE", requires = "skip_bad")]
     pub(crate) bad: Option<PathBuf>,
+    /// The verb cannot skip records.
+    #[arg(skip)]
+    pub(crate) all: bool,
     /// Every field is a key of its own.
     #[arg(skip)]
     pub(crate) each: bool,
@@ -83,7 +86,7 @@ impl Records {
         match &self.bad {
             Some(path) => Skipped::listed(path, self.end()),
             None if self.skip_bad => Ok(Skipped::counted()),
-            None => Ok(Skipped::never()),
+            None => Ok(Skipped::never(!self.all)),
         }
     }
 

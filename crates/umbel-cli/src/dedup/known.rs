@@ -7,6 +7,7 @@ use anyhow::Result;
 use std::time::{SystemTime, UNIX_EPOCH};
 use umbel::any::AnyFilter;
 use umbel::hash::Digest;
+use umbel::raw::Any;
 use umbel::window::Window;
 
 /// What is known.
@@ -68,15 +69,14 @@ impl Known {
         let least = |estimate: u64| estimate.saturating_sub(4 * estimate.isqrt());
         match self {
             Self::Exact(exact) => exact.len(),
-            Self::Filter(filter) => match &**filter {
-                AnyFilter::Blocked(filter) => least(filter.estimated_len()),
+            Self::Filter(filter) => match filter.raw() {
+                Any::Blocked(filter) => least(filter.estimated_len()),
                 _ => 0,
             },
             #[cfg(feature = "redis")]
-            Self::Server(remote) => match remote.download() {
-                Ok(AnyFilter::Blocked(filter)) => least(filter.estimated_len()),
-                _ => 0,
-            },
+            Self::Server(remote) => {
+                remote.download().map_or(0, |filter| filter.estimated_len().map_or(0, least))
+            }
         }
     }
 
@@ -84,7 +84,7 @@ impl Known {
     /// reason to complain.
     pub(super) fn is_crowded(&self) -> bool {
         let Self::Filter(filter) = self else { return false };
-        let AnyFilter::Window(filter) = &**filter else { return false };
+        let Any::Window(filter) = filter.raw() else { return false };
         let most = filter.shape().items();
         let is_timed = matches!(filter.shape().window(), Window::Time(_));
         is_timed && filter.estimated_len() > most.saturating_add(8 * most.isqrt() + 8)
@@ -93,7 +93,7 @@ impl Known {
     /// Tells a window of time what time it is.
     pub(super) fn advance(&mut self) {
         if let Self::Filter(filter) = self
-            && let AnyFilter::Window(filter) = &mut **filter
+            && let Any::Window(filter) = filter.raw_mut()
             && matches!(filter.shape().window(), Window::Time(_))
             && let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH)
         {

@@ -2,8 +2,10 @@
 
 use crate::amount::{Span, show_bytes, show_count, show_rate};
 use crate::cli::Dedup;
-use anyhow::{Error, Result, anyhow, bail};
+use crate::making;
+use anyhow::{Error, Result, bail};
 use umbel::any::{AnyFilter, AnyHasher};
+use umbel::raw::Any;
 use umbel::{BlockedBloomFilter, InvalidShape, ScalableBloomFilter, WindowBloomFilter};
 use umbel::{blocked, scalable, window};
 
@@ -79,10 +81,10 @@ impl Plan {
 
     /// The plan of a filter, if it is one that `dedup` makes.
     pub(super) fn of_filter(filter: &AnyFilter) -> Option<Self> {
-        match filter {
-            AnyFilter::Scalable(filter) => Some(Self::Scalable(*filter.shape())),
-            AnyFilter::Blocked(filter) => Some(Self::Blocked(*filter.shape())),
-            AnyFilter::Window(filter) => Some(Self::Window(*filter.shape())),
+        match filter.raw() {
+            Any::Scalable(filter) => Some(Self::Scalable(*filter.shape())),
+            Any::Blocked(filter) => Some(Self::Blocked(*filter.shape())),
+            Any::Window(filter) => Some(Self::Window(*filter.shape())),
             _ => None,
         }
     }
@@ -95,11 +97,9 @@ impl Plan {
             Self::Window(shape) => (shape.items(), shape.burst_rate()),
         };
         let filter = match *self {
-            Self::Scalable(shape) => {
-                ScalableBloomFilter::with(shape, hasher).map(AnyFilter::Scalable)
-            }
-            Self::Blocked(shape) => BlockedBloomFilter::with(shape, hasher).map(AnyFilter::Blocked),
-            Self::Window(shape) => WindowBloomFilter::with(shape, hasher).map(AnyFilter::Window),
+            Self::Scalable(shape) => ScalableBloomFilter::with(shape, hasher).map(AnyFilter::from),
+            Self::Blocked(shape) => BlockedBloomFilter::with(shape, hasher).map(AnyFilter::from),
+            Self::Window(shape) => WindowBloomFilter::with(shape, hasher).map(AnyFilter::from),
         };
         filter.map_err(|error| told(error, Some(items), rate))
     }
@@ -114,35 +114,9 @@ fn rounded_up(rate: f64) -> String {
 
 /// What cannot be, in words of the command line.
 pub(super) fn told(error: InvalidShape, items: Option<u64>, rate: f64) -> Error {
-    let rate = show_rate(rate);
     let lines = match items {
         Some(items) => format!("{} different lines", show_count(items)),
         None => "so many lines".to_owned(),
     };
-    match error {
-        InvalidShape::RateTooSmall { min, .. } if min < 1.0 => anyhow!(
-            "{lines} at a false positive rate of {rate} are not possible, because digests have 64 bits: \
-             use a -p of at least {}, or a smaller -n",
-            show_rate(min)
-        ),
-        InvalidShape::RateTooSmall { .. } => anyhow!(
-            "{lines} are not possible at any false positive rate, because digests have 64 bits: use a smaller -n"
-        ),
-        InvalidShape::TooLarge { max, .. } => anyhow!(
-            "{lines} at a false positive rate of {rate} take more than the {} that a filter may have: \
-             use a smaller -n or a larger -p",
-            show_bytes(max / 8)
-        ),
-        InvalidShape::OutOfMemory { bytes } => anyhow!(
-            "{lines} at a false positive rate of {rate} take {}, and the system does not have so much memory to give: \
-             use a smaller -n or a larger -p",
-            show_bytes(bytes)
-        ),
-        InvalidShape::TooSmall { bytes, min } => anyhow!(
-            "--memory {} is too little: a filter takes at least {}",
-            show_bytes(bytes),
-            show_bytes(min)
-        ),
-        error => error.into(),
-    }
+    making::told(error, &lines, rate)
 }

@@ -73,9 +73,10 @@ impl Run {
     }
 
     fn json(&self, seconds: f64) -> serde_json::Value {
-        let Totals { records, new, printed, bytes, repeated_bytes } = self.totals;
+        let Totals { records, skipped, new, printed, bytes, repeated_bytes } = self.totals;
         let mut all = json!({
             "records": records,
+            "skipped": skipped,
             "printed": printed,
             "dropped": records - printed,
             "new": new,
@@ -98,7 +99,7 @@ impl Run {
     }
 
     fn summary(&self, args: &Dedup, seconds: f64) -> String {
-        let Totals { records, new, printed, bytes, repeated_bytes } = self.totals;
+        let Totals { records, new, printed, bytes, repeated_bytes, .. } = self.totals;
         let how = match (self.is_exact, self.over) {
             (true, _) => "exact".to_owned(),
             (false, None) => {
@@ -111,13 +112,16 @@ impl Run {
             ),
         };
         let done = if args.total { "counted and not printed" } else { "printed" };
-        let million = records as f64 / seconds.max(1e-9) / 1e6;
+        let per_second = match records as f64 / seconds.max(1e-9) {
+            few if few < 1e5 => show_count(few as u64),
+            many => format!("{:.1} million", many / 1e6),
+        };
         let lost = self.lost().unwrap_or_else(|| match self.is_exact {
             true => "no line was lost".to_owned(),
             false => "less than half a lost line is expected".to_owned(),
         });
         format!(
-            "{}, {} new, {} repeated ({} of {}), {} {done}; {how}; {lost}; {} of memory, {seconds:.2} s ({million:.1} million lines a second)",
+            "{}, {} new, {} repeated ({} of {}), {} {done}; {how}; {lost}; {} of memory, {seconds:.2} s ({per_second} lines a second)",
             show_things(records, "line"),
             show_count(new),
             show_count(records - new),

@@ -15,9 +15,6 @@ use umbel::any::{AnyFilter, AnyHasher};
 use umbel::blocked;
 use umbel::hash::{Digest, Digester};
 
-/// Keys that wait for memory at the same time.
-const AHEAD: usize = 64;
-
 /// What happens when a set has no room for another key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Past {
@@ -173,19 +170,10 @@ impl Seen {
     ) -> Result<usize> {
         let mut at = 0;
         if let Known::Exact(exact) = &mut self.known {
-            let no_room = 'all: {
-                for (keys, fresh) in keys.chunks(AHEAD).zip(fresh.chunks_mut(AHEAD)) {
-                    exact.touch(keys);
-                    for (key, fresh) in keys.iter().zip(fresh) {
-                        match exact.insert(*key) {
-                            Ok(is_fresh) => *fresh = is_fresh,
-                            Err(no_room) => break 'all no_room,
-                        }
-                        at += 1;
-                    }
-                }
-                return Ok(at);
+            let Err((done, no_room)) = exact.insert_each(keys, fresh) else {
+                return Ok(keys.len());
             };
+            at = done;
             if let Err(error) = self.go_over(no_room, first + at as u64) {
                 self.stopped = Some(error);
                 return Ok(at);

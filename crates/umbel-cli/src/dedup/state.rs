@@ -15,7 +15,8 @@ use std::io::Write;
 use std::path::Path;
 use umbel::Portable;
 use umbel::any::{AnyFilter, AnyHasher};
-use umbel::format::Header;
+use umbel::format::{Header, Secret};
+use umbel::raw::Any;
 use umbel::window::Window;
 
 /// The number of the secret in a state, or the seed: `umbel dd` in bytes.
@@ -85,7 +86,7 @@ impl Seen {
     /// Writes a state.
     pub(super) fn save(&self, path: &Path, file: &mut impl Write) -> Result<()> {
         let written = match &self.known {
-            Known::Filter(filter) => filter.to_writer(file, true),
+            Known::Filter(filter) => filter.to_writer(file, Secret::Kept),
             Known::Exact(exact) => exact.write(file),
             #[cfg(feature = "redis")]
             Known::Server(_) => unreachable!("that is no file"),
@@ -150,7 +151,7 @@ fn is_state(path: &Path, filter: &AnyFilter) -> Result<bool> {
     // The filters that earlier versions began without options had no mark. `build` would have to be told exactly their size.
     let is_old = header.has_secret()
         && header.secret_number() == 0
-        && matches!(filter, AnyFilter::Scalable(filter) if filter.shape().items() == FIRST);
+        && matches!(filter.raw(), Any::Scalable(filter) if filter.shape().items() == FIRST);
     Ok((is_marked || is_old) && Plan::of_filter(filter).is_some())
 }
 
@@ -182,8 +183,8 @@ fn difference(filter: &AnyFilter, args: &Dedup) -> Result<Option<(String, String
     {
         return Ok(Some((format!("with --hash {hasher}"), format!("--hash {}", hash.name()))));
     }
-    let window = match filter {
-        AnyFilter::Window(filter) => Some(*filter.shape()),
+    let window = match filter.raw() {
+        Any::Window(filter) => Some(*filter.shape()),
         _ => None,
     };
     match (window, args.window) {
@@ -212,9 +213,9 @@ fn difference(filter: &AnyFilter, args: &Dedup) -> Result<Option<(String, String
         (Some(_), _) => return Ok(None),
         (None, None) => {}
     }
-    match filter {
-        AnyFilter::Blocked(filter) => blocked_difference(filter.shape(), args),
-        AnyFilter::Scalable(filter) => {
+    match filter.raw() {
+        Any::Blocked(filter) => blocked_difference(filter.shape(), args),
+        Any::Scalable(filter) => {
             let shape = filter.shape();
             Ok(match (&args.size.capacity, &args.size.memory) {
                 (Some(items), _) => {

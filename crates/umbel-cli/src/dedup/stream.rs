@@ -49,6 +49,8 @@ pub(super) enum Wanted<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) records: u64,
+    /// Those without a key, which are no records here.
+    pub(super) skipped: u64,
     pub(super) new: u64,
     pub(super) printed: u64,
     pub(super) bytes: u64,

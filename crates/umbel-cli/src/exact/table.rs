@@ -11,11 +11,16 @@
 //! and the directory doubles only when a segment has all of its bits (extendible hashing: Fagin and others, 1979). So memory
 //! grows in steps of 64 KiB, and every segment has the same size, which leaves no holes in the heap.
 
+use umbel::internal::prefetch_far;
+
 /// Cache lines of a segment, and how many of its digests may be taken.
 const LINES: usize = 1024;
 const FULL: usize = LINES * 4 / 4 * 3;
 /// The memory of a segment, and what the allocator adds to it.
 const SEGMENT: u64 = LINES as u64 * 64 + 64;
+
+/// Digests whose lines are asked for together, as many as a word has bits. To ask for one line at each insertion is slower.
+const AHEAD: usize = 64;
 
 /// Digests of one cache line. Zero is no digest.
 #[derive(Clone, Copy)]
@@ -72,14 +77,46 @@ impl Table {
         lines.flat_map(|line| line.0).filter(|slot| *slot != 0)
     }
 
+    /// Inserts digests and tells which of them were not there, up to the first one that there is no room for.
+    pub(crate) fn insert_each(
+        &mut self,
+        digests: &[u128],
+        fresh: &mut [bool],
+    ) -> Result<(), (usize, NoRoom)> {
+        // While some are inserted, the lines of the next ones are on their way.
+        self.ask_for(&digests[..digests.len().min(AHEAD)]);
+        let next = digests.chunks(AHEAD).skip(1).chain([&[][..]]);
+        let mut done = 0;
+        for ((some, next), fresh) in digests.chunks(AHEAD).zip(next).zip(fresh.chunks_mut(AHEAD)) {
+            self.ask_for(next);
+            self.touch(some);
+            for (digest, fresh) in some.iter().zip(fresh) {
+                *fresh = self.insert(*digest).map_err(|no_room| (done, no_room))?;
+                done += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the line of each digest.
+    fn ask_for(&self, digests: &[u128]) {
+        if self.segments.is_empty() {
+            return;
+        }
+        for digest in digests {
+            let segment = &self.segments[self.directory[self.entry(*digest)] as usize];
+            prefetch_far(&segment.lines[..], line(*digest));
+        }
+    }
+
     /// Reads the line of each digest, and the next one of those that are full, so that all of them wait for memory at the same time,
     /// and not one after the other.
-    pub(crate) fn touch(&self, digests: &[u128]) {
+    fn touch(&self, digests: &[u128]) {
         if self.segments.is_empty() {
             return;
         }
         let mut full = 0_u64;
-        for (number, digest) in digests.iter().take(64).enumerate() {
+        for (number, digest) in digests.iter().take(AHEAD).enumerate() {
             full |= u64::from(self.line(*digest, 0).0[3] != 0) << number;
         }
         let mut sum = 0;
@@ -256,12 +293,20 @@ mod tests {
     #[test]
     fn it_holds_what_a_set_holds() {
         let (mut table, mut set) = (Table::new(u64::MAX), HashSet::new());
-        table.touch(&[1, 2]);
-        for number in 0..60_000 {
-            // A third of them came before.
-            let digest = digest(if number % 3 == 2 { number / 2 } else { number });
-            table.touch(&[digest]);
-            assert_eq!(table.insert(digest), Ok(set.insert(digest)), "{number}");
+        // A third of them came before.
+        let before = |number| if number % 3 == 2 { number / 2 } else { number };
+        let digests: Vec<u128> = (0..60_000).map(|number| digest(before(number))).collect();
+        let mut rest = &digests[..];
+        for length in (0..3_000).cycle().step_by(97) {
+            let some;
+            (some, rest) = rest.split_at(rest.len().min(length));
+            let mut fresh = vec![false; some.len()];
+            assert_eq!(table.insert_each(some, &mut fresh), Ok(()));
+            let expected: Vec<bool> = some.iter().map(|digest| set.insert(*digest)).collect();
+            assert_eq!(fresh, expected);
+            if rest.is_empty() {
+                break;
+            }
         }
         assert_eq!(table.len(), set.len() as u64);
         assert_eq!(table.digests().collect::<HashSet<_>>(), set);
@@ -289,6 +334,9 @@ mod tests {
             number += 1;
         }
         assert_eq!(table.insert(digest(number)), Err(NoRoom::Limit));
+        let (some, mut fresh) = ([digest(0), digest(number), digest(1)], [true; 3]);
+        assert_eq!(table.insert_each(&some, &mut fresh), Err((1, NoRoom::Limit)));
+        assert_eq!(fresh, [false, true, true]);
         // At least the eight segments that are there together with a directory and a segment to be split.
         assert!(number > 8 * FULL as u64 / 2, "{number}");
         assert_eq!(table.len(), number);

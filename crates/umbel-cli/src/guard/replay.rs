@@ -31,7 +31,8 @@ pub(super) async fn run<D: DataSet>(set: D, task: &Task<'_>, args: &Replay) -> R
     guard.measure().await;
     let mut replayer = Replayer { guard };
     let progress = Progress::new(args.report == Form::Text);
-    block_in_place(|| read(args.files.clone(), &args.records, &progress, &mut replayer))?;
+    let counts =
+        block_in_place(|| read(args.files.clone(), &args.records, &progress, &mut replayer))?;
     let set = replayer.guard.data_set();
     let mut scan = set.scan(None).await?;
     let keys = set.count(&mut scan).await?;
@@ -39,7 +40,7 @@ pub(super) async fn run<D: DataSet>(set: D, task: &Task<'_>, args: &Replay) -> R
     let stats = replayer.guard.stats();
     replayer.guard.close().await.context("the filter")?;
     print(match args.report {
-        Form::Json => format!("{}\n", object(&stats, keys)),
+        Form::Json => format!("{}\n", object(&stats, keys, counts.skipped)),
         Form::Text => page(&stats, keys)?,
     })?;
     Ok(true)
@@ -74,13 +75,14 @@ fn others(stats: &Stats, keys: u64) -> Vec<(f64, u64, u64)> {
     RATES.into_iter().filter_map(outline).collect()
 }
 
-fn object(stats: &Stats, keys: u64) -> Value {
+fn object(stats: &Stats, keys: u64, skipped: u64) -> Value {
     let others: Vec<Value> = others(stats, keys)
         .into_iter()
         .map(|(rate, bytes, saved)| json!({"rate": rate, "bytes": bytes, "saved": saved}))
         .collect();
     json!({
         "look_ups": stats.queries,
+        "skipped": skipped,
         "absent": absent(stats),
         "saved": stats.saved,
         "false_positives": stats.false_positives,

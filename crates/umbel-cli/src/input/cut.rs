@@ -224,7 +224,7 @@ impl fmt::Display for TooLong {
             Cut::Csv(_) => write!(f, "{name}: record {record}, which starts on line {line},")?,
         }
         let max = show_bytes(self.max);
-        write!(f, " is longer than {max}; --max-record SIZE allows longer ones")
+        write!(f, " is longer than {max}; allow longer ones with --max-record SIZE")
     }
 }
 
@@ -248,11 +248,11 @@ impl fmt::Display for BadQuote {
         write!(f, "{name}:{line}: quoted field starts here and ")?;
         match self.flaw {
             Flaw::Unclosed { ended: true, .. } => f.write_str(
-                "is never closed (searched to the end of the file); add the closing quote, or skip the line with --skip-bad",
+                "is never closed (searched to the end of the file); add the closing quote",
             ),
             Flaw::Unclosed { ended: false, .. } => write!(
                 f,
-                "is not closed within {}; add the closing quote, or allow longer fields with --max-field SIZE",
+                "is not closed within {}; add the closing quote or allow longer fields with --max-field SIZE",
                 show_bytes(self.max)
             ),
             Flaw::Trailing { found, .. } => write!(

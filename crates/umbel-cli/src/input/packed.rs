@@ -92,8 +92,11 @@ const BZIP2: Kind = Kind::Refused("bzip2", "bzip2 -dc");
 #[cfg(not(feature = "unpack"))]
 const LZ4: Kind = Kind::Refused("lz4", "lz4 -dc");
 
-/// The digit of bzip2 is the size of a block; what follows it begins the first block, or ends an empty stream.
-const BZIP2_SIZE: Byte = (b'1', b'9');
+/// A stream of bzip2: the digit is the size of its blocks. Behind it the first block begins, or an empty stream ends.
+const fn bzip2(behind: &[u8; 6]) -> [Byte; 10] {
+    let ([b, z, h], [c, d, e, f, g, i]) = (exactly(b"BZh"), exactly(behind));
+    [b, z, h, (b'1', b'9'), c, d, e, f, g, i]
+}
 
 /// How the streams of each format begin.
 const KNOWN: &[(&[Byte], Kind)] = &[
@@ -101,36 +104,8 @@ const KNOWN: &[(&[Byte], Kind)] = &[
     (&exactly(b"\x28\xb5\x2f\xfd"), Kind::Read(Format::Zstd)),
     (&[(0x50, 0x5f), (0x2a, 0x2a), (0x4d, 0x4d), (0x18, 0x18)], Kind::Skippable),
     (&exactly(b"\xfd7zXZ\0"), XZ),
-    (
-        &[
-            (b'B', b'B'),
-            (b'Z', b'Z'),
-            (b'h', b'h'),
-            BZIP2_SIZE,
-            (0x31, 0x31),
-            (0x41, 0x41),
-            (0x59, 0x59),
-            (0x26, 0x26),
-            (0x53, 0x53),
-            (0x59, 0x59),
-        ],
-        BZIP2,
-    ),
-    (
-        &[
-            (b'B', b'B'),
-            (b'Z', b'Z'),
-            (b'h', b'h'),
-            BZIP2_SIZE,
-            (0x17, 0x17),
-            (0x72, 0x72),
-            (0x45, 0x45),
-            (0x38, 0x38),
-            (0x50, 0x50),
-            (0x90, 0x90),
-        ],
-        BZIP2,
-    ),
+    (&bzip2(b"\x31\x41\x59\x26\x53\x59"), BZIP2),
+    (&bzip2(b"\x17\x72\x45\x38\x50\x90"), BZIP2),
     (&exactly(b"\x04\x22\x4d\x18"), LZ4),
     (&exactly(b"\x02\x21\x4c\x18"), Kind::Refused("legacy lz4", "lz4 -dc")),
     (&exactly(b"LZIP\x01"), Kind::Refused("lzip", "lzip -dc")),

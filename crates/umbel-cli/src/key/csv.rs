@@ -10,7 +10,7 @@ pub(super) fn field(content: &[u8], column: usize, between: u8) -> Result<Cow<'_
         let count = raw_fields(content, between).count();
         let plural = if count == 1 { "" } else { "s" };
         let number = column.saturating_add(1);
-        bail!("there is no column {number}; the record has {count} column{plural}");
+        bail!("there is no column {number} (the record has {count} column{plural})");
     };
     Ok(unquoted(raw))
 }

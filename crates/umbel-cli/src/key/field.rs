@@ -88,7 +88,7 @@ fn find_in<'a, I: Iterator<Item = &'a [u8]>>(
         let at = |number: i64| index(number, count).ok_or_else(|| missing(number, count));
         let (from, to) = (at(first)?, at(last)?);
         if from > to {
-            bail!("field {first} is behind field {last}; the record has {count} fields");
+            bail!("field {first} is behind field {last} (the record has {count} fields)");
         }
         fields().skip(from).take(to - from + 1).for_each(&mut *take);
     }
@@ -136,7 +136,7 @@ fn index(number: i64, count: usize) -> Option<usize> {
 
 fn missing(number: i64, count: usize) -> Error {
     let plural = if count == 1 { "" } else { "s" };
-    anyhow!("there is no field {number}; the record has {count} field{plural}")
+    anyhow!("there is no field {number} (the record has {count} field{plural})")
 }
 
 fn words(content: &[u8]) -> impl Iterator<Item = &[u8]> {

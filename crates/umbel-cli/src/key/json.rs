@@ -52,6 +52,9 @@ pub(super) fn value(
     pointer: &Pointer,
     json_as: JsonAs,
 ) -> Result<(Vec<u8>, Option<u8>)> {
+    if content.trim_ascii().is_empty() {
+        bail!("expected JSON, found an empty record");
+    }
     let found = value_at(content, &pointer.names).map_err(|error| anyhow!(told(&error)))?;
     let Some(value) = found else { bail!("there is no value at {:?} in the record", pointer.text) };
     Ok(match value {
@@ -66,10 +69,12 @@ fn told(error: &NotJson) -> String {
             format!("expected JSON in UTF-8, found another byte at column {column}")
         }
         NotJson::Depth { column } => format!(
-            "the JSON is nested more than 127 levels deep, at column {column}; write the record flatter, or take out its key first"
+            "the JSON is nested more than 127 levels deep, at column {column}; write the record flatter or take out its key first"
         ),
         NotJson::Ended { column } => {
-            format!("expected JSON, found a record that ends inside a value, at column {column}")
+            format!(
+                "expected JSON, found a record that ends inside a value, at column {column}; write each value on one line, as jq -c does"
+            )
         }
         NotJson::Syntax { column, text } => {
             format!("expected JSON, found something else at column {column}: {text}")

@@ -320,3 +320,17 @@ fn names_of_open_files_are_written_to_and_not_replaced() {
         .umbel("dedup --state /dev/stdout keys")
         .fails("/dev/stdout: expected a file that can be replaced, got a device or an open file");
 }
+
+#[test]
+fn a_filter_that_is_not_possible_says_what_to_change() {
+    let place = place();
+    place.umbel("build -n 1e15 -o f keys").fails(
+        "1,000,000,000,000,000 keys at a false positive rate of 1.00 % take more than the 32.0 TiB that a filter may have: \
+         use a smaller -n or a larger -p",
+    );
+    place.umbel("build -n 1e15 -p 1e-9 -o f keys").fails(
+        "1,000,000,000,000,000 keys at a false positive rate of 1.0e-9 are not possible, because digests have 64 bits: \
+         use a -p of at least 0.022 %, or a smaller -n",
+    );
+    assert_eq!(place.names(), ["keys"]);
+}

@@ -22,17 +22,17 @@ fn a_record_without_its_field_is_an_error_that_names_it() {
     place.write("log", "a b\nc\n").umbel("dedup -k 2 log").gives(
         2,
         "a b\n",
-        "umbel: log:2: there is no field 2; the record has 1 field\n",
+        "umbel: log:2: there is no field 2 (the record has 1 field); skip such records with --skip-bad\n",
     );
     // What stands before it was printed, also by others.
     let lines = "a b\nc b\nd d\n\ne e\n";
     for args in ["dedup --exact -k 2", "dedup -n 9 -k 2"] {
-        let err = "umbel: standard input:4: there is no field 2; the record has 0 fields\n";
+        let err = "umbel: standard input:4: there is no field 2 (the record has 0 fields); skip such records with --skip-bad\n";
         place.umbel_with(args, lines).gives(2, "a b\nd d\n", err);
     }
     place
         .umbel_with("dedup -k -3", "a b\n")
-        .fails("standard input:1: there is no field -3; the record has 2 fields");
+        .fails("standard input:1: there is no field -3 (the record has 2 fields); skip such records with --skip-bad");
     place
         .umbel("dedup -k 0")
         .refuses("expected fields such as 2, 1,3, 2-4, 2- or -1 (the last), counted from 1");
@@ -101,7 +101,7 @@ fn columns_that_are_not_there_are_named() {
     place.umbel("dedup --csv 2 t.csv").gives(
         2,
         "id,\x1bname\n",
-        "umbel: t.csv:2: there is no column 2; the record has 1 column\n",
+        "umbel: t.csv:2: there is no column 2 (the record has 1 column); skip such records with --skip-bad\n",
     );
     place.umbel("dedup --csv 0 t.csv").fails("--csv: columns are counted from 1, found 0");
     place.umbel("dedup --csv x --no-header t.csv").fails(
@@ -134,12 +134,12 @@ fn json_that_is_none_is_an_error_that_names_the_record() {
     place.write("m.json", "{\"a\":1}\n{\"b\":1}\n").umbel("dedup --json /a m.json").gives(
         2,
         "{\"a\":1}\n",
-        "umbel: m.json:2: there is no value at \"/a\" in the record\n",
+        "umbel: m.json:2: there is no value at \"/a\" in the record; skip such records with --skip-bad\n",
     );
     place
         .write("l.json", "{\"a\":\n")
         .umbel("dedup --json /a l.json")
-        .fails("l.json:1: expected JSON, found a record that ends inside a value, at column 5");
+        .fails("l.json:1: expected JSON, found a record that ends inside a value, at column 5; write each value on one line, as jq -c does, or skip such records with --skip-bad");
     place
         .umbel("dedup --json a")
         .refuses("expected a JSON pointer, which begins with a slash, such as /a");

@@ -33,10 +33,9 @@ fn in_little_memory(place: &Place, script: &str) -> crate::place::Ran {
 fn a_record_without_an_end_is_an_error_before_memory_runs_out() {
     let place = Place::new();
     let (newline, zero) = ("yes | tr -d '\\n'", "yes");
-    let longer = "is longer than 64.0 MiB; --max-record SIZE allows longer ones";
-    let csv =
-        "which starts on line 4, is longer than 64.0 MiB; --max-record SIZE allows longer ones";
-    let quoted = "quoted field starts here and is not closed within 1.0 MiB; add the closing quote, or allow longer fields with --max-field SIZE";
+    let longer = "is longer than 64.0 MiB; allow longer ones with --max-record SIZE, or skip such records with --skip-bad";
+    let csv = "which starts on line 4, is longer than 64.0 MiB; allow longer ones with --max-record SIZE, or skip such records with --skip-bad";
+    let quoted = "quoted field starts here and is not closed within 1.0 MiB; add the closing quote or allow longer fields with --max-field SIZE, or skip such records with --skip-bad";
     for (feed, args, out, err) in [
         (format!("printf 'a\\nb\\n'; {newline}"), "", "a\nb\n", format!("line 3 {longer}")),
         (format!("printf 'a x\\n'; {newline}"), "-k 2", "a x\n", format!("line 2 {longer}")),
@@ -82,7 +81,7 @@ fn an_archive_of_one_long_line_is_an_error_before_memory_runs_out() {
         in_little_memory(&place, &format!("umbel dedup {name}")).gives(
             2,
             "a\n",
-            &format!("umbel: {name}: line 2 is longer than 64.0 MiB; --max-record SIZE allows longer ones\n"),
+            &format!("umbel: {name}: line 2 is longer than 64.0 MiB; allow longer ones with --max-record SIZE, or skip such records with --skip-bad\n"),
         );
     }
 }
@@ -119,7 +118,7 @@ fn the_longest_record_is_what_was_asked_for_to_the_byte() {
     // A header is a record.
     place
         .umbel_with("dedup --max-record 5 --csv 1", "name,x\n1,2\n")
-        .fails("standard input: record 1, which starts on line 1, is longer than 5 bytes; --max-record SIZE allows longer ones");
+        .fails("standard input: record 1, which starts on line 1, is longer than 5 bytes; allow longer ones with --max-record SIZE");
     place.umbel("dedup --max-record lots").refuses("not a size such as 100000, 512M or 1GiB");
 }
 
@@ -129,7 +128,7 @@ fn every_verb_that_reads_records_has_the_limit() {
     place.umbel_with("build -o f --deletable -n 100", "a\n").prints("");
     let before = place.read("f");
     place.write("keys", format!("a\n{}\nb\n", "x".repeat(2_000)));
-    let err = "umbel: keys: line 2 is longer than 1.0 KiB; --max-record SIZE allows longer ones\n";
+    let err = "umbel: keys: line 2 is longer than 1.0 KiB; allow longer ones with --max-record SIZE, or skip such records with --skip-bad\n";
     for (verb, out) in [
         ("dedup", "a\n"),
         ("dedup --exact", "a\n"),

@@ -55,9 +55,9 @@ fn what_differs_is_named() {
     let place = place("bloom");
     place.umbel("merge -o all ab large").refuses("umbel: ab and large: one filter has ");
     place.umbel_with("build -o blocked -n 100", "x\n").prints("");
-    place
-        .umbel("merge -o all ab blocked")
-        .fails("ab and blocked: the one filter is of family bloom, the other of family blocked");
+    place.umbel("merge -o all ab blocked").fails(
+        "ab and blocked: expected two filters of one family, got a bloom and a blocked filter",
+    );
     place.umbel_with("build -o seeded -p 1e-6 -n 100 --family bloom --seed 7", "x\n").prints("");
     place
         .umbel("merge -o all ab bc seeded")

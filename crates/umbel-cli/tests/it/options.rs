@@ -7,6 +7,10 @@ use serde_json::Value;
 fn options_without_an_effect_are_refused() {
     let place = Place::new();
     place.write("keys", "a\n").umbel("build -o f keys").prints("");
+    for (name, family) in [("c", "cuckoo"), ("q", "quotient"), ("s", "scalable")] {
+        place.umbel(&format!("build -o {name} --family {family} -n 100 keys")).prints("");
+    }
+    let before = ["c", "q", "s"].map(|name| place.read(name));
     let why = |what: &str| format!("umbel: {what}");
     for (args, what) in [
         ("build -o g --hash keyed --seed 7 keys", "--seed has no effect with --hash keyed"),
@@ -16,7 +20,16 @@ fn options_without_an_effect_are_refused() {
         ("build -o g -j 2 keys", "-j has no effect on a blocked filter"),
         ("build -o g --deletable -j 2 keys", "-j has no effect on a cuckoo filter"),
         ("build -o g --overfull keys", "--overfull has no effect here"),
-        ("build -o g --overfull --family scalable -n 9 keys", "--overfull has no effect here"),
+        ("build -o g --overfull --family scalable -n 9 keys", "--overfull has no effect on a scal"),
+        (
+            "add --overfull c keys",
+            "c: --overfull has no effect on a cuckoo filter, which takes no more",
+        ),
+        ("add --overfull q keys", "q: --overfull has no effect on a quotient filter"),
+        ("add --overfull s keys", "s: --overfull has no effect on a scalable filter, which grows"),
+        ("merge -o g --overfull c c", "c: --overfull has no effect on a cuckoo filter"),
+        ("merge -o g --overfull q q", "q: --overfull has no effect on a quotient filter"),
+        ("merge -o g --overfull s s", "s: --overfull has no effect on a scalable filter"),
         ("build -o g --overfull --family cuckoo -n 9 keys", "--overfull has no effect on a cuckoo"),
         ("build -o g --overfull --deletable -n 9 keys", "--overfull has no effect on a cuckoo"),
         ("build -o g --overfull --family quotient -n 9 keys", "--overfull has no effect on a quot"),
@@ -27,6 +40,7 @@ fn options_without_an_effect_are_refused() {
         place.umbel(args).refuses(&why(what));
         assert!(!place.path("g").exists(), "{args}");
     }
+    assert_eq!(["c", "q", "s"].map(|name| place.read(name)), before);
     place.umbel("remove --overfull f keys").refuses("unexpected argument '--overfull'");
     // A filter and a report cannot both be on standard output.
     for args in [
@@ -122,6 +136,35 @@ fn every_verb_reports_to_programs_in_one_way() {
     // Where records are read, it is where the key is.
     place.umbel_with("build --json /a --report json -o j", "{\"a\":1}\n");
     place.umbel_with("add --json /a j", "{\"a\":1}\n").prints("");
+}
+
+#[test]
+fn reports_for_programs_count_the_records_that_were_skipped() {
+    let place = Place::new();
+    place.write("keys", "a 1\nbad\nb 2\n\na 1\n");
+    let bad = "--report json -k 2 --skip-bad";
+    for (args, records) in [
+        ("build -o f keys", None),
+        ("build -o g -n 9 keys", None),
+        ("build -o h --static keys", None),
+        ("build -o d --deletable keys", None),
+        ("add f keys", Some(3)),
+        ("remove d keys", Some(3)),
+        ("bench --family bloom keys", None),
+        ("dedup keys", Some(3)),
+        ("dedup -c keys", Some(3)),
+        ("dedup -d keys", Some(3)),
+        ("dedup -n 9 --total keys", Some(3)),
+    ] {
+        let ran = place.umbel(&format!("{args} {bad}"));
+        let report =
+            if args.starts_with("dedup") { ran.err.lines().last().unwrap() } else { &*ran.out };
+        let report = json(report);
+        assert_eq!(report["skipped"], 2, "{args}: {report}");
+        assert_eq!(report["records"].as_u64(), records, "{args}: {report}");
+    }
+    let all = place.umbel("add --report json f keys").out;
+    assert_eq!(json(&all)["skipped"], 0);
 }
 
 #[test]

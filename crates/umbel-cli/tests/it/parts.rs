@@ -22,13 +22,13 @@ fn a_key_may_have_several_fields() {
         .prints("1,a,b\n2,a,b,\n3,a\n");
     place
         .umbel_with("dedup -k 1,3", "a b\n")
-        .fails("standard input:1: there is no field 3; the record has 2 fields");
+        .fails("standard input:1: there is no field 3 (the record has 2 fields); skip such records with --skip-bad");
     place
         .umbel_with("dedup -k 3-", "a b\n")
-        .fails("standard input:1: there is no field 3; the record has 2 fields");
+        .fails("standard input:1: there is no field 3 (the record has 2 fields); skip such records with --skip-bad");
     place
         .umbel_with("dedup -k 3--2", "a b c\n")
-        .fails("standard input:1: field 3 is behind field -2; the record has 3 fields");
+        .fails("standard input:1: field 3 is behind field -2 (the record has 3 fields); skip such records with --skip-bad");
     for bad in ["1,", "3-2", "a", "1-2-3", "-"] {
         place
             .umbel(&format!("dedup -k {bad}"))
@@ -78,7 +78,7 @@ fn a_key_may_have_several_columns() {
     place.umbel_with("dedup --csv 1,9", "id,email\n1,a\n").gives(
         2,
         "id,email\n",
-        "umbel: standard input:2: there is no column 9; the record has 2 columns\n",
+        "umbel: standard input:2: there is no column 9 (the record has 2 columns); skip such records with --skip-bad\n",
     );
     place.umbel("dedup --csv 1,x --no-header").fails(
         "--csv: expected the number of a column, since --no-header leaves no names, found \"x\"",
@@ -125,19 +125,24 @@ fn types_of_json_are_told_apart() {
 fn wrong_json_is_told_in_words_that_help() {
     let place = Place::new();
     for (record, told) in [
-        (&b"[1,,2]"[..], "expected JSON, found something else at column 4: expected value"),
-        (b"", "expected JSON, found a record that ends inside a value, at column 0"),
-        (b"{\"a\":\"\xff\"}", "expected JSON in UTF-8, found another byte at column 7"),
-        (b"{\"a\":1} x", "expected JSON, found something else at column 9: trailing characters"),
+        (&b"[1,,2]"[..], "expected JSON, found something else at column 4: expected value;"),
+        (b"", "expected JSON, found an empty record;"),
+        (b" \t\r", "expected JSON, found an empty record;"),
+        (
+            b"{\"a\":",
+            "expected JSON, found a record that ends inside a value, at column 5; write each value on one line, as jq -c does, or",
+        ),
+        (b"{\"a\":\"\xff\"}", "expected JSON in UTF-8, found another byte at column 7;"),
+        (b"{\"a\":1} x", "expected JSON, found something else at column 9: trailing characters;"),
     ] {
         place
             .umbel_with("dedup --json /a", [record, b"\n"].concat())
-            .fails(&format!("standard input:1: {told}"));
+            .fails(&format!("standard input:1: {told} skip such records with --skip-bad"));
     }
     let deep = |depth: usize| format!("{{\"a\":{}{}}}\n", "[".repeat(depth), "]".repeat(depth));
     place.umbel_with("dedup --json /a", deep(126)).prints(&deep(126));
     place.umbel_with("dedup --json /a", deep(127)).fails(
-        "standard input:1: the JSON is nested more than 127 levels deep, at column 132; write the record flatter, or take out its key first",
+        "standard input:1: the JSON is nested more than 127 levels deep, at column 132; write the record flatter or take out its key first, or skip such records with --skip-bad",
     );
     // What is only skipped may be as deep as it likes.
     let skipped = format!("{{\"b\":{}{},\"a\":1}}\n", "[".repeat(500), "]".repeat(500));

@@ -12,7 +12,7 @@ fn table(rows: u32) -> String {
 fn a_quote_that_is_never_closed_is_an_error_that_names_its_line() {
     let place = Place::new();
     let err = "umbel: t.csv:2: quoted field starts here and is never closed (searched to the end of the file); \
-               add the closing quote, or skip the line with --skip-bad\n";
+               add the closing quote, or skip such records with --skip-bad\n";
     place.write("t.csv", table(1000));
     for verb in ["dedup --csv id", "dedup --csv id --exact", "dedup --csv 1 -n 1k"] {
         place.umbel(&format!("{verb} t.csv")).gives(2, "id,name\n", err);
@@ -26,7 +26,7 @@ fn a_quote_that_is_never_closed_is_an_error_that_names_its_line() {
         2,
         "id,name\n",
         "umbel: l.csv:2: quoted field starts here and is not closed within 1.0 MiB; \
-         add the closing quote, or allow longer fields with --max-field SIZE\n",
+         add the closing quote or allow longer fields with --max-field SIZE, or skip such records with --skip-bad\n",
     );
     let longer = place.umbel("dedup --csv id --max-field 10M l.csv");
     assert!(longer.err.contains("l.csv:2: quoted field starts here and is never closed"));
@@ -51,7 +51,7 @@ fn what_follows_a_closing_quote_is_an_error() {
         2,
         "id,x\n",
         "umbel: standard input:2: quoted field starts here and ends on line 3, where a ',' or the end of the line \
-         was expected after the closing quote and 'b' was found; write a quote inside a quoted field as two quotes\n",
+         was expected after the closing quote and 'b' was found; write a quote inside a quoted field as two quotes, or skip such records with --skip-bad\n",
     );
     let ran = place.umbel_with("dedup --csv id --skip-bad", lines);
     assert_eq!((ran.code, &*ran.out), (Some(0), "id,x\n2,\"b\"\n3,c\n"));
@@ -84,7 +84,7 @@ fn a_quoted_field_may_be_as_long_as_was_said() {
 fn bad_records_are_skipped_and_counted_on_request() {
     let place = Place::new();
     let lines = "a 1\nbad\nb 1\n\nc 2\nbad\n";
-    let said = "umbel: 3 bad records were skipped; the first: log:2: there is no field 2; the record has 1 field\n";
+    let said = "umbel: 3 bad records were skipped; the first: log:2: there is no field 2 (the record has 1 field)\n";
     place.write("log", lines);
     place.umbel("dedup -k 2 --skip-bad log").gives(0, "a 1\nc 2\n", said);
     place.umbel("dedup -k 2 --skip-bad --total --exact -q log").gives(0, "2\n", said);
@@ -118,7 +118,7 @@ fn bad_records_are_skipped_and_counted_on_request() {
     place.umbel_with("dedup --skip-bad -k 2 -q", "a\n").gives(
         0,
         "",
-        "umbel: 1 bad record was skipped; the first: standard input:1: there is no field 2; the record has 1 field\n",
+        "umbel: 1 bad record was skipped; the first: standard input:1: there is no field 2 (the record has 1 field)\n",
     );
 }
 
@@ -150,11 +150,47 @@ fn many_bad_records_cost_only_themselves() {
 }
 
 #[test]
+fn an_error_about_a_bad_record_names_the_option_that_skips_it() {
+    let place = Place::new();
+    place.umbel_with("build -o f --deletable -n 9", "a\n").prints("");
+    let said = "skip such records with --skip-bad\n";
+    for (how, input) in [
+        ("-k 2", "a\n"),
+        ("-k 2-4", "a b c\n"),
+        ("-k 3--2", "a b c\n"),
+        ("--csv 2 --no-header", "a\n"),
+        ("--csv 1 --no-header", "a,\"b"),
+        ("--csv 1 --no-header", "a,\"b\"c\n"),
+        ("--csv 1 --no-header --max-field 1", "\"abc\"\n"),
+        ("--json /a", "{}\n"),
+        ("--json /a", "\n"),
+        ("--json /a", "{"),
+        ("--max-record 1", "ab\n"),
+        ("--max-record 1 -z", "ab\0"),
+    ] {
+        for verb in ["dedup", "build -o g", "add f", "remove f", "check f", "bench"] {
+            let ran = place.umbel_with(&format!("{verb} {how}"), input);
+            assert_eq!(ran.code, Some(2), "{verb} {how}");
+            assert!(ran.err.ends_with(said), "{verb} {how}: {}", ran.err);
+        }
+        // A file that is de-duplicated itself would lose the record, so there the option is refused and not named.
+        place.write("own", input);
+        let ran = place.umbel(&format!("dedup --in-place own {how}"));
+        assert_eq!(ran.code, Some(2), "{how}");
+        assert!(!ran.err.contains("--skip-bad"), "{how}: {}", ran.err);
+        assert_eq!(place.read("own"), input.as_bytes());
+    }
+    // Without its header a file cannot be read.
+    let ran = place.umbel_with("dedup --csv a", "a,\"b\nc,d\n");
+    assert!(!ran.err.contains("--skip-bad"), "{}", ran.err);
+}
+
+#[test]
 fn skipped_records_are_written_to_a_file_on_request() {
     let place = Place::new();
     let table = "id,x\n1,a\n2\n3,\"open\n4,b\n5,\"c\"d\n6,e\n7";
     let ran = place.write("t.csv", table).umbel("dedup --csv x --skip-bad --bad bad.csv t.csv -q");
-    let said = "umbel: 4 bad records were skipped; the first: t.csv:3: there is no column 2; the record has 1 column\n";
+    let said = "umbel: 4 bad records were skipped; the first: t.csv:3: there is no column 2 (the record has 1 column)\n";
     ran.gives(0, "id,x\n1,a\n4,b\n6,e\n", said);
     // With its header, so that it can be mended and read again.
     assert_eq!(place.read("bad.csv"), b"id,x\n2\n3,\"open\n5,\"c\"d\n7");
@@ -182,6 +218,27 @@ fn skipped_records_are_written_to_a_file_on_request() {
         .umbel("dedup -k 2 --skip-bad --bad two a b -q")
         .prints("");
     assert_eq!(place.read("two"), b"x\ny");
+}
+
+#[test]
+fn a_list_of_bad_records_that_cannot_be_written_leaves_no_file() {
+    let place = Place::new();
+    place.write("few", "a 1\nbad\n").write("many", "bad\n".repeat(100_000));
+    // No file may grow, or one to 64 KiB.
+    for (limit, input) in [("0", "few"), ("64", "many")] {
+        let command = format!("umbel dedup -k 2 --skip-bad --bad list {input} | cat");
+        let ran = place.shell(&format!("set -o pipefail; ulimit -f {limit}; {command}"));
+        assert_eq!(ran.code, Some(2), "{}", ran.err);
+        assert!(ran.err.ends_with("umbel: list: File too large (os error 27)\n"), "{}", ran.err);
+        assert_eq!(place.names(), ["few", "many"]);
+    }
+    // Nor does a run that fails before there is a bad record. One that fails later keeps those that it has found.
+    let gzip = crate::hostile::gzip(b"a 1\nb 2\n");
+    place.write("cut", &gzip[..gzip.len() - 4]);
+    assert_eq!(place.umbel("dedup -k 2 --skip-bad --bad list cut").code, Some(2));
+    assert_eq!(place.names(), ["cut", "few", "many"]);
+    assert_eq!(place.umbel("dedup -k 2 --skip-bad --bad list few cut").code, Some(2));
+    assert_eq!(place.read("list"), b"bad\n");
 }
 
 #[test]

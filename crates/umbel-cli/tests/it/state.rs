@@ -123,7 +123,7 @@ fn a_state_that_earlier_versions_began_without_options_goes_on() {
     let mut filter = umbel::ScalableBloomFilter::<[u8], _>::with(shape, hasher).unwrap();
     filter.insert(&b"a"[..]).unwrap();
     let mut file = std::fs::File::create(place.path("s")).unwrap();
-    umbel::any::AnyFilter::Scalable(filter).to_writer(&mut file, true).unwrap();
+    umbel::AnyFilter::from(filter).to_writer(&mut file, umbel::format::Secret::Kept).unwrap();
     drop(file);
     place.umbel_with("dedup --state s", "a\nb\n").gives(0, "b\n", "");
     place.umbel_with("dedup --state s", "b\na\nc\n").gives(0, "c\n", "");

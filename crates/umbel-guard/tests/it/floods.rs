@@ -102,7 +102,7 @@ async fn only_so_many_go_through_while_there_is_no_filter() {
     // Three wait for the data set in vain, and five for a place, of which three may come free in time.
     assert_eq!(ends.iter().sum::<u32>(), 8);
     assert!(ends[0] >= 2 && ends[1] >= 3, "{ends:?}");
-    assert_eq!(guard.stats().refused, ends[0].into());
+    assert_eq!(guard.stats().refused, u64::from(ends[0]));
 }
 
 #[tokio::test(start_paused = true)]

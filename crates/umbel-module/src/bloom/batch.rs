@@ -3,7 +3,7 @@
 use super::link::FIRST;
 use super::{Chain, Growth, Hashing, Link, Pair};
 use crate::error::Refused;
-use crate::membership::{About, GROUP, Measure, Membership};
+use crate::membership::{About, GROUP, Measure, Membership, stride};
 
 /// Many keys at once: their memory is asked for before the first of them is looked at.
 impl Chain {
@@ -116,8 +116,7 @@ impl Membership for Chain {
 
     fn measure(&self) -> Measure {
         let (mut ones, mut bits, mut items, mut no) = (0, 0, 0.0, 1.0);
-        let bytes = self.links.iter().map(|link| link.plan().bytes()).sum::<u64>();
-        let stride = usize::try_from(bytes / SAMPLE).unwrap_or(usize::MAX).max(1);
+        let stride = stride(self.links.iter().map(|link| link.plan().bytes()).sum());
         for link in &self.links {
             let set = link.sampled_ones(stride);
             (ones, bits) = (ones + set, bits + link.bits());
@@ -127,10 +126,6 @@ impl Membership for Chain {
         Measure { fill: ones as f64 / bits as f64, items, rate: 1.0 - no }
     }
 }
-
-/// The bytes of a chain that are read to measure it, about, which takes milliseconds. In a filter that is half full the
-/// share of set bits is then known to 0.00006, one standard deviation.
-const SAMPLE: u64 = 8 << 20;
 
 impl Chain {
     /// The hashes of up to [`GROUP`] keys.

@@ -4,6 +4,10 @@ use super::alloc::runs;
 use super::api::{Begin, CommandFn, CommandInfo, Ctx, InfoVersion, KeySpec, Keyword, OK, Str, api};
 use super::arguments::{Described, RawArgument, raw};
 use super::context::{Arguments, Context, Fault, Outcome};
+#[cfg(debug_assertions)]
+use super::panic::panic_if_wanted;
+#[cfg(debug_assertions)]
+use crate::memory::may_fail;
 use crate::sketches;
 use core::ffi::{CStr, c_int, c_void};
 use std::ffi::CString;
@@ -79,6 +83,9 @@ unsafe extern "C" fn call<const N: usize>(
     let run = || {
         // SAFETY: the engine passes a context and arguments that live until this function returns.
         let (context, arguments) = unsafe { (Context::new(ctx), Arguments::new(argv, argc)) };
+        // As in the middle of a change, where the allocator refuses.
+        #[cfg(debug_assertions)]
+        may_fail(|| panic_if_wanted(&TABLE[N].name.to_string_lossy()));
         if let Err(fault) = (TABLE[N].run)(&context, arguments.rest()) {
             context.fault(fault);
         }

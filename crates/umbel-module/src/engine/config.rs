@@ -1,7 +1,7 @@
 //! Settings as options of `CONFIG`, where the engine has that for modules.
 
 use super::api::{Ctx, ERR, OK, Str, api};
-use super::datatype::without_panic;
+use super::panic::without_panic;
 use crate::command::{double, integer};
 use crate::settings::{self, NUMBERS, Setting};
 use core::ffi::{c_char, c_int, c_uint, c_void};

@@ -2,6 +2,9 @@
 
 use super::alloc::{has_ordinary_alignment, size_of_box};
 use super::api::{Ctx, DefragHandle, DigestHandle, Io, Str, TypeHandle, TypeMethods, api};
+#[cfg(debug_assertions)]
+use super::panic::panic_if_wanted;
+use super::panic::without_panic;
 use super::rdb::{Digester, Loader, Mover, Rewriter, Saver};
 use crate::error::Invalid;
 use crate::memory::Kept;
@@ -88,11 +91,6 @@ pub(super) unsafe fn register<T: Stored>(ctx: *mut Ctx) -> bool {
     !handle.is_null()
 }
 
-/// What `call` gives, or `otherwise` if it panics: nothing of Rust may unwind into the engine.
-pub(super) fn without_panic<R>(otherwise: R, call: impl FnOnce() -> R) -> R {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or(otherwise)
-}
-
 /// The process that loaded the module. Its children save.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
@@ -106,7 +104,7 @@ pub(super) fn remember_process() {
 fn all_or_end(call: impl FnOnce()) {
     let whole = catch_unwind(AssertUnwindSafe(|| {
         #[cfg(debug_assertions)]
-        assert!(std::env::var_os("UMBEL_TEST_PANIC").is_none(), "a test wants this panic");
+        panic_if_wanted("save");
         call();
     }));
     if whole.is_ok() {

@@ -2,7 +2,8 @@
 
 use super::api::{Ctx, ERR, OK, Str, api, load};
 use super::context::{Arguments, Context};
-use super::datatype::{register, remember_process, without_panic};
+use super::datatype::{register, remember_process};
+use super::panic::{log_panics, without_panic};
 use super::{command, config};
 use crate::bloom::Chain;
 use crate::cuckoo::Cuckoo;
@@ -40,6 +41,7 @@ pub(super) unsafe extern "C" fn RedisModule_OnLoad(
     if !unsafe { load(ctx) } {
         return ERR;
     }
+    log_panics();
     // SAFETY: as above, and the functions are there.
     without_panic(ERR, || if unsafe { start(ctx, argv, argc) } { OK } else { ERR })
 }

@@ -3,7 +3,7 @@
 use super::{BATCH, digests, hasher};
 use crate::bloom::{Growth, MAX_LINKS, MAX_RATE, Unlike};
 use crate::error::{Invalid, Refused};
-use crate::membership::{About, Measure, Membership};
+use crate::membership::{About, Measure, Membership, stride};
 use umbel::any::AnyHasher;
 use umbel::blocked::Shape;
 use umbel::hash::Digester;
@@ -51,8 +51,7 @@ impl Level {
     }
 
     fn try_clone(&self) -> Option<Self> {
-        crate::memory::can_take(self.filter.bytes())
-            .then(|| Self { filter: self.filter.clone(), ..*self })
+        Some(Self { filter: self.filter.try_clone().ok()?, ..*self })
     }
 }
 
@@ -264,10 +263,12 @@ impl Membership for Blocked {
 
     fn measure(&self) -> Measure {
         let (mut ones, mut bits, mut items, mut no) = (0, 0, 0.0, 1.0);
+        let stride = stride(self.bytes());
         for Level { filter, .. } in &self.levels {
-            (ones, bits) = (ones + filter.count_ones(), bits + filter.shape().bits());
-            items += filter.estimated_len() as f64;
-            no *= 1.0 - filter.expected_rate();
+            let (set, rate) = filter.raw().sampled(stride);
+            (ones, bits) = (ones + set, bits + filter.shape().bits());
+            items += filter.shape().estimate_items(set) as f64;
+            no *= 1.0 - rate;
         }
         Measure { fill: ones as f64 / bits as f64, items, rate: 1.0 - no }
     }

@@ -78,8 +78,7 @@ impl OwnCuckoo {
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         Some(match self {
-            Self::Filter(filter, deletes) => crate::memory::can_take(filter.bytes())
-                .then(|| Self::Filter(filter.clone(), *deletes))?,
+            Self::Filter(filter, deletes) => Self::Filter(filter.try_clone().ok()?, *deletes),
             Self::Loading(loading) => Self::Loading(loading.try_clone()?),
         })
     }

@@ -18,12 +18,13 @@ use super::{Loading, OwnBloom, OwnCuckoo};
 use crate::bloom::{Chain, Growth, HEADER, Hashing, LINK_HEADER, MAX_GROWTH, MAX_LINKS};
 use crate::chunks::MAX_CHUNK;
 use crate::error::Invalid;
+use core::ops::Range;
 use std::io::{self, Read, Write};
 use umbel::Keyed;
 use umbel::any::AnyHasher;
 use umbel::format::Opening;
 use umbel::window::Window;
-use umbel::{CuckooFilter, Saved, WindowBloomFilter};
+use umbel::{BlockedBloomFilter, CuckooFilter, Saved, WindowBloomFilter};
 
 const BLOOM: [u8; 8] = *b"umbelBF\x01";
 const CUCKOO: [u8; 8] = *b"umbelCF\x01";
@@ -41,14 +42,77 @@ mod kind {
     pub(super) const LOADING: u8 = 9;
 }
 
+/// A part of a stream.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// Some bytes that were made for it.
+    Few(Vec<u8>),
+    /// Bytes of the filter.
+    Bytes(&'a [u8]),
+    /// A filter as in `docs/format.md`, with its secret.
+    Blocked(&'a BlockedBloomFilter<[u8], AnyHasher>),
+    /// The same.
+    Window(&'a WindowBloomFilter<[u8], AnyHasher>),
+    /// The same.
+    Cuckoo(&'a CuckooFilter<[u8], AnyHasher>),
+}
+
+impl Part<'_> {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Few(bytes) => bytes.len() as u64,
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Blocked(filter) => filter.saved_len(),
+            Self::Window(filter) => filter.saved_len(),
+            Self::Cuckoo(filter) => filter.saved_len(),
+        }
+    }
+
+    fn write(&self, range: Range<u64>, writer: &mut impl Write) -> io::Result<()> {
+        let within = range.start as usize..range.end as usize;
+        match self {
+            Self::Few(bytes) => writer.write_all(&bytes[within]),
+            Self::Bytes(bytes) => writer.write_all(&bytes[within]),
+            Self::Blocked(filter) => filter.write_range_with_secret(range, writer),
+            Self::Window(filter) => filter.write_range_with_secret(range, writer),
+            Self::Cuckoo(filter) => filter.write_range_with_secret(range, writer),
+        }
+    }
+}
+
 /// A filter that is written as a stream, and read from one.
 pub trait Streamed: Sized {
+    /// The parts of the stream, one after the other.
+    fn parts(&self) -> Vec<Part<'_>>;
+
+    /// Writes a part of the stream. What is not in it is not made, except that a filter of `umbel` is read once for its first
+    /// bytes and for its checksums, which are its last ones.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says.
+    fn write_range(&self, range: Range<u64>, writer: &mut impl Write) -> io::Result<()> {
+        let mut at = 0;
+        for part in self.parts() {
+            let len = part.len();
+            let place = |end: u64| end.saturating_sub(at).min(len);
+            let within = place(range.start)..place(range.end);
+            if !within.is_empty() {
+                part.write(within, writer)?;
+            }
+            at += len;
+        }
+        Ok(())
+    }
+
     /// Writes the stream.
     ///
     /// # Errors
     ///
     /// What the writer says.
-    fn write(&self, writer: &mut impl Write) -> io::Result<()>;
+    fn write(&self, writer: &mut impl Write) -> io::Result<()> {
+        self.write_range(0..u64::MAX, writer)
+    }
 
     /// The filter of a stream of at most `limit` bytes. What follows it is not read.
     ///
@@ -76,10 +140,7 @@ pub trait Streamed: Sized {
 
     /// How long the stream is.
     fn stream_len(&self) -> u64 {
-        let mut part = Part { skip: u64::MAX, room: 0, bytes: Vec::new(), passed: 0 };
-        // A `Part` takes everything.
-        let _ = self.write(&mut part);
-        part.passed
+        self.parts().iter().map(Part::len).sum()
     }
 
     /// The first chunk of its dump.
@@ -92,11 +153,11 @@ pub trait Streamed: Sized {
 
     /// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.
     fn chunk(&self, after: u64) -> Option<(u64, Vec<u8>)> {
-        let mut part =
-            Part { skip: after.checked_sub(1)?, room: MAX_CHUNK, bytes: Vec::new(), passed: 0 };
-        let _ = self.write(&mut part);
-        let next = after + part.bytes.len() as u64;
-        (!part.bytes.is_empty()).then_some((next, part.bytes))
+        let start = after.checked_sub(1)?;
+        let end = self.stream_len().min(start.saturating_add(MAX_CHUNK as u64));
+        let mut bytes = Vec::with_capacity(usize::try_from(end.checked_sub(start)?).ok()?);
+        self.write_range(start..end, &mut bytes).ok()?;
+        (!bytes.is_empty()).then_some((end + 1, bytes))
     }
 
     /// Takes a chunk. Where it is the last, this becomes the filter.
@@ -129,22 +190,12 @@ pub(crate) fn announced(header: &[u8]) -> Option<Result<Loading, Invalid>> {
 }
 
 impl Streamed for OwnBloom {
-    fn write(&self, writer: &mut impl Write) -> io::Result<()> {
-        writer.write_all(&BLOOM)?;
+    fn parts(&self) -> Vec<Part<'_>> {
         match self {
-            Self::Keyed(chain) => {
-                writer.write_all(&[kind::KEYED])?;
-                write_keyed(chain, writer)
-            }
-            Self::Blocked(blocked) => {
-                writer.write_all(&[kind::BLOCKED])?;
-                write_blocked(blocked, writer)
-            }
-            Self::Window(window) => {
-                writer.write_all(&[kind::WINDOW])?;
-                window.to_writer_with_secret(writer)
-            }
-            Self::Loading(loading) => write_loading(loading, writer),
+            Self::Keyed(chain) => keyed_parts(chain),
+            Self::Blocked(blocked) => blocked_parts(blocked),
+            Self::Window(window) => vec![head(BLOOM, kind::WINDOW, &[]), Part::Window(window)],
+            Self::Loading(loading) => loading_parts(BLOOM, loading),
         }
     }
 
@@ -177,15 +228,12 @@ impl Streamed for OwnBloom {
 }
 
 impl Streamed for OwnCuckoo {
-    fn write(&self, writer: &mut impl Write) -> io::Result<()> {
-        writer.write_all(&CUCKOO)?;
+    fn parts(&self) -> Vec<Part<'_>> {
         match self {
             Self::Filter(filter, deletes) => {
-                writer.write_all(&[kind::CUCKOO])?;
-                writer.write_all(&deletes.to_le_bytes())?;
-                filter.to_writer_with_secret(writer)
+                vec![head(CUCKOO, kind::CUCKOO, &[&deletes.to_le_bytes()]), Part::Cuckoo(filter)]
             }
-            Self::Loading(loading) => write_loading(loading, writer),
+            Self::Loading(loading) => loading_parts(CUCKOO, loading),
         }
     }
 
@@ -245,15 +293,20 @@ where
     Opening::new().limit(limit).read(reader).map_err(|_| Invalid::Field("filter"))
 }
 
-fn write_keyed(chain: &Chain, writer: &mut impl Write) -> io::Result<()> {
+/// What a stream begins with.
+fn head(magic: [u8; 8], kind: u8, fields: &[&[u8]]) -> Part<'static> {
+    Part::Few([&magic, &[kind][..], &fields.concat()].concat())
+}
+
+fn keyed_parts(chain: &Chain) -> Vec<Part<'_>> {
     let Hashing::Keyed(keyed) = chain.hashing() else {
-        return Err(io::Error::other("a chain without a secret"));
+        unreachable!("keyed chains are made and read with a secret")
     };
     let header = chain.header();
-    writer.write_all(keyed.secret())?;
-    writer.write_all(&(header.len() as u32).to_le_bytes())?;
-    writer.write_all(&header)?;
-    chain.links().iter().try_for_each(|link| writer.write_all(link.bytes()))
+    let len = (header.len() as u32).to_le_bytes();
+    let mut parts = vec![head(BLOOM, kind::KEYED, &[keyed.secret(), &len, &header])];
+    parts.extend(chain.links().iter().map(|link| Part::Bytes(link.bytes())));
+    parts
 }
 
 fn read_keyed(reader: &mut impl Read, limit: u64) -> Result<Chain, Invalid> {
@@ -272,19 +325,18 @@ fn read_keyed(reader: &mut impl Read, limit: u64) -> Result<Chain, Invalid> {
     Ok(chain)
 }
 
-fn write_blocked(blocked: &Blocked, writer: &mut impl Write) -> io::Result<()> {
+fn blocked_parts(blocked: &Blocked) -> Vec<Part<'_>> {
     let growth = match blocked.growth() {
         Growth::By(growth) => growth,
         Growth::None => 0,
     };
-    writer.write_all(&growth.to_le_bytes())?;
-    writer.write_all(&(blocked.levels().len() as u32).to_le_bytes())?;
+    let count = (blocked.levels().len() as u32).to_le_bytes();
+    let mut parts = vec![head(BLOOM, kind::BLOCKED, &[&growth.to_le_bytes(), &count])];
     for level in blocked.levels() {
-        writer.write_all(&level.size.to_le_bytes())?;
-        writer.write_all(&level.rate.to_le_bytes())?;
-        level.filter.to_writer_with_secret(&mut *writer)?;
+        parts.push(Part::Few([level.size.to_le_bytes(), level.rate.to_le_bytes()].concat()));
+        parts.push(Part::Blocked(&level.filter));
     }
-    Ok(())
+    parts
 }
 
 fn read_blocked(reader: &mut impl Read, limit: u64) -> Result<Blocked, Invalid> {
@@ -302,11 +354,10 @@ fn read_blocked(reader: &mut impl Read, limit: u64) -> Result<Blocked, Invalid> 
     Blocked::of(levels, if growth == 0 { Growth::None } else { Growth::By(growth) })
 }
 
-fn write_loading(loading: &Loading, writer: &mut impl Write) -> io::Result<()> {
-    writer.write_all(&[kind::LOADING])?;
-    writer.write_all(&loading.total().to_le_bytes())?;
-    writer.write_all(&(loading.bytes().len() as u64).to_le_bytes())?;
-    writer.write_all(loading.bytes())
+fn loading_parts(magic: [u8; 8], loading: &Loading) -> Vec<Part<'_>> {
+    let bytes = loading.bytes();
+    let numbers = [loading.total(), bytes.len() as u64].map(u64::to_le_bytes);
+    vec![head(magic, kind::LOADING, &[numbers.as_flattened()]), Part::Bytes(bytes)]
 }
 
 fn read_loading(reader: &mut impl Read, limit: u64) -> Result<Loading, Invalid> {
@@ -318,41 +369,10 @@ fn read_loading(reader: &mut impl Read, limit: u64) -> Result<Loading, Invalid> 
     Loading::of(total, take_bytes(reader, len, limit)?)
 }
 
-/// A writer that keeps a part of what it is given.
-struct Part {
-    /// How many bytes come before the part.
-    skip: u64,
-    /// How many it still takes.
-    room: usize,
-    bytes: Vec<u8>,
-    /// How many bytes there were in all.
-    passed: u64,
-}
-
-impl Write for Part {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.skip == 0 && self.room == 0 && !bytes.is_empty() {
-            // The part is whole, and what follows need not be made.
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        self.passed += bytes.len() as u64;
-        let skipped = self.skip.min(bytes.len() as u64);
-        self.skip -= skipped;
-        let rest = &bytes[skipped as usize..];
-        let kept = &rest[..rest.len().min(self.room)];
-        self.room -= kept.len();
-        self.bytes.extend_from_slice(kept);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::membership::Membership;
 
     fn blooms() -> Vec<OwnBloom> {
         let keyed = Keyed::new([7; 16]);
@@ -413,8 +433,45 @@ mod tests {
             }
             assert_eq!(bytes(&copy), stream);
             let (next, chunk) = bloom.chunk(1).unwrap();
-            assert_eq!((next, chunk), (1 + stream.len() as u64, stream));
+            assert_eq!((next, &chunk), (1 + stream.len() as u64, &stream));
             assert_eq!((bloom.chunk(next), bloom.chunk(0)), (None, None));
+            assert_eq!((bloom.chunk(next + 1), bloom.chunk(u64::MAX)), (None, None));
+            assert_eq!(bloom.stream_len(), stream.len() as u64);
+        }
+    }
+
+    #[test]
+    fn every_range_of_a_stream_is_what_the_whole_has_there() {
+        let mut cuckoo = OwnCuckoo::new(5_000, 0.001).unwrap();
+        for key in 0..5_000_u32 {
+            let digest = cuckoo.digest(&key.to_le_bytes());
+            cuckoo.add(digest).unwrap();
+        }
+        // Several levels, each of several blocks.
+        let mut blocked = Blocked::new(9_000, 0.001, Growth::By(2), None).unwrap();
+        let keys: Vec<[u8; 4]> = (0..20_000_u32).map(u32::to_le_bytes).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        blocked.put(&keys, &mut vec![false; keys.len()]).unwrap();
+        let mut blooms = blooms();
+        blooms.push(OwnBloom::Blocked(blocked));
+        blooms.iter().for_each(ranges);
+        ranges(&cuckoo);
+    }
+
+    fn ranges(filter: &impl Streamed) {
+        let stream = bytes(filter);
+        let (len, mut state) = (stream.len() as u64, 7_u64);
+        let mut dice = |most: u64| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) % most
+        };
+        for round in 0..600 {
+            let start = dice(len);
+            let most = if round % 2 == 0 { 40 } else { len };
+            let end = len.min(start + dice(most) + 1);
+            let mut part = Vec::new();
+            filter.write_range(start..end, &mut part).unwrap();
+            assert!(part == stream[start as usize..end as usize], "{start}..{end} of {len}");
         }
     }
 

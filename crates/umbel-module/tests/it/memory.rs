@@ -2,7 +2,10 @@
 
 use super::client::{Client, Reply};
 use super::data::{FILTERS, add};
-use super::server::{Engine, Server, engines};
+use super::server::{Engine, PANIC_IN_A_COMMAND, Server, engines};
+use umbel::Keyed;
+use umbel_module::bloom::Growth;
+use umbel_module::own::{Blocked, OwnBloom, OwnCuckoo};
 
 fn used(client: &mut Client) -> i64 {
     let info = client.ask("INFO memory");
@@ -232,6 +235,14 @@ fn promise_everything(client: &mut Client) {
             }
         }
     }
+    // The smallest requests that are judged one by one.
+    loop {
+        number += 1;
+        let line = format!("BF.RESERVE promised:{number} 0.000001 1170000 NONSCALING");
+        if client.say(&line).is_error() {
+            break;
+        }
+    }
 }
 
 #[test]
@@ -264,6 +275,109 @@ fn commands_are_served_when_all_memory_is_promised() {
         let expected = Reply::Error("ERR Insufficient memory to create filter".to_owned());
         assert!(!reply.is_error() || reply == expected, "{engine:?}: {reply:?}");
         assert!(server.is_alive(), "{engine:?}");
+    }
+}
+
+/// The largest capacity whose filter has at most this many bytes.
+fn capacity_for(bytes: u64, of: impl Fn(u64) -> u64) -> u64 {
+    let (mut least, mut most) = (1, bytes);
+    while least + 1 < most {
+        let middle = least.midpoint(most);
+        if of(middle) <= bytes { least = middle } else { most = middle }
+    }
+    least
+}
+
+/// Copies are made where the allocator refuses: the client reads an error, and nothing panics on the way. The sizes are those
+/// from which on requests are judged: 1 MiB where an engine has no allocation that may fail, otherwise 4 MiB.
+#[test]
+fn copies_for_which_there_is_no_memory_are_errors() {
+    if memory_of_the_machine().is_none() {
+        eprintln!("no /proc/meminfo here, and therefore not tested");
+        return;
+    }
+    let bytes = |own: Result<OwnBloom, _>| own.expect("a filter").bytes();
+    let keyed = Keyed::new([7; 16]);
+    let mut makes = Vec::new();
+    for size in [3 << 19, 4 << 20, 5 << 20] {
+        let plain =
+            capacity_for(size, |items| bytes(OwnBloom::keyed(items, 0.01, Growth::None, keyed)));
+        let blocked = capacity_for(size, |items| {
+            Blocked::new(items, 0.01, Growth::None, None).expect("a filter").bytes()
+        });
+        let window = capacity_for(size, |items| bytes(OwnBloom::window(items, 0.01, None)));
+        let rated =
+            capacity_for(size, |items| OwnCuckoo::new(items, 0.001).expect("a filter").bytes());
+        makes.extend([
+            format!("BF.RESERVE {{plain:{size}}} 0.01 {plain} NONSCALING"),
+            format!("BF.RESERVE {{keyed:{size}}} 0.01 {plain} NONSCALING KEYED"),
+            format!("BF.RESERVE {{blocked:{size}}} 0.01 {blocked} NONSCALING BLOCKED"),
+            format!("BF.RESERVE {{window:{size}}} 0.01 {window} WINDOW {window}"),
+            format!("CF.RESERVE {{cuckoo:{size}}} {size}"),
+            format!("CF.RESERVE {{rated:{size}}} {rated} ERROR 0.001"),
+        ]);
+    }
+    for engine in engines() {
+        let mut server = Server::start(engine);
+        let mut client = server.client();
+        makes.iter().for_each(|make| _ = client.ask(make));
+        promise_everything(&mut client);
+        let refused = |client: &mut Client, line: &str| {
+            let reply = client.try_call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+            match reply.unwrap_or_else(|_| panic!("{engine:?}: {line} ended the server")) {
+                Reply::Error(text) => {
+                    assert!(!text.contains("bug"), "{engine:?}: {line}: {text}");
+                    true
+                }
+                _ => false,
+            }
+        };
+        let mut merges_refused = 0;
+        for make in &makes {
+            let name = make.split(' ').nth(1).expect("a key");
+            refused(&mut client, &format!("COPY {name} {name}:copy"));
+            if make.starts_with("CF") || name.contains("window") {
+                continue;
+            }
+            // Other programs may give memory back at any time.
+            for number in 0..10 {
+                if refused(&mut client, &format!("BF.MERGE {name}:{number} {name}")) {
+                    merges_refused += 1;
+                    break;
+                }
+                promise_everything(&mut client);
+            }
+        }
+        assert!(merges_refused > 0, "{engine:?}: all merges were made");
+        assert!(server.is_alive() && !server.log().contains("a bug of the module"), "{engine:?}");
+    }
+}
+
+/// A panic ends in an error reply and one line in the log, also where the memory for a backtrace is not there.
+#[test]
+fn a_panic_without_memory_left_is_an_error_and_a_line_in_the_log() {
+    if memory_of_the_machine().is_none() {
+        eprintln!("no /proc/meminfo here, and therefore not tested");
+        return;
+    }
+    for engine in engines() {
+        let mut server = Server::with(engine, &["--save", "", PANIC_IN_A_COMMAND]);
+        let mut client = server.client();
+        promise_everything(&mut client);
+        for _ in 0..3 {
+            let reply = client.try_call(&[b"BF.DEBUG", b"promised:1"]);
+            let text = "ERR this is a bug of the module; the key may have changed";
+            assert_eq!(reply.ok(), Some(Reply::Error(text.to_owned())), "{engine:?}");
+        }
+        assert!(server.is_alive(), "{engine:?}");
+        let log = server.log();
+        let lines: Vec<_> =
+            log.lines().filter(|line| line.contains("a test wants this panic")).collect();
+        assert_eq!(lines.len(), 3, "{engine:?}: {log}");
+        for part in ["a bug of the module", "crates/umbel-module/src/engine/command.rs:"] {
+            assert!(lines.iter().all(|line| line.contains(part)), "{engine:?}: {lines:?}");
+        }
+        assert!(!log.contains("backtrace"), "{engine:?}: {log}");
     }
 }
 

@@ -115,6 +115,9 @@ pub(crate) fn engines() -> Vec<Engine> {
 /// An option of [`Server::with`], not of the engine: every value of the module panics while it is saved.
 pub(crate) const PANIC_WHILE_SAVING: &str = "--panic-while-saving";
 
+/// An option of [`Server::with`], not of the engine: `BF.DEBUG` panics.
+pub(crate) const PANIC_IN_A_COMMAND: &str = "--panic-in-a-command";
+
 /// A server that runs until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -244,11 +247,14 @@ fn spawn(engine: Engine, options: &[String], folder: &Path, port: u16) -> Child 
         }
         Err(_) => Command::new(program),
     };
-    if options.iter().any(|option| option == PANIC_WHILE_SAVING) {
-        command.env("UMBEL_TEST_PANIC", "save");
+    let panics = [(PANIC_WHILE_SAVING, "save"), (PANIC_IN_A_COMMAND, "bf.debug")];
+    for (_, place) in panics.iter().filter(|(panic, _)| options.iter().any(|one| one == panic)) {
+        command.env("UMBEL_TEST_PANIC", place);
     }
-    let options = options.iter().filter(|option| *option != PANIC_WHILE_SAVING);
+    let options = options.iter().filter(|option| panics.iter().all(|(panic, _)| option != panic));
     command
+        // Under which a panic takes most memory.
+        .env("RUST_BACKTRACE", "full")
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
         .args(["--dir", &folder.display().to_string()])
         .args(options)

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use umbel::Portable;
 use umbel::blocked::Shape;
 use umbel_laws::split_mix;
-use umbel_redis::{Answer, Error, Limits, Options, Reason, RemoteFilter, Server, SharedBloom};
+use umbel_redis::{Answer, Error, Limits, Options, Reason, Server, SharedBloom};
 
 pub(crate) type Filter = SharedBloom<u64>;
 

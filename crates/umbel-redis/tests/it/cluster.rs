@@ -7,7 +7,7 @@ use std::sync::Arc;
 use umbel::Portable;
 use umbel::blocked::Shape;
 use umbel_redis::{
-    Answer, Error, GoZeroBloom, Options, Policy, Reason, RedissonBloom, RemoteFilter, SharedBloom,
+    Answer, Error, GoZeroBloom, Options, Policy, Reason, RedissonBloom, SharedBloom,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

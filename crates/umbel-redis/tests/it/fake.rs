@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use umbel::Portable;
 use umbel::blocked::Shape;
 use umbel_laws::split_mix;
-use umbel_redis::{Answer, Error, Limits, Options, Reason, RemoteFilter, Server, SharedBloom};
+use umbel_redis::{Answer, Error, Limits, Options, Reason, Server, SharedBloom};
 
 /// What a proxy does with the bytes that a server sends.
 type Change = Arc<Mutex<Box<dyn FnMut(Vec<u8>) -> Option<Vec<u8>> + Send>>>;

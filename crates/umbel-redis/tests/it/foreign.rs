@@ -4,8 +4,7 @@ use crate::servers::{Engine, Node, follow, in_step, pair};
 use crate::shared::created;
 use redis::Value;
 use umbel_redis::{
-    Answer, Blocking, Error, GoZeroBloom, Opening, Options, Policy, Reason, RedissonBloom,
-    RemoteFilter, Server,
+    Answer, Blocking, Error, GoZeroBloom, Opening, Options, Policy, Reason, RedissonBloom, Server,
 };
 
 /// go-zero's two scripts, in our words.

@@ -5,7 +5,7 @@ use crate::shared::{created, in_shards};
 use std::time::Duration;
 use umbel::Portable;
 use umbel::blocked::Shape;
-use umbel_redis::{Answer, Error, Limits, Options, Reason, RemoteFilter, Server, SharedBloom};
+use umbel_redis::{Answer, Error, Limits, Options, Reason, Server, SharedBloom};
 
 type Filter = SharedBloom<u64>;
 

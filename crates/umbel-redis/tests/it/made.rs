@@ -5,9 +5,7 @@ use crate::shared::{created, in_shards};
 use redis::Value;
 use umbel::blocked::Shape;
 use umbel::{BlockedBloomFilter, Portable};
-use umbel_redis::{
-    Answer, Error, Found, Limits, Opening, Options, Reason, RemoteFilter, Server, SharedBloom,
-};
+use umbel_redis::{Answer, Error, Found, Limits, Opening, Options, Reason, Server, SharedBloom};
 
 type Filter = SharedBloom<u64>;
 

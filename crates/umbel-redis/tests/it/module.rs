@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use umbel_redis::{
-    Answer, Error, Limits, ModuleBloom, ModuleCuckoo, Policy, Reason, RemoteFilter, Server,
-};
+use umbel_redis::{Answer, Error, Limits, ModuleBloom, ModuleCuckoo, Policy, Reason, Server};
 
 /// What the server has: exact multisets, since this is about commands and replies.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use redis::Value;
 use umbel::Portable;
 use umbel::blocked::Shape;
 use umbel::hash::{Digester, Murmur3, Xxh3};
-use umbel_redis::{GoZeroBloom, Policy, RedissonBloom, RemoteFilter, SharedBloom};
+use umbel_redis::{GoZeroBloom, Policy, RedissonBloom, SharedBloom};
 
 fn get(node: &Node, key: &str) -> Vec<u8> {
     redis::from_redis_value(node.call(&["GETRANGE", key, "0", "-1"])).unwrap()

@@ -6,8 +6,7 @@ use umbel::blocked::Shape;
 use umbel::format::Stored;
 use umbel::{BlockedBloomFilter, Keyed, Portable};
 use umbel_redis::{
-    Answer, Error, Found, Hazard, Opening, Options, Policy, Reason, RemoteFilter, Server,
-    SharedBloom,
+    Answer, Error, Found, Hazard, Opening, Options, Policy, Reason, Server, SharedBloom,
 };
 
 /// Options with so many shards.

@@ -23,9 +23,9 @@ impl ManyHashes {
     }
 }
 
-impl<T: Key + ?Sized> Digester<T, [u64; HASHES]> for ManyHashes {
-    fn digest(&self, key: &T) -> [u64; HASHES] {
-        std::array::from_fn(|position| self.0[position].digest(key).bits())
+impl<T: Key + ?Sized> Digester<T, Hashes> for ManyHashes {
+    fn digest(&self, key: &T) -> Hashes {
+        Hashes { each: std::array::from_fn(|at| self.0[at].digest(key).bits()), next: 0 }
     }
 
     fn check(&self) -> u64 {
@@ -33,20 +33,22 @@ impl<T: Key + ?Sized> Digester<T, [u64; HASHES]> for ManyHashes {
     }
 }
 
+/// The hashes of a key, and which of them gives the next position.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hashes {
+    each: [u64; HASHES],
+    next: usize,
+}
+
 /// Each hash, scaled to the number of bits, is a position.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Independent;
 
 impl Kernels for Independent {
-    type Digest = [u64; HASHES];
-    type Walk = ([u64; HASHES], usize);
+    type Digest = Hashes;
 
-    fn start(&self, digest: Self::Digest) -> Self::Walk {
-        (digest, 0)
-    }
-
-    fn step(&self, (hashes, next): &mut Self::Walk, bits: u64) -> u64 {
-        let hash = hashes[*next];
+    fn step(&self, Hashes { each, next }: &mut Hashes, bits: u64) -> u64 {
+        let hash = each[*next];
         *next += 1;
         ((u128::from(hash) * u128::from(bits)) >> 64) as u64
     }
@@ -58,9 +60,5 @@ impl Kernels for Independent {
         }
         let (got, max) = (probes.into(), max.into());
         Err(InvalidShape::OutOfRange { what: "probes", got, min: 1, max })
-    }
-
-    fn check(&self) -> u64 {
-        u64::from_le_bytes(*b"independ")
     }
 }

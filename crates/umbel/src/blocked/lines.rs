@@ -1,6 +1,7 @@
 //! Where the bits of a key are, and what is done with them: one key, and many.
 
 use super::shape::Shape;
+use crate::bloom::RawBloom;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
 use crate::layout::ring::{Touch, batch, extend, fetch, fetch_and_answer};
@@ -10,6 +11,7 @@ use crate::parts::prefetch::prefetch_to_write;
 use crate::simd::{
     Calls, Choice, Isa, Lanes, Line, Places, Scalar, half, line_number, line_number_of,
 };
+use crate::storage::Storage;
 
 /// The layout of a blocked Bloom filter: the bits of a key in one cache line or in two.
 ///
@@ -281,18 +283,36 @@ impl Layout for Lines {
     }
 
     fn rate<W: Word>(&self, shape: &Shape, words: &[W]) -> f64 {
-        let mut rates = [0.0; 2];
-        let (lines, _) = words.as_chunks::<8>();
-        for line in lines {
-            let (first, second) = line.split_at(4);
-            let fill = |half: &[W]| crate::parts::bits::count(half) as f64 / 256.0;
-            let (first, second) = (fill(first), fill(second));
-            for (number, rate) in rates.iter_mut().enumerate() {
-                *rate += shape.rate_of_line(number, first, second);
-            }
+        rate_of(shape, words.as_chunks::<8>().0.iter())
+    }
+}
+
+/// The error rate of a filter with these lines.
+fn rate_of<'a, W: Word + 'a>(shape: &Shape, lines: impl Iterator<Item = &'a [W; 8]>) -> f64 {
+    let (mut rates, mut count) = ([0.0; 2], 0.0);
+    for line in lines {
+        let (first, second) = line.split_at(4);
+        let fill = |half: &[W]| crate::parts::bits::count(half) as f64 / 256.0;
+        let (first, second) = (fill(first), fill(second));
+        for (number, rate) in rates.iter_mut().enumerate() {
+            *rate += shape.rate_of_line(number, first, second);
         }
-        let [first, second] = rates.map(|rate| rate / lines.len() as f64);
-        if shape.lines_per_key() == 1 { first } else { first * second }
+        count += 1.0;
+    }
+    let [first, second] = rates.map(|rate| rate / count);
+    if shape.lines_per_key() == 1 { first } else { first * second }
+}
+
+impl<S: Storage> RawBloom<S, Lines> {
+    /// About how many bits are set, and the false positive rate, judged by one of `stride` cache lines. Keys fall on all lines
+    /// alike, so that a sample of n lines knows either to about one part in the square root of n.
+    #[doc(hidden)]
+    pub fn sampled(&self, stride: usize) -> (u64, f64) {
+        let lines = self.storage.words().as_chunks::<8>().0;
+        let sample = || lines.iter().step_by(stride.max(1));
+        let ones: u64 = sample().map(|line| crate::parts::bits::count(line)).sum();
+        let share = lines.len() as f64 / sample().len() as f64;
+        ((ones as f64 * share).round() as u64, rate_of(&self.shape, sample()))
     }
 }
 

@@ -67,9 +67,9 @@ struct Group<D> {
 
 /// Keys of a group whose first words did not tell.
 #[derive(Clone, Copy)]
-struct Left<X> {
-    /// The lane of the key, and its walk past the first positions.
-    walks: [(u8, X); LANES],
+struct Left<D> {
+    /// The lane of the key, and its digest past the first positions.
+    digests: [(u8, D); LANES],
     len: usize,
 }
 
@@ -83,7 +83,7 @@ impl<W: Word, K: Kernels, const FAR: bool> Pipeline<'_, W, K, FAR> {
         let blank = digest(&first[0]);
         // Two of each, taking turns.
         let mut coming = [Group { digests: [blank; LANES], all: false }; 2];
-        let mut left = [Left { walks: [(0, kernels.start(blank)); LANES], len: 0 }; 2];
+        let mut left = [Left { digests: [(0, kernels.start(blank)); LANES], len: 0 }; 2];
         for (slot, key) in coming[0].digests.iter_mut().zip(first) {
             *slot = digest(key);
             self.fetch(*slot, false);
@@ -121,13 +121,13 @@ impl<W: Word, K: Kernels, const FAR: bool> Pipeline<'_, W, K, FAR> {
     /// Fetches the first words of a key, or all.
     #[inline(always)]
     fn fetch(&self, digest: K::Digest, all: bool) {
-        let mut walk = self.kernels.start(digest);
+        let mut digest = self.kernels.start(digest);
         for _ in 0..FIRST {
-            self.table.fetch::<K, FAR>(self.kernels, &mut walk);
+            self.table.fetch::<K, FAR>(self.kernels, &mut digest);
         }
         if all {
             for _ in FIRST..self.probes {
-                self.table.fetch::<K, FAR>(self.kernels, &mut walk);
+                self.table.fetch::<K, FAR>(self.kernels, &mut digest);
             }
         }
     }
@@ -135,30 +135,30 @@ impl<W: Word, K: Kernels, const FAR: bool> Pipeline<'_, W, K, FAR> {
     /// `false` if the first words of a key say so. Else it is left, packed to the front without a
     /// branch.
     #[inline(always)]
-    fn test(&self, digest: K::Digest, lane: usize, left: &mut Left<K::Walk>) -> bool {
-        let mut walk = self.kernels.start(digest);
-        let found = three_set(self.table, self.kernels, &mut walk);
-        left.walks[left.len % LANES] = (lane as u8, walk);
+    fn test(&self, digest: K::Digest, lane: usize, left: &mut Left<K::Digest>) -> bool {
+        let mut digest = self.kernels.start(digest);
+        let found = three_set(self.table, self.kernels, &mut digest);
+        left.digests[left.len % LANES] = (lane as u8, digest);
         left.len += usize::from(found);
         found
     }
 
     /// Fetches the rest of the words for the keys that are left.
     #[inline(always)]
-    fn fetch_rest(&self, left: &Left<K::Walk>) {
-        for &(_, mut walk) in &left.walks[..left.len] {
+    fn fetch_rest(&self, left: &Left<K::Digest>) {
+        for &(_, mut digest) in &left.digests[..left.len] {
             for _ in FIRST..self.probes {
-                self.table.fetch::<K, FAR>(self.kernels, &mut walk);
+                self.table.fetch::<K, FAR>(self.kernels, &mut digest);
             }
         }
     }
 
     /// Answers for the keys that were left.
     #[inline(always)]
-    fn settle(&self, left: &Left<K::Walk>, found: &mut [bool]) {
+    fn settle(&self, left: &Left<K::Digest>, found: &mut [bool]) {
         let rest = self.probes - FIRST;
-        for &(lane, walk) in &left.walks[..left.len] {
-            found[usize::from(lane)] = rest_set(self.table, rest, self.kernels, walk);
+        for &(lane, digest) in &left.digests[..left.len] {
+            found[usize::from(lane)] = rest_set(self.table, rest, self.kernels, digest);
         }
     }
 }

@@ -17,11 +17,11 @@ pub(crate) fn contains<W: Word, K: Kernels>(
     kernels: &K,
     digest: K::Digest,
 ) -> bool {
-    let mut walk = kernels.start(digest);
+    let mut digest = kernels.start(digest);
     if probes < FIRST {
-        return rest_set(table, probes, kernels, walk);
+        return rest_set(table, probes, kernels, digest);
     }
-    three_set(table, kernels, &mut walk) && rest_set(table, probes - FIRST, kernels, walk)
+    three_set(table, kernels, &mut digest) && rest_set(table, probes - FIRST, kernels, digest)
 }
 
 /// Whether the next three positions are all set, without a branch between them.
@@ -29,11 +29,11 @@ pub(crate) fn contains<W: Word, K: Kernels>(
 pub(super) fn three_set<W: Word, K: Kernels>(
     table: BitTable<&[W]>,
     kernels: &K,
-    walk: &mut K::Walk,
+    digest: &mut K::Digest,
 ) -> bool {
     let mut all = 1;
     for _ in 0..FIRST {
-        all &= table.peek(kernels, walk);
+        all &= table.peek(kernels, digest);
     }
     all & 1 == 1
 }
@@ -45,11 +45,11 @@ pub(super) fn rest_set<W: Word, K: Kernels>(
     table: BitTable<&[W]>,
     mut probes: u32,
     kernels: &K,
-    mut walk: K::Walk,
+    mut digest: K::Digest,
 ) -> bool {
     // The first four stand outside the loop: it costs present keys 8 % where they are all there is.
     if probes >= 4 {
-        if !these_set::<W, K, 4>(table, kernels, &mut walk) {
+        if !these_set::<W, K, 4>(table, kernels, &mut digest) {
             return false;
         }
         probes -= 4;
@@ -58,16 +58,16 @@ pub(super) fn rest_set<W: Word, K: Kernels>(
         }
     }
     while probes >= 4 {
-        if !these_set::<W, K, 4>(table, kernels, &mut walk) {
+        if !these_set::<W, K, 4>(table, kernels, &mut digest) {
             return false;
         }
         probes -= 4;
     }
     match probes {
         0 => true,
-        1 => these_set::<W, K, 1>(table, kernels, &mut walk),
-        2 => these_set::<W, K, 2>(table, kernels, &mut walk),
-        _ => these_set::<W, K, 3>(table, kernels, &mut walk),
+        1 => these_set::<W, K, 1>(table, kernels, &mut digest),
+        2 => these_set::<W, K, 2>(table, kernels, &mut digest),
+        _ => these_set::<W, K, 3>(table, kernels, &mut digest),
     }
 }
 
@@ -76,10 +76,10 @@ pub(super) fn rest_set<W: Word, K: Kernels>(
 fn these_set<W: Word, K: Kernels, const PROBES: u32>(
     table: BitTable<&[W]>,
     kernels: &K,
-    walk: &mut K::Walk,
+    digest: &mut K::Digest,
 ) -> bool {
     for _ in 0..PROBES {
-        if table.peek(kernels, walk) & 1 == 0 {
+        if table.peek(kernels, digest) & 1 == 0 {
             return false;
         }
     }
@@ -128,9 +128,9 @@ pub(super) fn set_all<V: SetBit, K: Kernels>(
     kernels: &K,
     digest: K::Digest,
 ) -> bool {
-    let (mut walk, mut set_before) = (kernels.start(digest), 0);
+    let (mut digest, mut set_before) = (kernels.start(digest), 0);
     for _ in 0..probes {
-        set_before += u32::from(table.set(kernels, &mut walk));
+        set_before += u32::from(table.set(kernels, &mut digest));
     }
     set_before < probes
 }

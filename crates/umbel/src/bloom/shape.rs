@@ -112,17 +112,30 @@ impl Shape {
         Ok(Self::best_probes(too_many - 1, bits))
     }
 
-    /// A plan with exactly these numbers, for kernels of your own or to read foreign filters.
+    /// A plan with exactly these numbers, for kernels of your own.
     ///
     /// # Errors
     ///
     /// Unless there are 1 to [`MAX_BITS`] bits and 1 to [`MAX_PROBES`] probes.
     pub const fn with(items: u64, bits: u64, probes: u32) -> Result<Self, InvalidShape> {
+        Self::bounded(items, bits, probes, MAX_PROBES)
+    }
+
+    /// The plan of a filter that another program made. Some make more probes than is good for them.
+    ///
+    /// # Errors
+    ///
+    /// Unless there are 1 to [`MAX_BITS`] bits and 1 to 4,096 probes.
+    pub const fn foreign(items: u64, bits: u64, probes: u32) -> Result<Self, InvalidShape> {
+        Self::bounded(items, bits, probes, 4_096)
+    }
+
+    const fn bounded(items: u64, bits: u64, probes: u32, max: u32) -> Result<Self, InvalidShape> {
         if bits == 0 {
             return Err(InvalidShape::TooSmall { bytes: 0, min: 8 });
         }
         ok!(check_bits(bits));
-        ok!(InvalidShape::check_range("probes", probes as u64, 1, MAX_PROBES as u64));
+        ok!(InvalidShape::check_range("probes", probes as u64, 1, max as u64));
         Ok(Self { items, bits, probes })
     }
 
@@ -200,8 +213,7 @@ words_for! {
 /// If a cell has no bits or more than 64, or there are too many; in a constant, that is an error of
 /// the compiler's.
 #[must_use]
-#[doc(hidden)]
-pub const fn words_for_cells(cells: usize, bits_per_cell: u32) -> usize {
+pub(crate) const fn words_for_cells(cells: usize, bits_per_cell: u32) -> usize {
     assert!(bits_per_cell >= 1 && bits_per_cell <= 64, "a cell has from 1 to 64 bits");
     let bits = cells as u128 * bits_per_cell as u128;
     assert!(bits <= MAX_BITS as u128, "so many cells are too many");

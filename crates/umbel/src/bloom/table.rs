@@ -38,11 +38,11 @@ impl<'a, W: Word> BitTable<&'a [W]> {
         Self { words, bits }
     }
 
-    /// The next bit of a walk as the lowest of the result, with others above it.
+    /// The next bit of a digest as the lowest of the result, with others above it.
     #[inline(always)]
     #[allow(unsafe_code, reason = "native positions need no check")]
-    pub(crate) fn peek<K: Kernels>(&self, kernels: &K, walk: &mut K::Walk) -> u64 {
-        let bit = kernels.step(walk, self.bits);
+    pub(crate) fn peek<K: Kernels>(&self, kernels: &K, digest: &mut K::Digest) -> u64 {
+        let bit = kernels.step(digest, self.bits);
         if in_range::<K>() {
             // SAFETY: `bit` is below `bits`, which is at most 64 times the number of words.
             unsafe { bits::peek_unchecked(self.words, bit) }
@@ -51,10 +51,10 @@ impl<'a, W: Word> BitTable<&'a [W]> {
         }
     }
 
-    /// Starts to load the word of the next bit of a walk, from near or from far.
+    /// Starts to load the word of the next bit of a digest, from near or from far.
     #[inline(always)]
-    pub(crate) fn fetch<K: Kernels, const FAR: bool>(&self, kernels: &K, walk: &mut K::Walk) {
-        bits::fetch::<_, FAR>(self.words, kernels.step(walk, self.bits));
+    pub(crate) fn fetch<K: Kernels, const FAR: bool>(&self, kernels: &K, digest: &mut K::Digest) {
+        bits::fetch::<_, FAR>(self.words, kernels.step(digest, self.bits));
     }
 }
 
@@ -74,11 +74,11 @@ impl<V: SetBit> BitTable<V> {
         BitTable { words: self.words.words(), bits: self.bits }
     }
 
-    /// Sets the next bit of a walk; whether it was set before.
+    /// Sets the next bit of a digest; whether it was set before.
     #[inline(always)]
     #[allow(unsafe_code, reason = "native positions need no check")]
-    pub(crate) fn set<K: Kernels>(&mut self, kernels: &K, walk: &mut K::Walk) -> bool {
-        let bit = kernels.step(walk, self.bits);
+    pub(crate) fn set<K: Kernels>(&mut self, kernels: &K, digest: &mut K::Digest) -> bool {
+        let bit = kernels.step(digest, self.bits);
         if in_range::<K>() {
             // SAFETY: `bit` is below `bits`, which is at most 64 times the number of words.
             unsafe { self.words.set_unchecked(bit) }
@@ -95,9 +95,9 @@ impl<V: SetBit> BitTable<V> {
         kernels: &K,
         digest: K::Digest,
     ) {
-        let mut walk = kernels.start(digest);
+        let mut digest = kernels.start(digest);
         for _ in 0..probes {
-            self.words.fetch::<FAR>(kernels.step(&mut walk, self.bits));
+            self.words.fetch::<FAR>(kernels.step(&mut digest, self.bits));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! success near 0.975 of all slots, give or take a little that goes down with the square root of their
 //! number. In a small one, or one of short fingerprints, nine keys meet in the same two buckets, which
 //! have eight slots. Both are counted here for a chance of [`REFUSAL`]; the tests fill a thousand tables
-//! of many shapes, and `docs/measurements.md` has the worst of some million small ones.
+//! of many shapes, and `docs/decisions.md` has the worst of some million small ones.
 //!
 //! No search and no choice of sums helps nine keys that look the same. With F fingerprints there are F / 2
 //! places a bucket, each with two buckets and all the same to whoever deals the keys out; at a load of 0.96

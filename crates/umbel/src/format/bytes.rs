@@ -1,7 +1,7 @@
 //! Filters as bytes in memory.
 
 use super::blocks::{self, BLOCK, Sums};
-use super::family::{Family, Stored};
+use super::family::{ANY_FAMILY, Family, Stored};
 use super::header::{self, Header};
 use crate::error::InvalidBytes;
 use crate::parts::bits::Word;
@@ -80,7 +80,7 @@ pub(super) fn to_bytes<F: Family>(filter: &F, secret: Secret) -> Vec<u8> {
 /// What this header says, and how long the whole filter is, if it is one of such a filter: everything that
 /// can be checked before there is memory for it.
 pub(crate) fn planned<F: Family>(header: &Header) -> Result<(F::Plan, u64), InvalidBytes> {
-    if header.family != F::FAMILY {
+    if ![header.family, ANY_FAMILY].contains(&F::FAMILY) {
         return Err(InvalidBytes::Family { expected: F::FAMILY, got: header.family });
     }
     let plan = F::plan(header)?;

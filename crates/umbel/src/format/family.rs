@@ -132,6 +132,10 @@ impl<T: ?Sized, H: Stored<T>, C: StoredCore> Family for Filter<T, H, C> {
 #[cfg(feature = "serde")]
 super::through_serde!([T: ?Sized, H, C] Filter<T, H, C>);
 
+/// In the place of the number of a family: the plan is that of whatever family the header names. No family
+/// has this number.
+pub(crate) const ANY_FAMILY: u16 = 0;
+
 /// What a header says of insertions that nobody counts.
 pub(crate) const NOT_COUNTED: u64 = u64::MAX;
 

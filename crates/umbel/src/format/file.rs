@@ -11,6 +11,7 @@ use crate::error::InvalidBytes;
 use crate::parts::bits::Word;
 use crate::storage::Allocate;
 use core::convert::Infallible;
+use core::ops::Range;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -32,6 +33,64 @@ pub(super) fn write<F: Family>(
     writer.write_all(&bytes::header_of(filter, secret, length, &table).encode())?;
     bytes::for_blocks(filter, &mut |block| writer.write_all(block))?;
     writer.write_all(&table)
+}
+
+/// The bytes of the words of a filter. Does not look at them.
+fn payload_of<F: Family>(filter: &F) -> u64 {
+    let plan = F::plan(&filter.header());
+    F::words(&plan.expect("the header of a filter tells its shape")) * 8
+}
+
+/// How many bytes [`write`] writes.
+pub(super) fn len<F: Family>(filter: &F) -> u64 {
+    let payload = payload_of(filter);
+    header::LEN as u64 + payload + blocks::count(payload) * 8
+}
+
+/// Writes a part of what [`write`] writes. Reads no more words than are in it, except for the header and the checksums, for
+/// which all are read once.
+pub(super) fn write_range<F: Family>(
+    filter: &F,
+    secret: Secret,
+    range: &Range<u64>,
+    writer: &mut impl Write,
+) -> io::Result<()> {
+    let payload = payload_of(filter);
+    let words = header::LEN as u64..header::LEN as u64 + payload;
+    let needs_table = range.start < words.start || range.end > words.end;
+    let table = if needs_table {
+        let Ok((_, table)) = bytes::for_blocks(filter, &mut |_| Ok::<(), Infallible>(()));
+        table
+    } else {
+        Vec::new()
+    };
+    if range.start < words.start {
+        let header = bytes::header_of(filter, secret, payload, &table).encode();
+        writer.write_all(&header[inside(range, 0, header.len())])?;
+    }
+    let mut at = words.start;
+    filter.for_words(&mut |run| {
+        let part = inside(range, at, run.len() * 8);
+        at += run.len() as u64 * 8;
+        let first = part.start / 8;
+        let mut block = [0; BLOCK];
+        for (number, words) in run[first..part.end.div_ceil(8)].chunks(BLOCK / 8).enumerate() {
+            for (bytes, word) in block.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+                *bytes = word.to_le_bytes();
+            }
+            let start = first * 8 + number * BLOCK;
+            let end = part.end.min(start + words.len() * 8);
+            writer.write_all(&block[part.start.max(start) - start..end - start])?;
+        }
+        Ok::<(), io::Error>(())
+    })?;
+    writer.write_all(&table[inside(range, words.end, table.len())])
+}
+
+/// What of `len` bytes from `at` on is in a range, counted from `at`.
+fn inside(range: &Range<u64>, at: u64, len: usize) -> Range<usize> {
+    let place = |end: u64| end.saturating_sub(at).min(len as u64) as usize;
+    place(range.start)..place(range.end)
 }
 
 pub(super) fn save<D: Disk, F: Family>(

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 #[cfg(feature = "std")]
 use std::io;
 #[cfg(feature = "std")]
-use std::path::Path;
+use {core::ops::Range, std::path::Path};
 
 /// A filter that can be saved and opened again: every family, with a hasher that is [`Stored`](super::Stored).
 ///
@@ -85,6 +85,30 @@ pub trait Saved: Family {
     #[cfg(feature = "std")]
     fn to_writer_with_secret(&self, mut writer: impl io::Write) -> io::Result<()> {
         file::write(self, Secret::Kept, &mut writer)
+    }
+
+    /// How many bytes [`to_writer_with_secret`](Self::to_writer_with_secret) writes. Takes the same time for every size.
+    #[cfg(feature = "std")]
+    #[doc(hidden)]
+    fn saved_len(&self) -> u64 {
+        file::len(self)
+    }
+
+    /// Writes these of the bytes that [`to_writer_with_secret`](Self::to_writer_with_secret) writes: a filter that goes over
+    /// in chunks. Takes time for the chunk, and for the first 192 bytes and the checksums at the end as long as to read all
+    /// words once. Nobody may be changing the filter meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says.
+    #[cfg(feature = "std")]
+    #[doc(hidden)]
+    fn write_range_with_secret(
+        &self,
+        range: Range<u64>,
+        mut writer: impl io::Write,
+    ) -> io::Result<()> {
+        file::write_range(self, Secret::Kept, &range, &mut writer)
     }
 
     /// The filter that [`to_writer`](Self::to_writer) wrote. Reads as many bytes as the filter has,

@@ -18,7 +18,7 @@ pub(crate) struct CellTable<V> {
 impl<V: AsRef<[u64]>> CellTable<V> {
     /// The next cell of a walk.
     #[inline(always)]
-    pub(crate) fn step(&self, walk: &mut u64) -> u64 {
+    pub(crate) fn step(&self, walk: &mut Digest) -> u64 {
         Digits.step(walk, self.len)
     }
 

@@ -20,12 +20,12 @@ pub(crate) fn prefetch<W>(slice: &[W], index: usize) {
     let _ = address;
 }
 
-/// As [`prefetch`], into the second cache of the core only. Far more lines can be on their way there
+/// As `prefetch`, into the second cache of the core only. Far more lines can be on their way there
 /// than to the first one, so this is for memory that is far away: from 120 MB, lines come twice as
 /// fast on Zen 4.
 #[inline(always)]
 #[allow(unsafe_code, reason = "the prefetch hint has no safe name")]
-pub(crate) fn prefetch_far<W>(slice: &[W], index: usize) {
+pub fn prefetch_far<W>(slice: &[W], index: usize) {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse", not(miri)))]
     // SAFETY: a prefetch is a hint that never faults, whatever the address; SSE is on.
     unsafe {

@@ -31,15 +31,19 @@ impl<W: Word + Zeroable> Words<W> {
         Some(Self { memory, start: if start < LINE { start } else { 0 }, len })
     }
 
-    /// Words with these bits.
-    pub(crate) fn copy_of<V: Word>(words: &[V]) -> Self {
-        let Some(mut copy) = Self::zeroed(words.len()) else {
-            panic!("the allocator has no {} words to give", words.len());
-        };
+    /// Words with these bits, or `None` if the allocator has no room for them.
+    pub(crate) fn try_copy_of<V: Word>(words: &[V]) -> Option<Self> {
+        let mut copy = Self::zeroed(words.len())?;
         for (word, bits) in copy.as_mut().iter_mut().zip(words) {
             word.store(bits.load());
         }
-        copy
+        Some(copy)
+    }
+
+    /// Words with these bits.
+    pub(crate) fn copy_of<V: Word>(words: &[V]) -> Self {
+        Self::try_copy_of(words)
+            .unwrap_or_else(|| panic!("the allocator has no {} words to give", words.len()))
     }
 }
 

@@ -9,7 +9,6 @@ use super::{Level, MAX_LEVELS, RawScalable, Shape};
 use crate::blocked;
 use crate::error::InvalidBytes;
 use crate::format::{Header, Mark, StoredCore};
-use crate::raw::Core;
 use crate::storage::{Heap, Storage};
 
 /// The number of the family in a header, and of its kernels: lines of several levels.

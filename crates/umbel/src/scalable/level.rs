@@ -6,7 +6,7 @@ use crate::bloom::RawBloom;
 use crate::error::InvalidShape;
 use crate::hash::Digest;
 use crate::layout::ring::{Touch, fetch};
-use crate::raw::{Clear, Core, Probe};
+use crate::raw::{Clear, Probe};
 use crate::simd::{Isa, Line, Places, half, line_number};
 use crate::storage::{Allocate, Heap, StorageMut};
 use core::fmt;

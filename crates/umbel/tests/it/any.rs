@@ -5,7 +5,7 @@ use crate::forge::{self, with};
 use std::borrow::Borrow;
 use umbel::any::{AnyFilter, ChangeError, Unsupported};
 use umbel::error::InvalidKey;
-use umbel::format::{OpenError, Opening, Saved, Stored};
+use umbel::format::{OpenError, Opening, Saved, Secret, Stored};
 use umbel::hash::{Digest, Digester, Kind, Murmur3, Portable};
 use umbel::split::Plain;
 use umbel::storage::Heap;
@@ -13,7 +13,7 @@ use umbel::{
     BatchFull, BinaryFuse4Filter, BinaryFuseFilter, BlockedBloomFilter, BlockedCountingBloomFilter,
     BloomFilter, CountingBloomFilter, CuckooFilter, Full, Incompatible, Insert, InvalidBytes,
     Keyed, QuotientFilter, Remove, RibbonFilter, ScalableBloomFilter, SplitBlockBloomFilter,
-    StableBloomFilter, WindowBloomFilter, XorFilter,
+    StableBloomFilter, WindowBloomFilter, XorFilter, raw,
 };
 
 /// The filter with these bytes, whatever it is.
@@ -42,12 +42,13 @@ where
         } else {
             any(&bytes)
         };
-        let mut digests = Vec::new();
+        let (mut keys, mut digests) = (Vec::new(), Vec::new());
         for number in 0..2_000 {
             let (key, found) = (T::numbered(number), S::has(&typed, number, T::numbered));
             let key: &T = key.borrow();
             assert_eq!(any.contains(&key.to_bytes()), Ok(found), "{} {number}", S::NAME);
             assert_eq!(any.digest(&key.to_bytes()), Ok(H::hasher().digest(key)));
+            keys.push(key.to_bytes());
             digests.push(H::hasher().digest(key));
         }
         let mut found = vec![false; digests.len()];
@@ -55,6 +56,10 @@ where
         assert!(
             (0..2_000).all(|number| found[number as usize] == S::has(&typed, number, T::numbered))
         );
+        assert_eq!(any.contains_many(&keys).as_ref(), Ok(&found), "{}", S::NAME);
+        let mut batch = vec![false; keys.len()];
+        assert_eq!(any.contains_batch(&keys, &mut batch), Ok(()));
+        assert!(batch == found, "{}", S::NAME);
         assert!(any.to_bytes() == bytes && any == any.clone());
         self.0.push((any.family(), any.hasher().name(), any.hasher().keys()));
     }
@@ -84,6 +89,7 @@ where
 {
     let mut any = any(&typed.to_bytes());
     let (family, mut batches) = (any.family(), any.clone());
+    let mut keyed = any.clone();
     for number in 0..400_u64 {
         let (key, digest) = (number.to_le_bytes(), Portable::default().digest(&number));
         let expected = typed.insert_digest(digest).map_err(|Full| ChangeError::Full);
@@ -105,13 +111,39 @@ where
     assert_eq!(batches.insert_digests(&digests, &mut fresh), result, "{family}");
     expected.resize(400, false);
     assert!(fresh == expected && batches == singly, "{family}");
+    // A batch of keys is one of their digests, and what does not fit is not removed.
+    let keys: Vec<[u8; 8]> = (0..400_u64).map(u64::to_le_bytes).collect();
+    let before = any.clone();
+    let inserted = keyed.insert_batch(&keys, &mut fresh);
+    assert!(matches!(inserted, Ok(()) | Err(ChangeError::BatchFull(_))), "{family}");
+    match inserted {
+        Ok(()) => assert!(keyed == before && fresh.contains(&true), "{family}"),
+        Err(_) => assert!(matches!(family, "cuckoo" | "quotient") && !fresh[399], "{family}"),
+    }
+    let mut removed = vec![false; 400];
+    let cannot = Unsupported { family, what: "remove keys" };
+    let mut expected = Vec::new();
     for number in 0..400_u64 {
         let (key, digest) = (number.to_le_bytes(), Portable::default().digest(&number));
-        let cannot = ChangeError::Unsupported(Unsupported { family, what: "remove keys" });
-        let expected = remove.map(|remove| remove(&mut typed, digest)).ok_or(cannot);
-        assert_eq!(any.remove(&key), expected, "{family}");
+        let answer = remove.map(|remove| remove(&mut typed, digest));
+        assert_eq!(any.remove(&key), answer.ok_or(cannot.into()), "{family}");
+        expected.extend(answer);
     }
     assert!(any.to_bytes() == typed.to_bytes(), "{family}");
+    let (mut batch, mut digested) = (before.clone(), before.clone());
+    let digests: Vec<Digest> =
+        (0..400_u64).map(|number| Portable::default().digest(&number)).collect();
+    if remove.is_some() {
+        assert_eq!(batch.remove_batch(&keys, &mut removed), Ok(()));
+        assert!(removed == expected && batch == any, "{family}");
+        assert_eq!(digested.remove_digests(&digests, &mut removed), Ok(()));
+        assert!(removed == expected && digested == any, "{family}");
+        assert_eq!(digested.remove_digest(digests[0]), Ok(any.remove(&keys[0]).unwrap()));
+    } else {
+        assert_eq!(batch.remove_batch(&keys, &mut removed), Err(cannot.into()), "{family}");
+        assert_eq!(digested.remove_digests(&digests, &mut removed), Err(cannot), "{family}");
+        assert!(batch == before && digested == before, "{family}");
+    }
 }
 
 #[test]
@@ -141,6 +173,10 @@ fn every_family_tells_the_rate_and_the_memory_of_its_typed_twin() {
             assert_eq!(any.expected_rate(), filter.expected_rate(), "{any:?}");
             assert_eq!(any.bytes(), filter.bytes(), "{any:?}");
             assert!(any.expected_rate() > 0.0 && any.bytes() > 0, "{any:?}");
+            let debug = format!("{any:?}");
+            let family = format!("AnyFilter {{ family: \"{}\", ", any.family());
+            assert!(debug.starts_with(&family) && debug.contains("hasher: AnyHasher"), "{debug}");
+            assert!(debug.len() < 1_000, "{debug}");
         })*};
     }
     macro_rules! filled {
@@ -170,7 +206,122 @@ fn every_family_tells_the_rate_and_the_memory_of_its_typed_twin() {
 }
 
 #[test]
-fn sets_that_do_not_change_say_so() {
+fn every_family_tells_how_many_keys_it_has_if_it_knows() {
+    macro_rules! empty {
+        ($($filter:ident),*) => {
+            [$(any(&$filter::<u64>::new(300, 0.01).to_bytes())),*]
+        };
+    }
+    macro_rules! built {
+        ($($filter:ident)*, $keys:expr) => {
+            [$(any(&$filter::<u64>::build(0..$keys, 0.01).unwrap().to_bytes())),*]
+        };
+    }
+    for mut estimated in
+        [any(&SplitBlockBloomFilter::<u64, Portable>::with_hasher(300, 0.01, Portable::default())
+            .to_bytes())]
+        .into_iter()
+        .chain(empty!(
+            BloomFilter,
+            BlockedBloomFilter,
+            CountingBloomFilter,
+            BlockedCountingBloomFilter,
+            ScalableBloomFilter,
+            WindowBloomFilter
+        ))
+    {
+        assert_eq!((estimated.len(), estimated.estimated_len()), (None, Some(0)));
+        assert!(estimated.is_empty());
+        (0..200_u64).for_each(|key| _ = estimated.insert(&key.to_le_bytes()));
+        let about = estimated.estimated_len();
+        assert!(about.is_some_and(|about| (180..=220).contains(&about)), "{about:?} {estimated:?}");
+        assert!(estimated.len().is_none() && !estimated.is_empty());
+    }
+    for mut exact in empty!(CuckooFilter, QuotientFilter) {
+        assert!(exact.is_empty() && exact.len() == Some(0));
+        (0..200_u64).for_each(|key| _ = exact.insert(&key.to_le_bytes()));
+        assert_eq!((exact.len(), exact.estimated_len()), (Some(200), Some(200)), "{exact:?}");
+        assert!(!exact.is_empty());
+    }
+    for keys in [0, 200_u64] {
+        for fixed in built!(XorFilter BinaryFuseFilter BinaryFuse4Filter RibbonFilter, keys) {
+            assert_eq!((fixed.len(), fixed.estimated_len()), (Some(keys), Some(keys)), "{fixed:?}");
+            assert_eq!(fixed.is_empty(), keys == 0, "{fixed:?}");
+        }
+    }
+    let [mut stable] = empty!(StableBloomFilter);
+    assert!(stable.is_empty() && stable.insert(&[0; 8]).unwrap());
+    assert_eq!((stable.len(), stable.estimated_len(), stable.is_empty()), (None, None, false));
+}
+
+#[test]
+fn a_filter_whose_type_is_known_becomes_one_of_any_family() {
+    let hasher = umbel::any::AnyHasher::from(Portable::default());
+    macro_rules! forget {
+        ($($typed:expr => $variant:ident;)*) => {$({
+            let typed = $typed;
+            let bytes = typed.to_bytes();
+            let filter = AnyFilter::from(typed);
+            assert!(filter == any(&bytes) && filter.to_bytes() == bytes);
+            let raw::Any::$variant(core) = filter.raw().clone() else { panic!("{filter:?}") };
+            let core = raw::Any::from(core);
+            assert_eq!((core.family(), core.bytes()), (filter.family(), filter.bytes()));
+            assert!(AnyFilter::from_raw(core, *filter.hasher()) == filter);
+        })*};
+    }
+    let how = || umbel::frozen::Build::with_hasher(0.01, hasher);
+    let keys = || [b"a", b"b"].map(|key| &key[..]);
+    forget! {
+        BloomFilter::<[u8], _>::with_hasher(100, 0.01, hasher) => Bloom;
+        BlockedBloomFilter::<[u8], _>::with_hasher(100, 0.01, hasher) => Blocked;
+        SplitBlockBloomFilter::<[u8], _>::with_hasher(100, 0.01, hasher) => Split;
+        CountingBloomFilter::<[u8], _>::with_hasher(100, 0.01, hasher) => Counting;
+        BlockedCountingBloomFilter::<[u8], _>::with_hasher(100, 0.01, hasher) => BlockedCounting;
+        ScalableBloomFilter::<[u8], _>::with_hasher(100, 0.01, hasher) => Scalable;
+        StableBloomFilter::<[u8], _>::with_hasher(100, 0.01, hasher) => Stable;
+        WindowBloomFilter::<[u8], _>::with_hasher(100, 0.01, hasher) => Window;
+        CuckooFilter::<[u8], _>::with_hasher(100, 0.01, hasher) => Cuckoo;
+        QuotientFilter::<[u8], _>::with_hasher(100, 0.01, hasher) => Quotient;
+        XorFilter::<[u8], _>::build_with(how(), keys()).unwrap() => Xor;
+        BinaryFuseFilter::<[u8], _>::build_with(how(), keys()).unwrap() => Fuse;
+        BinaryFuse4Filter::<[u8], _>::build_with(how(), keys()).unwrap() => Fuse4;
+        RibbonFilter::<[u8], _>::build_with(how(), keys()).unwrap() => Ribbon;
+    }
+}
+
+/// Code that is generic over what can be saved takes a filter of any family too.
+#[test]
+fn a_filter_of_any_family_is_saved_as_every_other() {
+    fn again<F: Saved<Storage = Heap>>(filter: &F) -> F {
+        let mut stream = Vec::new();
+        filter.to_writer(&mut stream).unwrap();
+        assert!(stream == filter.to_bytes());
+        F::from_reader(&stream[..]).unwrap()
+    }
+    let mut filter = any(&CuckooFilter::<u64>::new(100, 0.01).to_bytes());
+    assert!(filter.insert(&[7; 8]).unwrap());
+    assert!(again(&filter) == filter);
+    let seeded = AnyFilter::from_bytes(&with(&filter.to_bytes(), 24, &[9])).unwrap();
+    let brought = AnyFilter::from_bytes_with_hasher(&filter.to_bytes(), *seeded.hasher());
+    assert_eq!(brought.map(|_| ()), Err(InvalidBytes::Hasher));
+    let brought = AnyFilter::from_bytes_with_hasher(&filter.to_bytes(), *filter.hasher()).unwrap();
+    assert!(brought == filter && brought != seeded);
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn a_filter_of_any_family_comes_back_through_serde() {
+    let mut filter = any(&QuotientFilter::<str>::new(100, 0.01).to_bytes());
+    assert!(filter.insert("a").unwrap());
+    let json = serde_json::to_string(&filter).unwrap();
+    let again: AnyFilter = serde_json::from_str(&json).unwrap();
+    assert!(again == filter && again.family() == "quotient");
+    assert_eq!(again.contains_many(["a", "b"]), Ok(vec![true, false]));
+    assert!(serde_json::from_str::<AnyFilter>("[1, 2, 3]").is_err());
+}
+
+#[test]
+fn static_filters_take_no_keys() {
     let mut xor = any(&XorFilter::<u64>::build(0..100_u64, 0.01).unwrap().to_bytes());
     let before = xor.clone();
     let what = "take keys once it is built";
@@ -185,17 +336,23 @@ fn sets_that_do_not_change_say_so() {
     let ribbon = any(&RibbonFilter::<u64>::build(0..100_u64, 0.01).unwrap().to_bytes());
     let error = xor.merge_with(&ribbon).unwrap_err();
     assert_eq!(error, ChangeError::Family { expected: "xor", got: "ribbon" });
-    assert!(error.to_string().contains("xor") && error.to_string().contains("ribbon"));
+    assert_eq!(
+        error.to_string(),
+        "expected two filters of one family, got a xor and a ribbon filter"
+    );
+    assert_eq!(xor.insert_batch(&[[0; 8]], &mut [false]), Err(cannot.into()));
+    assert!(xor == before && !xor.is_compatible(&before) && !xor.is_compatible(&ribbon));
 }
 
 /// Two filters of the first and the second hundred keys, merged: all keys are found.
-fn merge(empty: impl Saved<Storage = Heap>) {
+fn merge<F: Saved<Storage = Heap>>([empty, larger]: [F; 2]) {
     let bytes = empty.to_bytes();
     let (mut one, mut other) = (any(&bytes), any(&bytes));
     for number in 0..100_u64 {
         one.insert(&number.to_le_bytes()).unwrap();
         other.insert(&(number + 100).to_le_bytes()).unwrap();
     }
+    assert!(one.is_compatible(&other), "{one:?}");
     one.merge_with(&other).unwrap();
     assert!((0..200_u64).all(|number| one.contains(&number.to_le_bytes()).unwrap()), "{one:?}");
     // The same family with another seed, and another family.
@@ -203,6 +360,11 @@ fn merge(empty: impl Saved<Storage = Heap>) {
     let before = one.clone();
     let error = one.merge_with(&seeded).unwrap_err();
     assert_eq!(error, ChangeError::Incompatible(Incompatible::Hasher), "{one:?}");
+    assert!(!one.is_compatible(&seeded), "{one:?}");
+    let larger = any(&larger.to_bytes());
+    let error = one.merge_with(&larger).unwrap_err();
+    assert!(matches!(error, ChangeError::Incompatible(_)), "{error}: {one:?}");
+    assert!(!one.is_compatible(&larger), "{one:?}");
     let stable = any(&StableBloomFilter::<u64>::new(100, 0.01).to_bytes());
     assert!(matches!(one.merge_with(&stable), Err(ChangeError::Family { got: "stable", .. })));
     assert!(one == before);
@@ -210,13 +372,18 @@ fn merge(empty: impl Saved<Storage = Heap>) {
 
 #[test]
 fn those_that_can_are_merged_and_only_with_their_like() {
-    merge(BloomFilter::<u64>::new(300, 0.01));
-    merge(BlockedBloomFilter::<u64>::new(300, 0.01));
-    merge(SplitBlockBloomFilter::<u64, _>::with_hasher(300, 0.01, Portable::default()));
-    merge(CountingBloomFilter::<u64>::new(300, 0.01));
-    merge(BlockedCountingBloomFilter::<u64>::new(300, 0.01));
-    merge(CuckooFilter::<u64>::new(300, 0.01));
-    merge(QuotientFilter::<u64>::new(300, 0.01));
+    merge([300, 9_000].map(|items| BloomFilter::<u64>::new(items, 0.01)));
+    merge([300, 9_000].map(|items| BlockedBloomFilter::<u64>::new(items, 0.01)));
+    let portable = Portable::default();
+    merge(
+        [300, 9_000].map(|items| {
+            SplitBlockBloomFilter::<u64, Portable>::with_hasher(items, 0.01, portable)
+        }),
+    );
+    merge([300, 9_000].map(|items| CountingBloomFilter::<u64>::new(items, 0.01)));
+    merge([300, 9_000].map(|items| BlockedCountingBloomFilter::<u64>::new(items, 0.01)));
+    merge([300, 9_000].map(|items| CuckooFilter::<u64>::new(items, 0.01)));
+    merge([300, 9_000].map(|items| QuotientFilter::<u64>::new(items, 0.01)));
     for bytes in [
         ScalableBloomFilter::<u64>::new(100, 0.01).to_bytes(),
         StableBloomFilter::<u64>::new(100, 0.01).to_bytes(),
@@ -280,6 +447,13 @@ fn keys_of_another_length_are_no_keys() {
             assert_eq!(filter.contains(key), Err(wrong));
             assert_eq!(filter.insert(key), Err(wrong.into()));
             assert_eq!(filter.remove(key), Err(wrong.into()));
+            // One that is no key spoils its whole batch, before anything is done.
+            let (keys, answers) = ([&[9; 16][..expected], key], &mut [true; 2]);
+            assert_eq!(filter.contains_many(keys), Err(wrong));
+            assert_eq!(filter.contains_batch(&keys, answers), Err(wrong));
+            assert_eq!(filter.insert_batch(&keys, answers), Err(wrong.into()));
+            assert_eq!(filter.remove_batch(&keys, answers), Err(wrong.into()));
+            assert_eq!(answers, &[true; 2]);
         }
         assert!(filter == before);
     }
@@ -317,18 +491,25 @@ fn secrets_are_brought_to_files_and_streams() {
     assert!(matches!(large, OpenError::TooLarge { limit: 200, .. }), "{large}");
     // What is kept in the file, or in a stream, need not be brought.
     let (mut with, mut without) = (Vec::new(), Vec::new());
-    loaded.to_writer(&mut with, true).unwrap();
-    loaded.to_writer(&mut without, false).unwrap();
+    loaded.to_writer(&mut with, Secret::Kept).unwrap();
+    loaded.to_writer(&mut without, Secret::Left).unwrap();
     assert!(without == bytes && AnyFilter::from_reader(&with[..]).unwrap() == loaded);
     let mut typed = Vec::new();
     filter.to_writer_with_secret(&mut typed).unwrap();
-    assert!(typed == with);
+    assert!(typed == with && typed.len() as u64 == filter.saved_len());
+    for start in (0..typed.len()).step_by(13) {
+        for end in [start, start + 1, start + 100, typed.len()].map(|end| end.min(typed.len())) {
+            let mut part = Vec::new();
+            filter.write_range_with_secret(start as u64..end as u64, &mut part).unwrap();
+            assert!(part == typed[start..end], "{start}..{end}");
+        }
+    }
     loaded.save_with_secret(&path).unwrap();
     assert!(AnyFilter::load(&path).unwrap() == loaded);
 }
 
 #[test]
-fn numbers_that_nobody_knows_are_named() {
+fn unknown_numbers_are_named() {
     let good = BloomFilter::<u64>::new(10, 0.01).to_bytes();
     let open = |at, value: u16| {
         let bytes = with(&good, at, &value.to_le_bytes());

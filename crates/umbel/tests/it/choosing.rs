@@ -1,6 +1,44 @@
 //! What `docs/choosing.md` says of space.
 
-use umbel::{RibbonFilter, blocked, bloom, fuse, split, xor};
+use core::time::Duration;
+use umbel::plan::AnyShape;
+use umbel::{RibbonFilter, blocked, bloom, fuse, split, window, xor};
+
+/// `docs/check` compares the table with its copies.
+#[test]
+fn the_chooser_says_the_bits_per_key_of_a_million_keys() {
+    const ITEMS: u64 = 1_000_000;
+    let document = include_str!("../../../../docs/choosing.md");
+    let both = |places: usize, bytes: &dyn Fn(f64) -> u64| {
+        [0.01, 0.001]
+            .map(|rate| format!("{:.places$}", bytes(rate) as f64 * 8.0 / ITEMS as f64))
+            .join(", ")
+    };
+    let of =
+        |family| both(1, &|rate| AnyShape::for_rate(family, ITEMS, rate).unwrap().unwrap().bytes());
+    let minute = Duration::from_secs(60);
+    let bursts = |rate| window::Shape::for_time(minute, ITEMS, rate).unwrap().bytes();
+    let ribbon = |rate| RibbonFilter::<u64>::build(0..ITEMS, rate).unwrap().bytes();
+    let classic_and_blocked = format!("{} and {}", of("bloom"), of("blocked"));
+    for (types, bits) in [
+        ("`BloomFilter`", of("bloom")),
+        ("`BlockedBloomFilter`", of("blocked")),
+        ("`ArrayBloomFilter`, `ArrayBlockedBloomFilter`", classic_and_blocked.clone()),
+        ("`AtomicBloomFilter`, `AtomicBlockedBloomFilter`", classic_and_blocked),
+        ("`CuckooFilter`", of("cuckoo")),
+        ("`QuotientFilter`", of("quotient")),
+        ("`CountingBloomFilter`", of("counting")),
+        ("`BlockedCountingBloomFilter`", of("blocked-counting")),
+        ("`WindowBloomFilter`", of("window")),
+        ("`WindowBloomFilter` with `window::Shape::for_time`", both(0, &bursts)),
+        ("`BinaryFuseFilter`, `BinaryFuse4Filter`", format!("{} and {}", of("fuse"), of("fuse4"))),
+        ("`XorFilter`", of("xor")),
+        ("`RibbonFilter`", both(2, &ribbon)),
+    ] {
+        let row = format!(" | {types} | {bits} |");
+        assert!(document.contains(&row), "this row is missing: {row}");
+    }
+}
 
 #[test]
 fn choosing_md_tells_the_bits_that_filters_take() {

@@ -102,6 +102,45 @@ fn joint_digests_are_the_documented_ones() {
     assert_eq!(rows, 7);
 }
 
+/// The table of `docs/hashing.md`.
+#[cfg(feature = "crc64")]
+#[test]
+fn hashes_by_name_have_the_documented_digests() {
+    use umbel::hash::{City64, Crc64, Farm64, Murmur3, Xxh3, Xxh64};
+    use umbel::split::Plain;
+    let document = include_str!("../../../../docs/hashing.md");
+    let (_, table) =
+        document.split_once("| hash | definition | seed | digest of a text |\n").unwrap();
+    let digest_of = |hash, text: &str, seed: Option<u64>| -> Digest {
+        match (hash, seed) {
+            (3, Some(seed)) => Murmur3::seeded(seed as u32).digest(text),
+            (4, Some(seed)) => Xxh64::seeded(seed).digest(text),
+            (5, Some(seed)) => Xxh3::seeded(seed).digest(text),
+            (6, None) => City64::default().digest(text),
+            (6, Some(seed)) => City64::seeded(seed).digest(text),
+            (7, None) => Farm64.digest(text),
+            (8, None) => Crc64.digest(text),
+            (9, None) => Plain.digest(text),
+            other => panic!("not a hash with this seed: {other:?}"),
+        }
+    };
+    let mut checked = 0;
+    for row in table.lines().skip(1).take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let hash: u16 = cells[0].parse().unwrap();
+        let text = cells[3].split('`').nth(1).unwrap();
+        for vector in cells[3].split("; ") {
+            let (told, digest) = vector.rsplit_once(": ").unwrap();
+            let seed = told.rsplit_once("seed ").map(|(_, seed)| seed.parse().unwrap());
+            let expected =
+                u64::from_str_radix(digest.trim_matches('`').trim_start_matches("0x"), 16);
+            assert_eq!(digest_of(hash, text, seed), Digest::new(expected.unwrap()), "{row}");
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 8);
+}
+
 #[test]
 fn keyed_digests_are_siphash_1_3() {
     // The key 00 01 .. 0f of the SipHash paper, with no bytes and with the byte 00; then all lengths

@@ -4,7 +4,7 @@ use crate::forge::{FLAGS, SECRET, seal};
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::format::Saved;
 use umbel::hash::{Digest, Kind};
-use umbel::{InvalidBytes, RibbonMap};
+use umbel::{InvalidBytes, RibbonMap, raw};
 
 /// A filter of any family, or a map.
 #[derive(Debug, PartialEq)]
@@ -64,8 +64,8 @@ fn work(filter: &mut AnyFilter) {
         _ => 8,
     };
     // Another level may be as large as the shape says.
-    let room = match filter {
-        AnyFilter::Scalable(scalable) => {
+    let room = match filter.raw() {
+        raw::Any::Scalable(scalable) => {
             scalable.levels().last().is_some_and(|level| level.fresh() + 8 < level.capacity())
         }
         _ => true,

@@ -16,7 +16,7 @@ use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::Digits;
 use umbel::layout::{Layout, Probing, StoredLayout};
 use umbel::multi::Multi;
-use umbel::raw::{self, Core, Make, Probe, RemoveEach};
+use umbel::raw::{self, Make, Probe, RemoveEach, Shaped};
 use umbel::sizing::Shape;
 use umbel::split;
 use umbel::stable;
@@ -113,7 +113,7 @@ pub(crate) trait Family: 'static {
     /// Whether they refuse keys at some point.
     const FILLS: bool = false;
 
-    fn plan(capacity: u64, err_rate: f64) -> <Self::Core as Core>::Shape;
+    fn plan(capacity: u64, err_rate: f64) -> <Self::Core as Shaped>::Shape;
 
     fn unite<H: Digester<u64>>(_: &mut Keys<Self, H>, _: &Keys<Self, H>) -> Result<(), String> {
         Err("filters of this family cannot be united".into())
@@ -191,7 +191,7 @@ where
         self.0.to_bytes()
     }
     fn load(bytes: &[u8]) -> Result<Self, String> {
-        Filter::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
+        Saved::from_bytes(bytes).map(Self).map_err(|error| error.to_string())
     }
 }
 
@@ -537,9 +537,8 @@ impl<S: Saves + Batches> Batches for Opened<S> {
         }
     }
     fn insert_batch(&mut self, keys: &[u64], fresh: &mut [bool]) -> Result<(), usize> {
-        let digests: Vec<Digest> =
-            keys.iter().map(|key| self.0.digest(&key.to_le_bytes()).unwrap()).collect();
-        match self.0.insert_digests(&digests, fresh) {
+        let keys: Vec<[u8; 8]> = keys.iter().map(|key| key.to_le_bytes()).collect();
+        match self.0.insert_batch(&keys, fresh) {
             Ok(()) => Ok(()),
             Err(ChangeError::BatchFull(full)) => Err(full.inserted),
             Err(other) => panic!("{other}"),

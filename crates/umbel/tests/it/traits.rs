@@ -88,8 +88,8 @@ macro_rules! table {
 // Many threads extend an atomic filter, so it is `&filter` that implements `Extend`, and `snapshot` is the
 // way to copy one. Filters that may be full have no `Extend`, which cannot say so, but for the scalable
 // one, which is full only when there is no memory. A cuckoo filter is merged, since a union must not fail
-// for want of room. Static filters are built from all keys at once. A key of the wrong length has no digest,
-// so `AnyFilter` is no `Edge`; what it can change is known only at run time.
+// for want of room. Static filters are built from all keys at once. What an `AnyFilter` can change is known
+// only at run time.
 #[rustfmt::skip]
 table! {
     //                                              filt edge ins  rem  uni  save serd clon eq   ext  map  mut
@@ -123,7 +123,7 @@ table! {
     MultiBloomFilter<BloomFilter<u64>, 3>        => no   no   no   no   no   yes  yes  yes  yes  no   no   no;
     Multi<(BloomFilter<u64>, CuckooFilter<str>)> => no   no   no   no   no   yes  yes  yes  yes  no   no   no;
     Everything                                   => yes  no   yes  yes  yes  no   no   yes  yes  no   no   no;
-    AnyFilter                                    => yes  no   no   no   no   no   no   yes  yes  no   no   no;
+    AnyFilter                                    => yes  yes  no   no   no   yes  yes  yes  yes  no   no   no;
 }
 
 // Through a shared reference.
