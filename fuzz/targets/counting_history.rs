@@ -6,8 +6,8 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
-use umbel::counting::{Anywhere, CellLayout, CellPlan, Counting, InLine, LineShape, Shape, Width};
-use umbel::layout::Plan;
+use umbel::counting::{Anywhere, CellLayout, Counting, InLine, LineShape, Shape, Width};
+use umbel::layout::Probing;
 use umbel::storage::Heap;
 use umbel::{Portable, Saved, bloom};
 
@@ -68,12 +68,12 @@ fn follow<L: CellLayout>(shape: L::Shape, history: &[Step]) {
             }
         }
         for (key, times) in &keys {
-            let least = *times.min(&shape.width().max());
+            let least = *times.min(&shape.cell_max());
             assert!(filter.estimated_count(key) >= least, "{key} is lost");
             assert!(filter.count_at_least(key, *times));
         }
     }
-    assert!(filter.count_nonzero() <= shape.bits());
+    assert!(filter.count_nonzero() <= shape.places());
 }
 
 /// Takes a key out of the set; whether it was there.

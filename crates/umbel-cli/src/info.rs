@@ -225,12 +225,10 @@ fn add_shape(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
             add("load", json!(filter.load()));
             add("remainder_bits", json!(filter.shape().remainder_bits()));
         }
-        Any::Xor(filter) => frozen(filter.len(), filter.shape().bits(), add),
-        Any::Fuse(filter) => frozen(filter.len(), filter.shape().bits(), add),
-        Any::Fuse4(filter) => frozen(filter.len(), filter.shape().bits(), add),
-        Any::Ribbon(filter) => {
-            frozen(filter.len(), umbel::frozen::Drawing::bits(filter.shape()), add);
-        }
+        Any::Xor(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
+        Any::Fuse(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
+        Any::Fuse4(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
+        Any::Ribbon(filter) => frozen(filter.len(), filter.shape().fingerprint_bits(), add),
         _ => {}
     }
 }

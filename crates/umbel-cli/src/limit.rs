@@ -5,7 +5,7 @@ use crate::making::outline_of;
 use anyhow::{Result, bail};
 use std::fmt;
 use umbel::any::AnyFilter;
-use umbel::plan::Outline;
+use umbel::plan::AnyShape;
 use umbel::raw::Any;
 
 /// How many times the planned rate is too much.
@@ -79,15 +79,15 @@ impl Planned {
         Self::of_outline(&outline_of(filter)?)
     }
 
-    pub(crate) fn of_outline(outline: &Outline) -> Option<Self> {
+    pub(crate) fn of_outline(outline: &AnyShape) -> Option<Self> {
         let keys = match outline {
-            Outline::Bloom(shape) => shape.items(),
-            Outline::Blocked(shape) => shape.items(),
-            Outline::Split(shape) => shape.items(),
-            Outline::Counting(shape) => shape.items(),
-            Outline::BlockedCounting(shape) => shape.items(),
-            Outline::Cuckoo(shape) => shape.items(),
-            Outline::Quotient(shape) => shape.items(),
+            AnyShape::Bloom(shape) => shape.items(),
+            AnyShape::Blocked(shape) => shape.items(),
+            AnyShape::Split(shape) => shape.items(),
+            AnyShape::Counting(shape) => shape.items(),
+            AnyShape::BlockedCounting(shape) => shape.items(),
+            AnyShape::Cuckoo(shape) => shape.items(),
+            AnyShape::Quotient(shape) => shape.items(),
             // These grow, forget, or are built whole.
             _ => return None,
         };
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     fn planned(family: &str, keys: u64, rate: f64) -> Planned {
-        let outline = Outline::for_rate(family, keys, rate).unwrap().unwrap();
+        let outline = AnyShape::for_rate(family, keys, rate).unwrap().unwrap();
         Planned::of_outline(&outline).unwrap()
     }
 
@@ -235,7 +235,7 @@ mod tests {
         for family in ["bloom", "blocked", "split", "counting", "blocked-counting"] {
             for keys in [1, 100, 1_000, 100_000, 10_000_000] {
                 for rate in [0.1, 0.01, 1e-4, 1e-6] {
-                    let outline = Outline::for_rate(family, keys, rate).unwrap().unwrap();
+                    let outline = AnyShape::for_rate(family, keys, rate).unwrap().unwrap();
                     let got = planned(family, keys, rate).rate;
                     assert_eq!(Some(got), outline.expected_rate(keys), "{family} {keys} {rate}");
                     assert!(got <= 1.001 * rate, "{family} {keys} {rate}: {got}");

@@ -7,7 +7,7 @@ use umbel::any::{AnyFilter, AnyHasher};
 use umbel::format::Secret;
 use umbel::frozen::{self, BuildError};
 use umbel::hash::Digest;
-use umbel::plan::Outline;
+use umbel::plan::AnyShape;
 use umbel::raw::Any;
 use umbel::{BinaryFuse4Filter, BinaryFuseFilter, RibbonFilter, XorFilter};
 use umbel::{BlockedBloomFilter, BloomFilter, InvalidShape, Portable, SplitBlockBloomFilter};
@@ -44,8 +44,8 @@ impl FamilyChoice {
     }
 
     /// What a filter of this family is like.
-    pub(crate) fn outline(self, items: u64, rate: f64) -> Result<Outline, InvalidShape> {
-        Outline::for_rate(self.name(), items, rate).expect("every family has an outline")
+    pub(crate) fn outline(self, items: u64, rate: f64) -> Result<AnyShape, InvalidShape> {
+        AnyShape::for_rate(self.name(), items, rate).expect("every family has an outline")
     }
 
     /// An empty filter of a family that takes keys.
@@ -110,28 +110,28 @@ impl FamilyChoice {
 }
 
 /// The outline of a filter that takes keys and was planned for a number of them.
-pub(crate) fn outline_of(filter: &AnyFilter) -> Option<Outline> {
+pub(crate) fn outline_of(filter: &AnyFilter) -> Option<AnyShape> {
     Some(match filter.raw() {
-        Any::Bloom(filter) => Outline::Bloom(*filter.shape()),
-        Any::Blocked(filter) => Outline::Blocked(*filter.shape()),
-        Any::Split(filter) => Outline::Split(*filter.shape()),
-        Any::Counting(filter) => Outline::Counting(*filter.shape()),
-        Any::BlockedCounting(filter) => Outline::BlockedCounting(*filter.shape()),
-        Any::Cuckoo(filter) => Outline::Cuckoo(*filter.shape()),
-        Any::Quotient(filter) => Outline::Quotient(*filter.shape()),
+        Any::Bloom(filter) => AnyShape::Bloom(*filter.shape()),
+        Any::Blocked(filter) => AnyShape::Blocked(*filter.shape()),
+        Any::Split(filter) => AnyShape::Split(*filter.shape()),
+        Any::Counting(filter) => AnyShape::Counting(*filter.shape()),
+        Any::BlockedCounting(filter) => AnyShape::BlockedCounting(*filter.shape()),
+        Any::Cuckoo(filter) => AnyShape::Cuckoo(*filter.shape()),
+        Any::Quotient(filter) => AnyShape::Quotient(*filter.shape()),
         _ => return None,
     })
 }
 
 /// The least rate at which a filter of a family takes no more memory, and its outline; in steps of a
 /// sixteenth of a bit a key, down to 32 bits.
-pub(crate) fn least_rate(family: &str, items: u64, memory: u64) -> Option<(f64, Outline)> {
+pub(crate) fn least_rate(family: &str, items: u64, memory: u64) -> Option<(f64, AnyShape)> {
     // So many steps fit, and more than so many do not.
     let (mut fits, mut most, mut best) = (0_u32, 32 * 16, None);
     while fits < most {
         let steps = (fits + most).div_ceil(2);
         let rate = 0.5_f64.powf(f64::from(steps) / 16.0);
-        match Outline::for_rate(family, items, rate)? {
+        match AnyShape::for_rate(family, items, rate)? {
             Ok(outline) if outline.bytes() <= memory => {
                 (fits, best) = (steps, Some((rate, outline)))
             }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use umbel::plan::{Abilities, FAMILIES, Outline};
+use umbel::plan::{Abilities, AnyShape, FAMILIES};
 
 /// How many times the planned keys the rates are told for.
 const LOADS: [f64; 6] = [0.5, 1.0, 1.25, 1.5, 2.0, 4.0];
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Plan) -> Result<()> {
         (Some(memory), None) => (By::Memory { memory }, in_memory(items, memory)),
         (memory, rate) => {
             let by = By::Rate { rate: rate.unwrap_or(RATE), is_default: rate.is_none() };
-            let mut all = Outline::all(items, rate.unwrap_or(RATE));
+            let mut all = AnyShape::all(items, rate.unwrap_or(RATE));
             all.retain(|outline| memory.is_none_or(|memory| outline.bytes() <= memory));
             (by, all)
         }
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Plan) -> Result<()> {
 }
 
 /// Each family at the smallest rate that fits.
-fn in_memory(items: u64, memory: u64) -> Vec<Outline> {
+fn in_memory(items: u64, memory: u64) -> Vec<AnyShape> {
     let best = |family: &&str| least_rate(family, items, memory);
     FAMILIES.iter().filter_map(best).map(|(_, outline)| outline).collect()
 }
@@ -92,7 +92,7 @@ fn at(items: u64, load: f64) -> u64 {
     (items as f64 * load).round() as u64
 }
 
-fn table(items: u64, by: By, outlines: &[Outline]) -> Result<String> {
+fn table(items: u64, by: By, outlines: &[AnyShape]) -> Result<String> {
     let mut output = String::new();
     let keys = show_things(items, "key");
     match by {
@@ -142,7 +142,7 @@ fn table(items: u64, by: By, outlines: &[Outline]) -> Result<String> {
     Ok(output)
 }
 
-fn json_of(items: u64, outlines: &[Outline]) -> String {
+fn json_of(items: u64, outlines: &[AnyShape]) -> String {
     let families: Vec<_> = outlines
         .iter()
         .map(|outline| {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::blocked::Shape;
 use umbel::hash::{Digest, Kind};
-use umbel::plan::Outline;
+use umbel::plan::AnyShape;
 use umbel::{BlockedBloomFilter, Keyed, Portable};
 use umbel_redis::{Answer, Blocking, Error, Found, Limits, Options, Reason, Server, SharedBloom};
 
@@ -363,7 +363,7 @@ impl Remote {
 
     /// What it was planned for.
     pub(crate) fn planned(&self) -> Option<Planned> {
-        Planned::of_outline(&Outline::Blocked(*self.shared().shape()))
+        Planned::of_outline(&AnyShape::Blocked(*self.shared().shape()))
     }
 
     /// How full it is, judged by a part of every shard.

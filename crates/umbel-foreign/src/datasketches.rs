@@ -76,9 +76,7 @@ impl Kernels for Positions {
     /// What the bytes have room for.
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
         let (probes, max) = (shape.probes(), i16::MAX as u32);
-        if probes > max {
-            return Err(InvalidShape::ProbesOutOfRange { probes, max });
-        }
+        InvalidShape::check_range("probes", probes.into(), 1, max.into())?;
         bits::whole_words(shape.bits(), i32::MAX as u64 * 64)
     }
 }

@@ -1,6 +1,7 @@
 //! Why bytes are not a filter of another system.
 
 use core::fmt;
+use umbel::split::ParquetError;
 use umbel::{InvalidBytes, InvalidShape};
 
 /// These bytes are not a filter of the wanted system.
@@ -51,6 +52,8 @@ pub enum Invalid {
     Shape(InvalidShape),
     /// The filter is one of this library's own formats, and is wrong.
     Bytes(InvalidBytes),
+    /// The filter is that of a Parquet file, and is wrong.
+    Parquet(ParquetError),
 }
 
 impl fmt::Display for Invalid {
@@ -79,6 +82,7 @@ impl fmt::Display for Invalid {
             }
             Self::Shape(shape) => shape.fmt(f),
             Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Parquet(error) => error.fmt(f),
         }
     }
 }
@@ -88,6 +92,7 @@ impl core::error::Error for Invalid {
         match self {
             Self::Shape(shape) => Some(shape),
             Self::Bytes(bytes) => Some(bytes),
+            Self::Parquet(error) => Some(error),
             _ => None,
         }
     }
@@ -96,6 +101,12 @@ impl core::error::Error for Invalid {
 impl From<InvalidBytes> for Invalid {
     fn from(bytes: InvalidBytes) -> Self {
         Self::Bytes(bytes)
+    }
+}
+
+impl From<ParquetError> for Invalid {
+    fn from(error: ParquetError) -> Self {
+        Self::Parquet(error)
     }
 }
 

@@ -102,9 +102,7 @@ impl Kernels for Strategy {
     /// What the bytes have room for.
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
         let (bits, probes) = (shape.bits(), shape.probes());
-        if probes > MAX_PROBES {
-            return Err(InvalidShape::ProbesOutOfRange { probes, max: MAX_PROBES });
-        }
+        InvalidShape::check_range("probes", probes.into(), 1, MAX_PROBES.into())?;
         bits::whole_words(bits, MAX_BITS)
     }
 

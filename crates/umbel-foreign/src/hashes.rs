@@ -38,7 +38,6 @@ impl<const MAX: usize> Kernels for Modulo<MAX> {
     }
 
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
-        let (probes, max) = (shape.probes(), MAX as u32);
-        if probes <= max { Ok(()) } else { Err(InvalidShape::ProbesOutOfRange { probes, max }) }
+        InvalidShape::check_range("probes", shape.probes().into(), 1, MAX as u64)
     }
 }

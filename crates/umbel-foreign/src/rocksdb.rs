@@ -58,9 +58,11 @@ impl Kernels for Positions {
     /// Whole lines, and as many probes as five bits can say.
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
         let (bits, probes) = (shape.bits(), shape.probes());
+        InvalidShape::check_range("probes", probes.into(), 1, 30)?;
         match bits {
-            _ if probes > 30 => Err(InvalidShape::ProbesOutOfRange { probes, max: 30 }),
-            bits if !bits.is_multiple_of(512) => Err(InvalidShape::PartialLine { bits, probes }),
+            bits if !bits.is_multiple_of(512) => {
+                Err(InvalidShape::NotAMultiple { what: "bits", got: bits, of: 512 })
+            }
             bits if bits >> 35 != 0 => Err(InvalidShape::TooLarge { bits, max: 1 << 35 }),
             _ => Ok(()),
         }

@@ -35,7 +35,7 @@
 use crate::bloom::RawBloom;
 use crate::edge::Filter;
 use crate::error::{BatchFull, Full, Incompatible};
-use crate::filter::{Insert, InsertShared, Union};
+use crate::filter::{Compatible, Insert, InsertShared, Union};
 use crate::hash::{Digest, Digester, KeyOf, Portable};
 use crate::layout::Layout;
 use crate::parts::bits::{AtomicU64, Word};

@@ -44,14 +44,15 @@ mod table;
 pub(crate) use shape::words_for_cells;
 pub use shape::{Shape, words_for};
 
-use crate::edge::{self, Filter, for_core_and_filter};
+use crate::edge::{Filter, for_core_and_filter};
 use crate::error::{Incompatible, InvalidShape};
-use crate::filter::Union;
+use crate::filter::{Compatible, Union};
 use crate::hash::{Digest, Digester, Portable};
 use crate::kernels::{Digits, Kernels};
-use crate::layout::{Layout, Plan};
+use crate::layout::{Layout, Probing};
 use crate::parts::bits::{self, Word};
 use crate::raw::{Clear, Endless, Make, Probe, describe};
+use crate::sizing::Shape as _;
 use crate::storage::{Allocate, AnySize, Array, Own, Storage, StorageMut};
 use core::marker::PhantomData;
 
@@ -269,30 +270,11 @@ for_core_and_filter! { impl[S: Storage, L: Layout] RawBloom<S, L> {
     }
 } }
 
-impl<S: Storage, L: Layout> RawBloom<S, L> {
-    /// Whether the bits of two filters mean the same, if their digests do.
-    pub(crate) fn compatible<R>(&self, other: &RawBloom<R, L>) -> Result<(), Incompatible> {
+/// Wherever their words are.
+impl<S, R, L: Layout> Compatible<RawBloom<R, L>> for RawBloom<S, L> {
+    fn compatible(&self, other: &RawBloom<R, L>) -> Result<(), Incompatible> {
         self.shape.compatible(&other.shape)?;
         if self.layout.tag() == other.layout.tag() { Ok(()) } else { Err(Incompatible::Kernels) }
-    }
-}
-
-impl<T: ?Sized, H, S: Storage, L: Layout> Filter<T, H, RawBloom<S, L>> {
-    /// Whether the two filters can be united: they have as many bits, probes, the same kernels and the
-    /// same hasher.
-    ///
-    /// # Errors
-    ///
-    /// [`Incompatible`] says what differs.
-    pub fn compatible_with<R>(
-        &self,
-        other: &Filter<T, H, RawBloom<R, L>>,
-    ) -> Result<(), Incompatible>
-    where
-        H: Digester<T, L::Digest>,
-    {
-        self.raw.compatible(&other.raw)?;
-        edge::same_hasher::<T, H, L::Digest>(&self.hasher, &other.hasher)
     }
 }
 

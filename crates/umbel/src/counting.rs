@@ -65,18 +65,19 @@ mod line_shape;
 mod shape;
 mod table;
 
-pub use layout::{Anywhere, CellLayout, CellPlan};
+pub use layout::{Anywhere, CellLayout};
 pub use line::InLine;
 pub use line_shape::LineShape;
 pub use shape::{Shape, Width, words_for};
 
 use crate::edge::{Filter, for_core_and_filter};
 use crate::error::{Incompatible, InvalidShape};
-use crate::filter::{Remove, Union};
+use crate::filter::{Compatible, Remove, Union};
 use crate::hash::{Digest, Digester, Portable};
-use crate::layout::Plan;
+use crate::layout::Probing;
 use crate::parts::cells::Cells;
 use crate::raw::{Clear, Endless, Make, Probe, RemoveEach, describe};
+use crate::sizing::Shape as _;
 use crate::storage::{Allocate, Array, Own, Storage, StorageMut};
 
 #[cfg(feature = "alloc")]
@@ -138,8 +139,8 @@ pub type ArrayCountingBloomFilter<T, const WORDS: usize, H = Portable> =
 describe! {
     impl[S, L: CellLayout] RawCounting<S, L>: L::Shape, Digest, L::Shape::NAME, |this| this.shape.words() * 8;
     capacity: this.shape.items(),
-    cells: this.shape.bits(),
-    bits_per_cell: this.shape.width().bits(),
+    cells: this.shape.places(),
+    bits_per_cell: this.shape.cell_bits(),
     probes: this.shape.probes(),
 }
 
@@ -225,14 +226,14 @@ for_core_and_filter! { impl[B: AsRef<[u64]>, L: CellLayout] RawCounting<Own<B>, 
     /// How many cells are not zero. Reads the whole filter.
     #[must_use]
     pub fn count_nonzero(&self) -> u64 {
-        self.cells().count_nonzero(self.shape.bits())
+        self.cells().count_nonzero(self.shape.places())
     }
 
     /// How many cells have reached their largest number and are not counted down any more. Reads the
     /// whole filter.
     #[must_use]
     pub fn saturated(&self) -> u64 {
-        self.cells().count_full(self.shape.bits())
+        self.cells().count_full(self.shape.places())
     }
 
     /// Whether there is no key in the filter. Reads until it finds a cell that is not zero.
@@ -251,7 +252,7 @@ for_core_and_filter! { impl[B: AsRef<[u64]>, L: CellLayout] RawCounting<Own<B>, 
 
 impl<B: AsRef<[u64]>, L: CellLayout> RawCounting<Own<B>, L> {
     fn cells(&self) -> Cells<&[u64]> {
-        Cells::new(self.storage.words(), self.shape.width().bits())
+        Cells::new(self.storage.words(), self.shape.cell_bits())
     }
 }
 
@@ -277,19 +278,25 @@ impl<T: ?Sized, H, B: AsRef<[u64]>, L: CellLayout> Filter<T, H, RawCounting<Own<
     where
         H: Digester<T>,
     {
-        self.estimated_count(key) >= n.min(self.raw.shape.width().max())
+        self.estimated_count(key) >= n.min(self.raw.shape.cell_max())
+    }
+}
+
+impl<S, L: CellLayout> Compatible for RawCounting<S, L> {
+    fn compatible(&self, other: &Self) -> Result<(), Incompatible> {
+        self.shape.compatible(&other.shape)
     }
 }
 
 /// By adding: a key that was in both is in the union as often as in both together.
 impl<B: AsRef<[u64]> + AsMut<[u64]>, L: CellLayout> Union for RawCounting<Own<B>, L> {
     fn fits(&self, other: &Self) -> Result<(), Incompatible> {
-        self.shape.compatible(&other.shape)
+        self.compatible(other)
     }
 
     fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
         self.fits(other)?;
-        let (cells, bits) = (self.shape.bits(), self.shape.width().bits());
+        let (cells, bits) = (self.shape.places(), self.shape.cell_bits());
         Cells::new(self.storage.words_mut(), bits).add_all(other.cells(), cells);
         Ok(())
     }

@@ -65,15 +65,15 @@ mod table;
 
 pub use shape::{MAX_FINGERPRINT_BITS, MIN_FINGERPRINT_BITS, Shape, words_for};
 
-use crate::edge::{Filter, for_core_and_filter, insert_or_full, same_hasher};
-use crate::error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
-use crate::filter::{Insert, Remove};
+use crate::edge::{Filter, for_core_and_filter, insert_or_full};
+use crate::error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape};
+use crate::filter::{Compatible, Insert, Remove};
 use crate::hash::{Digest, Digester, Portable};
-use crate::layout::Plan;
 use crate::parts::buckets::SLOTS;
 use crate::raw::{Clear, Make, Probe, RemoveEach, describe};
+use crate::sizing::Shape as _;
 use crate::storage::{Allocate, Array, Own, Storage, StorageMut};
-use table::{Place, Table};
+use table::{BucketTable, Place};
 
 #[cfg(feature = "alloc")]
 use crate::{raw::TryClone, storage::Heap};
@@ -147,8 +147,8 @@ impl TryClone for RawCuckoo<Heap> {
 
 impl<B: AsRef<[u64]>> RawCuckoo<Own<B>> {
     #[inline(always)]
-    fn table(&self) -> Table<&[u64]> {
-        Table::new(&self.shape, self.storage.words())
+    fn table(&self) -> BucketTable<&[u64]> {
+        BucketTable::new(&self.shape, self.storage.words())
     }
 
     /// All fingerprints as places in a table.
@@ -191,7 +191,7 @@ impl<B: AsRef<[u64]>> Probe for RawCuckoo<Own<B>> {
 
     #[inline]
     fn probe_each<A>(&self, keys: &[A], digest: impl Fn(&A) -> Digest, found: &mut [bool]) {
-        self.table().for_each(batch::LookUp, keys, digest, found);
+        self.table().for_each(batch::BucketLookUp, keys, digest, found);
     }
 
     /// If no key is there twice.
@@ -202,8 +202,8 @@ impl<B: AsRef<[u64]>> Probe for RawCuckoo<Own<B>> {
 
 impl<B: AsRef<[u64]> + AsMut<[u64]>> RawCuckoo<Own<B>> {
     #[inline(always)]
-    fn table_mut(&mut self) -> Table<&mut [u64]> {
-        Table::new(&self.shape, self.storage.words_mut())
+    fn table_mut(&mut self) -> BucketTable<&mut [u64]> {
+        BucketTable::new(&self.shape, self.storage.words_mut())
     }
 
     /// Inserts a digest unless it is found.
@@ -223,9 +223,9 @@ impl<B: AsRef<[u64]> + AsMut<[u64]>> RawCuckoo<Own<B>> {
         digest: impl Fn(&A) -> Digest,
         fresh: &mut [bool],
     ) -> Result<(), BatchFull> {
-        let mut work = batch::Insert::default();
+        let mut work = batch::BucketInsert::default();
         self.table_mut().for_each(&mut work, keys, digest, fresh);
-        let batch::Insert { inserted, full } = work;
+        let batch::BucketInsert { inserted, full } = work;
         self.len += inserted as u64;
         if full { Err(BatchFull { inserted }) } else { Ok(()) }
     }
@@ -258,7 +258,7 @@ impl<B: AsRef<[u64]> + AsMut<[u64]>> Remove for RawCuckoo<Own<B>> {
 
 impl<B: AsRef<[u64]> + AsMut<[u64]>> RemoveEach for RawCuckoo<Own<B>> {
     fn remove_each<A>(&mut self, keys: &[A], digest: impl Fn(&A) -> Digest, removed: &mut [bool]) {
-        self.table_mut().for_each(batch::Remove, keys, digest, removed);
+        self.table_mut().for_each(batch::BucketRemove, keys, digest, removed);
         self.len -= removed.iter().filter(|removed| **removed).count() as u64;
     }
 }
@@ -328,9 +328,8 @@ for_core_and_filter! { impl[B: AsRef<[u64]>] RawCuckoo<Own<B>> {
     }
 } }
 
-impl<B> RawCuckoo<Own<B>> {
-    /// Whether the fingerprints of two cores mean the same.
-    pub(crate) fn fits(&self, other: &Self) -> Result<(), Incompatible> {
+impl<S> Compatible for RawCuckoo<S> {
+    fn compatible(&self, other: &Self) -> Result<(), Incompatible> {
         self.shape.compatible(&other.shape)
     }
 }
@@ -340,19 +339,20 @@ impl<B: AsRef<[u64]> + AsMut<[u64]>> RawCuckoo<Own<B>> {
     ///
     /// # Errors
     ///
-    /// [`Unmergeable::Incompatible`] if they differ in buckets or fingerprint bits, [`Unmergeable::Full`]
-    /// if there is no room for all. All answers are as they were then; fingerprints may have moved to
-    /// their other bucket.
-    pub fn merge_with(&mut self, other: &Self) -> Result<(), Unmergeable> {
-        self.fits(other)?;
+    /// [`Incompatible`] if they differ in buckets or fingerprint bits, or if there is no room for all
+    /// ([`Incompatible::Room`]). All answers are as they were then; fingerprints may have moved to their
+    /// other bucket.
+    pub fn merge_with(&mut self, other: &Self) -> Result<(), Incompatible> {
+        self.compatible(other)?;
+        let no_room = Incompatible::Room { keys: self.len + other.len, most: self.shape.slots() };
         if self.len + other.len > self.shape.slots() {
-            return Err(Unmergeable::Full);
+            return Err(no_room);
         }
         let mut table = self.table_mut();
         for (done, place) in other.places().enumerate() {
             if table.insert(place).is_err() {
                 other.places().take(done).for_each(|place| _ = table.remove(place));
-                return Err(Unmergeable::Full);
+                return Err(no_room);
             }
         }
         self.len += other.len;
@@ -421,15 +421,14 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Filter<T, H, RawCuckoo<Own<B>
     ///
     /// # Errors
     ///
-    /// [`Unmergeable::Incompatible`] if they differ in buckets, fingerprint bits or hasher,
-    /// [`Unmergeable::Full`] if there is no room for all. All answers are as they were then; fingerprints
-    /// may have moved to their other bucket.
-    pub fn merge_with(&mut self, other: &Self) -> Result<(), Unmergeable>
+    /// [`Incompatible`] if they differ in buckets, fingerprint bits or hasher, or if there is no room for all
+    /// ([`Incompatible::Room`]). All answers are as they were then; fingerprints may have moved to their
+    /// other bucket.
+    pub fn merge_with(&mut self, other: &Self) -> Result<(), Incompatible>
     where
         H: Digester<T>,
     {
-        self.raw.fits(&other.raw)?;
-        same_hasher::<T, H, Digest>(&self.hasher, &other.hasher)?;
+        self.compatible_with(other)?;
         self.raw.merge_with(&other.raw)
     }
 }

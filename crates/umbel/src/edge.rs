@@ -12,7 +12,7 @@
 //! documentation must say in words of its own, is in the module of the family.
 
 use crate::error::{BatchFull, Full, Incompatible, InvalidShape};
-use crate::filter::{Contains, Edge, Insert, InsertShared, Remove, Union};
+use crate::filter::{Compatible, Contains, Edge, Insert, InsertShared, Remove, Union};
 use crate::hash::{Digest, Digester, KeyOf, Portable};
 use crate::raw::{Clear, Core, Endless, Make, Probe, RemoveEach, Shaped, TryClone};
 use core::fmt;
@@ -322,7 +322,41 @@ impl<T: ?Sized, H, C: Clear> Filter<T, H, C> {
     }
 }
 
-/// Whether two filters can be combined.
+/// Comparing.
+impl<T: ?Sized, H, C: Core + Compatible<C>> Filter<T, H, C> {
+    /// Whether the two filters can be united, or merged: their shapes and hashers give keys the same places.
+    /// They need not be in the same storage. Where it is `false`, uniting them changes nothing and its
+    /// [`Incompatible`] says what differs. Where it is `true`, a merge may still find no room.
+    ///
+    /// ```
+    /// use umbel::{BloomFilter, Portable};
+    ///
+    /// let one = BloomFilter::<str>::new(1_000, 0.01);
+    /// assert!(one.is_compatible(&BloomFilter::new(1_000, 0.01)));
+    /// assert!(!one.is_compatible(&BloomFilter::new(2_000, 0.01)));
+    /// assert!(!one.is_compatible(&BloomFilter::with_hasher(1_000, 0.01, Portable::seeded(7))));
+    /// ```
+    #[must_use]
+    pub fn is_compatible<D>(&self, other: &Filter<T, H, D>) -> bool
+    where
+        C: Compatible<D>,
+        H: Digester<T, C::Digest>,
+    {
+        self.compatible_with(other).is_ok()
+    }
+
+    /// As [`is_compatible`](Self::is_compatible), with the reason.
+    pub(crate) fn compatible_with<D>(&self, other: &Filter<T, H, D>) -> Result<(), Incompatible>
+    where
+        C: Compatible<D>,
+        H: Digester<T, C::Digest>,
+    {
+        self.raw.compatible(&other.raw)?;
+        same_hasher::<T, H, C::Digest>(&self.hasher, &other.hasher)
+    }
+}
+
+/// Whether two hashers give the same digests.
 pub(crate) fn same_hasher<T: ?Sized, H, D>(one: &H, other: &H) -> Result<(), Incompatible>
 where
     H: Digester<T, D>,

@@ -1,8 +1,10 @@
-//! One small type per way to fail; each says what was wrong and what would be right.
+//! What can fail in every family; each error says what was expected, what was found, and what would do.
+//!
+//! What can fail in one family only is in its module: [`frozen::BuildError`](crate::frozen::BuildError),
+//! [`ribbon::MapError`](crate::ribbon::MapError), [`split::ParquetError`](crate::split::ParquetError).
 
 use crate::parts::grouped::Grouped;
 use core::fmt;
-use core::time::Duration;
 
 /// A filter of this shape cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,109 +36,74 @@ pub enum InvalidShape {
         /// How many it takes at least.
         min: u64,
     },
-    /// The number of probes is not from 1 to [`MAX_PROBES`](crate::kernels::MAX_PROBES).
-    ProbesOutOfRange {
+    /// A number is not in its range. The families say which numbers they have.
+    OutOfRange {
+        /// What it counts, such as `probes`.
+        what: &'static str,
         /// What was asked for.
-        probes: u32,
-        /// How many the kernels can give.
-        max: u32,
+        got: u64,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
     },
-    /// The number of lines a key has bits in is neither 1 nor 2.
-    LinesOutOfRange {
+    /// A number that need not be whole is not in its range.
+    OutsideOf {
+        /// What it measures, such as `growth`.
+        what: &'static str,
         /// What was asked for.
-        lines: u32,
-        /// How many there may be.
-        max: u32,
+        got: f64,
+        /// It must be above this.
+        above: f64,
+        /// And below this.
+        below: f64,
     },
-    /// The bits are not whole lines of 512, or the probes not the same in both lines of a key.
-    PartialLine {
-        /// How many bits there are.
-        bits: u64,
-        /// How many probes.
-        probes: u32,
-    },
-    /// The bits are not whole blocks of 256, or the probes not 8.
-    PartialBlock {
-        /// How many bits there are.
-        bits: u64,
-        /// How many probes.
-        probes: u32,
-    },
-    /// Blocks cannot be folded in pairs if one is left over.
-    OddBlocks {
-        /// How many there are.
-        blocks: u64,
+    /// A number is not a multiple of what it must be one of.
+    NotAMultiple {
+        /// What it counts, such as `bits`.
+        what: &'static str,
+        /// What was asked for.
+        got: u64,
+        /// What it must be a multiple of.
+        of: u64,
     },
     /// The number of bits must be odd for these kernels.
     EvenBits {
         /// What was asked for.
         bits: u64,
     },
-    /// The remainders of a quotient filter are not from 2 to 32 bits long, or would not be with all
-    /// the doublings that are planned.
-    RemainderOutOfRange {
-        /// How many bits they would take.
-        bits: u64,
-    },
-    /// The growth of a scalable filter is not a finite number above 1.
-    GrowthOutOfRange {
-        /// What was asked for.
-        growth: f64,
-    },
-    /// The tightening of a scalable filter is not a number above 0 and below 1.
-    TighteningOutOfRange {
-        /// What was asked for.
-        tightening: f64,
-    },
-    /// A scalable filter has as many levels as it may have.
-    TooManyLevels {
-        /// How many that are.
-        max: u32,
-    },
-    /// The number of epochs of a window filter is not from 2 to
-    /// [`MAX_EPOCHS`](crate::window::MAX_EPOCHS).
-    EpochsOutOfRange {
-        /// What was asked for.
-        epochs: u32,
-        /// How many there may be.
-        max: u32,
-    },
-    /// The time of a window filter is zero, or too long.
-    TimeOutOfRange {
-        /// What was asked for.
-        time: Duration,
-        /// The longest time.
-        max: Duration,
-    },
-    /// The number of bits in a cell is not from 1 to `max`.
-    WidthOutOfRange {
-        /// What was asked for.
-        width: u32,
-        /// How many there may be.
-        max: u32,
-    },
-    /// The cells that an insertion counts down are none, or more than there are: it takes more cells,
-    /// fewer bits in each, or another rate.
-    DecrementsOutOfRange {
-        /// How many cells would have to be counted down.
-        decrements: u64,
-        /// How many cells there are.
-        max: u64,
-    },
-    /// Fingerprints of so many bits are not possible, or not in so many buckets.
-    FingerprintOutOfRange {
-        /// What was asked for.
-        bits: u32,
-        /// The fewest.
-        min: u32,
-        /// The most.
-        max: u32,
-    },
     /// The allocator refused.
     OutOfMemory {
         /// How many bytes it was asked for.
         bytes: u64,
     },
+}
+
+impl InvalidShape {
+    /// Checks that a number is in its range.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfRange`](Self::OutOfRange) if not.
+    pub const fn check_range(what: &'static str, got: u64, min: u64, max: u64) -> Result<(), Self> {
+        if got < min || got > max {
+            return Err(Self::OutOfRange { what, got, min, max });
+        }
+        Ok(())
+    }
+
+    /// An error unless a number is above one and below another.
+    pub(crate) const fn check_between(
+        what: &'static str,
+        got: f64,
+        above: f64,
+        below: f64,
+    ) -> Result<(), Self> {
+        if got > above && got < below {
+            return Ok(());
+        }
+        Err(Self::OutsideOf { what, got, above, below })
+    }
 }
 
 impl fmt::Display for InvalidShape {
@@ -171,65 +138,29 @@ impl fmt::Display for InvalidShape {
                     Grouped(min)
                 )
             }
-            Self::ProbesOutOfRange { probes, max } => {
-                write!(f, "{probes} probes are not possible, it takes from 1 to {max}")
+            Self::OutOfRange { what, got, min, max } if min == max => {
+                write!(f, "expected {min} {what}, got {got}")
             }
-            Self::LinesOutOfRange { lines, max } => {
-                write!(f, "{lines} lines a key are not possible, it takes from 1 to {max}")
-            }
-            Self::PartialLine { bits, probes } => {
+            Self::OutOfRange { what, got, min, max } => {
                 write!(
                     f,
-                    "{} bits and {probes} probes cannot be dealt out to whole lines",
-                    Grouped(bits)
+                    "expected {} to {} {what}, got {}",
+                    Grouped(min),
+                    Grouped(max),
+                    Grouped(got)
                 )
             }
-            Self::PartialBlock { bits, probes } => {
-                write!(
-                    f,
-                    "{} bits and {probes} probes cannot be dealt out to whole blocks",
-                    Grouped(bits)
-                )
+            Self::OutsideOf { what, got, above, below } if below == f64::INFINITY => {
+                write!(f, "expected a finite {what} above {above}, got {got}")
             }
-            Self::OddBlocks { blocks } => {
-                write!(f, "{} blocks cannot be folded, it takes an even number", Grouped(blocks))
+            Self::OutsideOf { what, got, above, below } => {
+                write!(f, "expected a {what} above {above} and below {below}, got {got}")
+            }
+            Self::NotAMultiple { what, got, of } => {
+                write!(f, "expected a multiple of {of} {what}, got {}", Grouped(got))
             }
             Self::EvenBits { bits } => {
-                write!(
-                    f,
-                    "{} bits are an even number and these kernels need an odd one",
-                    Grouped(bits)
-                )
-            }
-            Self::RemainderOutOfRange { bits } => {
-                write!(f, "remainders of {bits} bits are not possible, it takes from 2 to 32")
-            }
-            Self::GrowthOutOfRange { growth } => {
-                write!(f, "the growth {growth} is not a finite number above 1")
-            }
-            Self::TighteningOutOfRange { tightening } => {
-                write!(f, "the tightening {tightening} is not above 0 and below 1")
-            }
-            Self::TooManyLevels { max } => write!(f, "there can be no more than {max} levels"),
-            Self::EpochsOutOfRange { epochs, max } => {
-                write!(f, "{epochs} epochs are not possible, it takes from 2 to {max}")
-            }
-            Self::TimeOutOfRange { time, max } => {
-                write!(f, "a window of {time:?} is not possible, only above zero and up to {max:?}")
-            }
-            Self::WidthOutOfRange { width, max } => {
-                write!(f, "cells of {width} bits are not possible, it takes from 1 to {max}")
-            }
-            Self::DecrementsOutOfRange { decrements, max } => {
-                write!(
-                    f,
-                    "{} cells cannot be counted down, it takes from 1 to {}",
-                    Grouped(decrements),
-                    Grouped(max)
-                )
-            }
-            Self::FingerprintOutOfRange { bits, min, max } => {
-                write!(f, "fingerprints of {bits} bits are not possible, it takes {min} to {max}")
+                write!(f, "expected an odd number of bits, got {}", Grouped(bits))
             }
             Self::OutOfMemory { bytes } => {
                 write!(f, "there is not enough memory: the filter needs {} bytes", Grouped(bytes))
@@ -240,7 +171,8 @@ impl fmt::Display for InvalidShape {
 
 impl core::error::Error for InvalidShape {}
 
-/// Two filters cannot be combined: their bits do not mean the same. Neither was changed.
+/// Two filters cannot be united or merged: their bits do not mean the same, or there is no room for both.
+/// Neither was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Incompatible {
@@ -272,11 +204,11 @@ pub enum Incompatible {
         /// Of the other one.
         got: u64,
     },
-    /// Together they have more keys than there can be room for.
+    /// There is no room for the keys of both.
     Room {
-        /// How many keys they have.
+        /// How many keys they have together.
         keys: u64,
-        /// How many there can be room for; less if keys crowd at the end of the table.
+        /// How many there can be room for at the most; fewer if keys crowd in one place.
         most: u64,
     },
     /// The allocator refused the memory for both.
@@ -318,7 +250,7 @@ impl fmt::Display for Incompatible {
             Self::Room { keys, most } => {
                 write!(
                     f,
-                    "together the filters have {} keys, and there is room for {}",
+                    "no room for the {} keys of both where there is room for at most {}: merge into a larger filter",
                     Grouped(keys),
                     Grouped(most)
                 )
@@ -338,7 +270,7 @@ impl fmt::Display for Incompatible {
 
 impl core::error::Error for Incompatible {}
 
-/// Some bytes are no key: keys of a filter of numbers all have as many.
+/// The key has the wrong length: keys of a filter of numbers all have as many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidKey {
     /// How many bytes a key has.
@@ -349,7 +281,11 @@ pub struct InvalidKey {
 
 impl fmt::Display for InvalidKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the keys of this filter have {} bytes, not {}", self.expected, self.got)
+        let Self { expected, got } = self;
+        write!(
+            f,
+            "the key has the wrong length for this filter: expected {expected} bytes, got {got}"
+        )
     }
 }
 
@@ -392,40 +328,6 @@ impl core::error::Error for BatchFull {}
 impl From<BatchFull> for Full {
     fn from(_: BatchFull) -> Self {
         Self
-    }
-}
-
-/// Two filters cannot be merged. Neither was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Unmergeable {
-    /// They differ in more than what was inserted.
-    Incompatible(Incompatible),
-    /// There is no room in the one for what is in the other.
-    Full,
-}
-
-impl fmt::Display for Unmergeable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Incompatible(incompatible) => incompatible.fmt(f),
-            Self::Full => Full.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for Unmergeable {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Incompatible(incompatible) => Some(incompatible),
-            Self::Full => None,
-        }
-    }
-}
-
-impl From<Incompatible> for Unmergeable {
-    fn from(incompatible: Incompatible) -> Self {
-        Self::Incompatible(incompatible)
     }
 }
 
@@ -505,32 +407,6 @@ pub enum InvalidBytes {
     Table,
     /// The header is whole, but its fields contradict each other or what a filter may be.
     Inconsistent,
-    /// There should be a header of Parquet's, and up to this byte there is: then it ends too early,
-    /// is nested too deep, or has a type or a number that Thrift does not have.
-    Thrift {
-        /// The number of the byte.
-        at: u64,
-    },
-    /// The header of Parquet's lacks a field, or has it with another type.
-    Field {
-        /// Its name in Parquet's `parquet.thrift`.
-        name: &'static str,
-    },
-    /// The header of Parquet's asks for something that this library does not do: another algorithm,
-    /// another hash, or a compression.
-    Choice {
-        /// The name of the field in Parquet's `parquet.thrift`.
-        name: &'static str,
-        /// What it should say.
-        expected: &'static str,
-        /// The number of what it says instead.
-        got: i16,
-    },
-    /// The header of Parquet's announces bytes that are not one block of 32 or several.
-    BlockBytes {
-        /// How many it announces.
-        got: i32,
-    },
     /// The filter cannot be made.
     Shape(InvalidShape),
 }
@@ -548,16 +424,19 @@ impl fmt::Display for InvalidBytes {
             }
             Self::Magic => f.write_str("these bytes do not begin as a filter does"),
             Self::Version { expected, got } => {
-                write!(f, "format version {got} cannot be read, only version {expected}")
+                write!(
+                    f,
+                    "expected format version {expected}, got {got}: a newer version of umbel may read it"
+                )
             }
             Self::Family { expected, got } => {
-                write!(f, "this is a filter of family {got}, not of family {expected}")
+                write!(f, "expected a filter of family {expected}, got one of family {got}")
             }
             Self::Hash { expected, got } => {
-                write!(f, "this filter uses hash {got}, not hash {expected}")
+                write!(f, "expected a filter with hash {expected}, got one with hash {got}")
             }
             Self::Keys { expected, got } => {
-                write!(f, "this filter holds keys of kind {got}, not of kind {expected}")
+                write!(f, "expected a filter of keys of kind {expected}, got one of kind {got}")
             }
             Self::Kernels { got } => {
                 write!(f, "this filter uses kernels {got}, which its family does not have")
@@ -582,16 +461,6 @@ impl fmt::Display for InvalidBytes {
             }
             Self::Table => f.write_str("the checksums of the blocks are damaged"),
             Self::Inconsistent => f.write_str("the fields of the header contradict each other"),
-            Self::Thrift { at } => {
-                write!(f, "byte {at} cannot be part of the header of a Parquet filter")
-            }
-            Self::Field { name } => write!(f, "the header of the Parquet filter has no {name}"),
-            Self::Choice { name, expected, got } => {
-                write!(f, "the {name} of the Parquet filter is number {got}, and not {expected}")
-            }
-            Self::BlockBytes { got } => {
-                write!(f, "the Parquet filter has {got} bytes, which are no blocks of 32")
-            }
             Self::Shape(ref shape) => shape.fmt(f),
         }
     }

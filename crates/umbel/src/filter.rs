@@ -87,6 +87,17 @@ pub trait Remove: Contains {
     fn remove_digest(&mut self, digest: Digest) -> bool;
 }
 
+/// Knows whether its bits mean the same as those of another core, if their digests do.
+#[doc(hidden)]
+pub trait Compatible<Other = Self> {
+    /// What differs, if anything does.
+    ///
+    /// # Errors
+    ///
+    /// [`Incompatible`] tells it.
+    fn compatible(&self, other: &Other) -> Result<(), Incompatible>;
+}
+
 /// Can be united with another of its kind.
 pub trait Union: Contains {
     /// Whether the two can be united.

@@ -36,26 +36,29 @@ pub(crate) mod peel;
 mod peeled;
 
 pub use build::{Build, BuildError, MAX_BITS, Progress, Stage, Work};
-pub(crate) use build::{MAX_ATTEMPTS, bits_for_rate};
+pub(crate) use build::{MAX_ATTEMPTS, bits_for_rate, check_fingerprint, longest};
 pub use bytes::StoredArrangement;
-pub use peeled::{Job, Map, Peeled, Shape};
+pub use peeled::{EntryJob, Map, Peeled, Shape};
 
 use crate::edge::{Filter, for_core_and_filter};
 use crate::error::InvalidShape;
 use crate::hash::{Digest, Digester, KeyOf, Portable};
 use crate::parts::gather::Gathered;
 use crate::raw::{Probe, describe};
+use crate::sizing::{self, Shape as _};
 use crate::storage::{Heap, Own, Storage};
-use core::fmt;
 
 /// Where the bits of a key are, and how they are found for a whole set. Sealed, as storage is.
 #[doc(hidden)]
 pub trait Arrangement: 'static {
     /// The plan of such a filter: all that must be known to ask it, but for its words.
-    type Shape: Drawing;
+    type Shape: sizing::Shape;
 
     /// The everyday name of the filter.
     const NAME: &'static str;
+
+    /// The bits of a fingerprint: the rate is 2 to minus that many.
+    fn fingerprint_bits(shape: &Self::Shape) -> u32;
 
     /// How many bytes of memory it takes at most to build a filter of `items` keys with `bits` bits
     /// each: the digests, the work space and the filter. `u64::MAX` where it is more.
@@ -84,24 +87,6 @@ pub trait Arrangement: 'static {
         digest: impl Fn(&K) -> Digest,
         found: &mut [bool],
     );
-}
-
-/// What every shape of a filter for a set that does not change can tell.
-#[doc(hidden)]
-pub trait Drawing: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// The number of keys it was built from, equal ones counted once.
-    fn items(&self) -> u64;
-
-    /// The bits of a key: the rate is 2 to minus that many.
-    fn bits(&self) -> u32;
-
-    /// The number of 64-bit words.
-    fn words(&self) -> u64;
-
-    /// The share of absent keys that are found; 0 if there are no keys.
-    fn expected_rate(&self) -> f64 {
-        if self.items() == 0 { 0.0 } else { 1.0 / (1_u64 << self.bits()) as f64 }
-    }
 }
 
 /// The core of a filter for a set that does not change: its words are in `S`, in an arrangement `A`.
@@ -267,7 +252,7 @@ pub(crate) fn gather<N: Default, H, E>(
 describe! {
     impl[A: Arrangement, S] RawFrozen<A, S>: A::Shape, Digest, A::NAME, |this| this.shape.words() * 8;
     len: this.shape.items(),
-    bits: this.shape.bits(),
+    fingerprint_bits: A::fingerprint_bits(&this.shape),
     bytes: this.bytes(),
 }
 
@@ -282,9 +267,9 @@ impl<A: Arrangement, S: Storage<Word = u64>> Probe for RawFrozen<A, S> {
         A::contains_batch(&self.shape, self.storage.words(), keys, digest, found);
     }
 
-    /// 2 to minus the bits of a key, or 0 if it is empty.
+    /// 2 to minus the bits of a fingerprint, or 0 if it is empty.
     fn rate(&self) -> f64 {
-        self.shape.expected_rate()
+        self.shape.expected_rate(self.shape.items())
     }
 }
 

@@ -48,8 +48,8 @@
 //! ```
 
 use crate::edge::Filter;
-use crate::frozen::peel::{Places, stirred};
-use crate::frozen::{self, Job, Map, Peeled, RawFrozen};
+use crate::frozen::peel::{EntryPlaces, stirred};
+use crate::frozen::{self, EntryJob, Map, Peeled, RawFrozen};
 use crate::hash::Portable;
 use crate::parts::math::{ceil, ln};
 use crate::storage::Heap;
@@ -123,7 +123,7 @@ impl<const ARITY: usize> Segments<ARITY> {
     }
 }
 
-impl<const ARITY: usize> Places<ARITY> for Segments<ARITY> {
+impl<const ARITY: usize> EntryPlaces<ARITY> for Segments<ARITY> {
     #[inline(always)]
     fn of(&self, start: u64, hash: u64) -> [usize; ARITY] {
         // Whole segments are before the start.
@@ -190,7 +190,7 @@ impl<const ARITY: usize> Map for Fused<ARITY> {
     }
 
     #[inline(always)]
-    fn with<J: Job>(&self, job: J) -> J::Output {
+    fn with<J: EntryJob>(&self, job: J) -> J::Output {
         match self {
             Self::Segments(segments) => job.run(*segments),
             Self::Thirds(thirds) => in_thirds(*thirds, job),
@@ -200,6 +200,6 @@ impl<const ARITY: usize> Map for Fused<ARITY> {
 
 /// Out of line: what large filters do, and only that, should be small enough to be inlined.
 #[inline(never)]
-fn in_thirds<J: Job>(thirds: Thirds, job: J) -> J::Output {
+fn in_thirds<J: EntryJob>(thirds: Thirds, job: J) -> J::Output {
     job.run(thirds)
 }

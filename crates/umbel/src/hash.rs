@@ -19,6 +19,26 @@
 //! are as good for a filter as the default; CRC-64 (feature `crc64`) is linear and is not:
 //! `docs/hashing.md` has the measured rates.
 
+/// Makes the hasher with a seed.
+macro_rules! seeded {
+    ($hasher:ident, $seed:ty) => {
+        impl $hasher {
+            /// The hasher with this seed.
+            #[must_use]
+            pub const fn seeded(seed: $seed) -> Self {
+                Self { seed }
+            }
+
+            /// The seed.
+            #[must_use]
+            pub const fn seed(&self) -> $seed {
+                self.seed
+            }
+        }
+    };
+}
+use seeded;
+
 mod city;
 #[cfg(feature = "crc64")]
 mod crc64;

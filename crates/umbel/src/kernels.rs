@@ -121,9 +121,6 @@ impl Kernels for Digits {
         if bits % 2 == 0 {
             return Err(InvalidShape::EvenBits { bits });
         }
-        if probes > MAX_PROBES {
-            return Err(InvalidShape::ProbesOutOfRange { probes, max: MAX_PROBES });
-        }
-        Ok(())
+        InvalidShape::check_range("probes", probes.into(), 1, MAX_PROBES.into())
     }
 }

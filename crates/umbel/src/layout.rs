@@ -10,11 +10,12 @@
 //! traits are sealed, as storage is: bring your own positions by implementing
 //! [`Kernels`](crate::kernels::Kernels).
 
+pub(crate) mod cells;
 pub(crate) mod ring;
 
 use crate::error::{Incompatible, InvalidShape};
 use crate::parts::bits::{SetBit, Word};
-use core::fmt;
+use crate::sizing::Shape;
 
 /// How a family lays the bits of a key into words.
 ///
@@ -24,7 +25,7 @@ pub trait Layout: 'static {
     /// What it needs to know of a key.
     type Digest: Copy;
     /// The plan of such a filter.
-    type Shape: Plan;
+    type Shape: Probing;
 
     /// Gets ready for a filter of this shape, if one can be made.
     ///
@@ -74,33 +75,32 @@ pub trait Layout: 'static {
     fn rate<W: Word>(&self, shape: &Self::Shape, words: &[W]) -> f64;
 }
 
-/// What every shape can tell.
+/// A shape whose keys have some of many bits, or of many cells.
 #[doc(hidden)]
-pub trait Plan: Copy + fmt::Debug + 'static {
-    /// The everyday name of the filter.
-    const NAME: &'static str;
+pub trait Probing: Shape {
+    /// The number of bits or cells that a key may have.
+    fn places(&self) -> u64;
 
-    /// The smallest filter that holds `items` items at an error rate of at most `rate`.
-    ///
-    /// # Errors
-    ///
-    /// If there is none.
-    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape>;
+    /// The bits of a cell; 1 where a key has bits.
+    fn cell_bits(&self) -> u32 {
+        1
+    }
 
-    /// The number of items planned for.
-    fn items(&self) -> u64;
+    /// The largest number in a cell.
+    fn cell_max(&self) -> u64 {
+        (1 << self.cell_bits()) - 1
+    }
 
-    /// The number of bits a key may be in.
-    fn bits(&self) -> u64;
-
-    /// The number of bits a key has.
+    /// The number of bits or cells that a key has.
     fn probes(&self) -> u32;
 
-    /// The number of 64-bit words.
-    fn words(&self) -> u64;
-
-    /// How many different keys have probably been inserted when `set` bits are set.
+    /// How many different keys have probably been inserted when `set` bits are set, or cells not zero.
     fn estimate_items(&self, set: u64) -> u64;
+
+    /// In how many lines a key has bits, where that is not always the same.
+    fn lines_per_key(&self) -> u32 {
+        1
+    }
 
     /// Whether the bits of two filters mean the same.
     ///
@@ -108,77 +108,45 @@ pub trait Plan: Copy + fmt::Debug + 'static {
     ///
     /// What differs.
     fn compatible(&self, other: &Self) -> Result<(), Incompatible> {
-        if self.bits() != other.bits() {
-            return Err(Incompatible::Bits { expected: self.bits(), got: other.bits() });
+        let (expected, got) = (self.cell_bits(), other.cell_bits());
+        if self.places() != other.places() {
+            Err(Incompatible::Bits { expected: self.bits(), got: other.bits() })
+        } else if self.probes() != other.probes() {
+            Err(Incompatible::Probes { expected: self.probes(), got: other.probes() })
+        } else if expected != got {
+            Err(Incompatible::Cells { expected, got })
+        } else if self.lines_per_key() != other.lines_per_key() {
+            Err(Incompatible::Kernels)
+        } else {
+            Ok(())
         }
-        if self.probes() != other.probes() {
-            return Err(Incompatible::Probes { expected: self.probes(), got: other.probes() });
-        }
-        self.same_places(other)
-    }
-
-    /// Whether keys have the same places in two filters of as many bits and probes.
-    ///
-    /// # Errors
-    ///
-    /// [`Incompatible::Kernels`] if not.
-    fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
-        let _ = other;
-        Ok(())
     }
 }
 
-/// Makes a plan of a shape: most have these as methods of their own, which work at compile time.
-macro_rules! plan {
-    ($shape:ty, $name:expr, |$this:ident, $set:ident| {
-        bits: $bits:expr,
-        probes: $probes:expr,
-        estimate_items: $items:expr,
-    } $(, $more:item)?) => {
-        impl $crate::layout::Plan for $shape {
-            const NAME: &'static str = $name;
-
-            fn for_rate(items: u64, rate: f64) -> Result<Self, $crate::InvalidShape> {
-                Self::for_rate(items, rate)
-            }
-
-            fn items(&self) -> u64 {
-                self.items()
-            }
-
-            fn bits(&self) -> u64 {
-                let $this = self;
-                $bits
+/// Makes the methods of [`Probing`] from those of a shape.
+macro_rules! probing {
+    ($shape:ty) => {
+        $crate::layout::probing!($shape, places: bits);
+    };
+    ($shape:ty, places: $places:ident $(, $more:item)*) => {
+        impl $crate::layout::Probing for $shape {
+            fn places(&self) -> u64 {
+                self.$places()
             }
 
             fn probes(&self) -> u32 {
-                let $this = self;
-                let _ = $this;
-                $probes
+                self.probes()
             }
 
-            fn words(&self) -> u64 {
-                self.words()
+            fn estimate_items(&self, set: u64) -> u64 {
+                self.estimate_items(set)
             }
 
-            fn estimate_items(&self, $set: u64) -> u64 {
-                let $this = self;
-                let _ = $this;
-                $items
-            }
-
-            $($more)?
+            $($more)*
         }
     };
-    ($shape:ty, $name:expr $(, $more:item)?) => {
-        $crate::layout::plan!($shape, $name, |this, set| {
-            bits: this.bits(),
-            probes: this.probes(),
-            estimate_items: this.estimate_items(set),
-        } $(, $more)?);
-    };
 }
-pub(crate) use plan;
+pub(crate) use probing;
 
 /// Makes the function that tells, at compile time, how many words an array needs.
 macro_rules! words_for {

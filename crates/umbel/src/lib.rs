@@ -44,7 +44,7 @@
 //!    hasher to choose.
 //! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
 //! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`],
-//!    [`mod@stable`]: the families of Bloom filters, each with its own picture, costs and limits.
+//!    [`stable`]: the families of Bloom filters, each with its own picture, costs and limits.
 //!    [`cuckoo`] and [`quotient`] keep a part of every digest. [`frozen`] is what filters for static sets
 //!    have in common: [`xor`], [`fuse`] and [`ribbon`]. [`multi`] is made of several of any kind.
 //! 4. [`raw`]: the cores, for engines that have digests already. [`filter`]: traits for code that is
@@ -119,7 +119,7 @@ mod parts;
 pub use any::AnyFilter;
 pub use bloom::{ArrayBloomFilter, words_for};
 pub use edge::Filter;
-pub use error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape, Unmergeable};
+pub use error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape};
 pub use filter::{Contains, Edge, Insert, InsertShared, Remove, Union};
 pub use format::Saved;
 pub use hash::Keyed;

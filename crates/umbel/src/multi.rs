@@ -73,7 +73,7 @@ mod everything;
 
 #[cfg(feature = "alloc")]
 pub use bytes::{SavedEach, SavedJoint};
-pub use dimensions::{Dimensions, EdgeEach, InsertEach, RemoveEach, UnionEach};
+pub use dimensions::{Dimensions, EdgeEach, InsertEach, RemoveFromEach, UnionEach};
 pub use everything::Everything;
 
 use crate::error::{Full, Incompatible};
@@ -263,7 +263,7 @@ impl<D: InsertEach, J: Insert> Multi<D, J> {
 }
 
 /// Removing.
-impl<D: RemoveEach, J: Remove> Multi<D, J> {
+impl<D: RemoveFromEach, J: Remove> Multi<D, J> {
     /// Takes back one insertion of a record. `false` if it cannot have been inserted, and then
     /// nothing is changed.
     ///

@@ -74,20 +74,20 @@ pub use table::MAX_COPIES;
 
 use crate::edge::{Filter, for_core_and_filter, insert_or_full};
 use crate::error::{BatchFull, Full, Incompatible, InvalidBytes, InvalidShape};
-use crate::filter::{Insert, Remove, Union};
+use crate::filter::{Compatible, Insert, Remove, Union};
 use crate::hash::{Digest, Digester, Portable};
-use crate::layout::Plan;
 use crate::raw::{Clear, Make, Probe, RemoveEach, describe};
 use crate::simd::{Ranks, ranked};
-use batch::{LookUp, Many, One};
+use crate::sizing::Shape as _;
+use batch::{Many, One, RunLookUp};
 use rebuild::{Refused, rebuilt};
-use table::{Entry, Table};
+use table::{Entry, RunTable};
 
 /// The core of a quotient filter.
 #[derive(Clone)]
 pub struct RawQuotient {
     shape: Shape,
-    table: Table,
+    table: RunTable,
     /// How bits are counted.
     ranks: Ranks,
 }
@@ -120,14 +120,14 @@ impl Make for RawQuotient {
     }
 
     fn make(shape: Shape) -> Result<Self, InvalidShape> {
-        Ok(Self { shape, table: Table::new(&shape)?, ranks: Ranks::now() })
+        Ok(Self { shape, table: RunTable::new(&shape)?, ranks: Ranks::now() })
     }
 }
 
 impl Probe for RawQuotient {
     #[inline]
     fn probe(&self, digest: Digest) -> bool {
-        ranked(self.ranks, One(LookUp(&self.table), digest))
+        ranked(self.ranks, One(RunLookUp(&self.table), digest))
     }
 
     #[inline]
@@ -136,7 +136,7 @@ impl Probe for RawQuotient {
         let mut found = found.iter_mut();
         let each = |answer| found.next().map(|slot| *slot = answer).is_some();
         let digests = keys.iter().map(digest);
-        ranked(self.ranks, Many { touch: LookUp(&self.table), digests, each });
+        ranked(self.ranks, Many { touch: RunLookUp(&self.table), digests, each });
     }
 
     /// The share of all prefixes that are there. Reads the whole filter.
@@ -181,7 +181,7 @@ for_core_and_filter! { impl[] RawQuotient {
     /// whole filter.
     #[must_use]
     pub fn estimated_different(&self) -> u64 {
-        Plan::estimate_items(&self.shape, self.different())
+        self.shape.estimate_items(self.different())
     }
 
     /// What the filter knows of its keys, in ascending order: for each time that a key was inserted,
@@ -231,7 +231,7 @@ for_core_and_filter! { impl[] RawQuotient {
     /// As [`insert_unique`](crate::Filter::insert_unique).
     pub fn insert_unique_digest(&mut self, digest: Digest) -> Result<bool, Full> {
         loop {
-            let answer = ranked(self.ranks, One(batch::InsertUnique(&mut self.table), digest));
+            let answer = ranked(self.ranks, One(batch::RunInsertUnique(&mut self.table), digest));
             if answer.is_ok() {
                 return answer;
             }
@@ -246,7 +246,7 @@ for_core_and_filter! { impl[] RawQuotient {
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::RemainderOutOfRange`] if remainders would be shorter than [`MIN_REMAINDER`]
+    /// [`InvalidShape::OutOfRange`] if remainders would be shorter than [`MIN_REMAINDER`]
     /// bits, others if so large a filter cannot be represented or allocated. The filter is then
     /// unchanged.
     pub fn grow(&mut self) -> Result<(), InvalidShape> {
@@ -295,7 +295,7 @@ impl RawQuotient {
         // Copies are in each other's way however large the table is.
         while self.estimated_count_digest(digest) < MAX_COPIES {
             self.grow_as_planned()?;
-            let answer = ranked(self.ranks, One(batch::Insert(&mut self.table), digest));
+            let answer = ranked(self.ranks, One(batch::RunInsert(&mut self.table), digest));
             if answer.is_ok() {
                 return answer;
             }
@@ -330,7 +330,7 @@ impl RawQuotient {
                 inserted += 1;
                 true
             };
-            ranked(*ranks, Many { touch: batch::Insert(table), digests, each });
+            ranked(*ranks, Many { touch: batch::RunInsert(table), digests, each });
             if let Some(key) = keys.get(inserted) {
                 fresh[inserted..].fill(false);
                 let one = self.insert_digest(digest(key));
@@ -341,7 +341,7 @@ impl RawQuotient {
         Ok(())
     }
 
-    fn take(&mut self, shape: Shape, table: Result<Table, Refused>) -> Result<(), Refused> {
+    fn take(&mut self, shape: Shape, table: Result<RunTable, Refused>) -> Result<(), Refused> {
         self.table = table?;
         self.shape = shape;
         Ok(())
@@ -374,7 +374,7 @@ impl RawQuotient {
 impl Insert for RawQuotient {
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full> {
-        let answer = ranked(self.ranks, One(batch::Insert(&mut self.table), digest));
+        let answer = ranked(self.ranks, One(batch::RunInsert(&mut self.table), digest));
         if answer.is_err() {
             return self.insert_growing(digest);
         }
@@ -390,7 +390,7 @@ impl Insert for RawQuotient {
 impl Remove for RawQuotient {
     #[inline]
     fn remove_digest(&mut self, digest: Digest) -> bool {
-        ranked(self.ranks, One(batch::Remove(&mut self.table), digest))
+        ranked(self.ranks, One(batch::RunRemove(&mut self.table), digest))
     }
 }
 
@@ -401,7 +401,7 @@ impl RemoveEach for RawQuotient {
         let mut removed = removed.iter_mut();
         let each = |answer| removed.next().map(|slot| *slot = answer).is_some();
         let digests = keys.iter().map(digest);
-        ranked(self.ranks, Many { touch: batch::Remove(&mut self.table), digests, each });
+        ranked(self.ranks, Many { touch: batch::RunRemove(&mut self.table), digests, each });
     }
 }
 
@@ -412,11 +412,18 @@ impl Clear for RawQuotient {
     }
 }
 
+/// Filters of one shape are, however much each of them has grown.
+impl Compatible for RawQuotient {
+    fn compatible(&self, other: &Self) -> Result<(), Incompatible> {
+        let (expected, got) = (self.shape.prefixes(), other.shape.prefixes());
+        if expected == got { Ok(()) } else { Err(Incompatible::Prefixes { expected, got }) }
+    }
+}
+
 /// By adding: a key that was in both is in the union as often as in both together.
 impl Union for RawQuotient {
     fn fits(&self, other: &Self) -> Result<(), Incompatible> {
-        let (expected, got) = (self.shape.prefixes(), other.shape.prefixes());
-        if expected == got { Ok(()) } else { Err(Incompatible::Prefixes { expected, got }) }
+        self.compatible(other)
     }
 
     fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {

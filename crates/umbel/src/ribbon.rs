@@ -77,8 +77,8 @@ mod shape;
 mod solve;
 mod tier;
 
-pub use map::{MapError, RawRibbonMap, RibbonMap, Value, Width, map_peak_bytes};
-pub use shape::{Outline, Shape};
+pub use map::{MapError, RawRibbonMap, RibbonMap, Value, ValueWidth, map_peak_bytes};
+pub use shape::Shape;
 
 use crate::edge::Filter;
 use crate::error::InvalidShape;
@@ -110,6 +110,10 @@ impl Arrangement for Ribbon {
     type Shape = Shape;
 
     const NAME: &'static str = "RibbonFilter";
+
+    fn fingerprint_bits(shape: &Shape) -> u32 {
+        shape.bits
+    }
 
     fn peak_bytes(items: u64, bits: u32) -> u64 {
         layers::peak_bytes::<u64>(items, bits)

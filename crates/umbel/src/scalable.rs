@@ -63,7 +63,7 @@ use crate::hash::{Digest, Digester, KeyOf, Portable};
 use crate::layout::ring::{batch, one};
 use crate::raw::{self, Clear, Make, Probe, describe};
 use alloc::vec::Vec;
-use level::LookUp;
+use level::LevelsLookUp;
 
 /// The core of a scalable Bloom filter.
 #[derive(Clone)]
@@ -161,7 +161,13 @@ impl RawScalable {
             if room == 0 {
                 answers[0] = self.insert_into_new_level(digest(first)).map_err(|Full| full)?;
             } else {
-                batch(layout.choice(), level::Insert { older, newest }, now, &digest, answers);
+                batch(
+                    layout.choice(),
+                    level::LevelsInsert { older, newest },
+                    now,
+                    &digest,
+                    answers,
+                );
             }
             (keys, fresh) = (later, answers_later);
         }
@@ -172,12 +178,12 @@ impl RawScalable {
 impl Probe for RawScalable {
     #[inline]
     fn probe(&self, digest: Digest) -> bool {
-        one(self.layout.choice(), LookUp { levels: &self.levels }, digest)
+        one(self.layout.choice(), LevelsLookUp { levels: &self.levels }, digest)
     }
 
     #[inline]
     fn probe_each<A>(&self, keys: &[A], digest: impl Fn(&A) -> Digest, found: &mut [bool]) {
-        batch(self.layout.choice(), LookUp { levels: &self.levels }, keys, digest, found);
+        batch(self.layout.choice(), LevelsLookUp { levels: &self.levels }, keys, digest, found);
     }
 
     fn rate(&self) -> f64 {
@@ -195,7 +201,7 @@ impl Insert for RawScalable {
         let choice = self.layout.choice();
         match self.levels.split_last_mut() {
             Some((newest, older)) if newest.room() > 0 => {
-                Ok(one(choice, level::Insert { older, newest }, digest))
+                Ok(one(choice, level::LevelsInsert { older, newest }, digest))
             }
             _ => self.insert_into_new_level(digest),
         }

@@ -30,7 +30,7 @@ pub(crate) use lanes::{Lanes, MAX_LANES, Places, SPLIT_SALTS, split};
 pub(crate) use pdep::on_each_select;
 #[cfg(feature = "alloc")]
 pub(crate) use pdep::{Ranks, ranked};
-pub(crate) use portable::{Portable, for_each_of_block};
+pub(crate) use portable::{Scalar, for_each_of_block};
 
 use crate::parts::bits::Word;
 use core::fmt;
@@ -281,7 +281,7 @@ impl Calls {
             // SAFETY: there are lines, and functions of a path that is not available are never
             // chosen.
             Some(lines) => unsafe { (self.has)(lines, digest, places) },
-            None => has_key(Portable, lines, digest, places),
+            None => has_key(Scalar, lines, digest, places),
         }
     }
 

@@ -1,6 +1,20 @@
-//! The error rate as a value that is known to be one.
+//! What the plans of all families share: the error rate as a value that is known to be one, limits, and
+//! the names by which every `Shape` is made and asked.
 
 use crate::error::InvalidShape;
+use crate::parts::math::{exp, ln};
+use core::fmt;
+
+/// The value, or an early return with the error: `?` in a `const fn`.
+macro_rules! ok {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return Err(error),
+        }
+    };
+}
+pub(crate) use ok;
 
 /// An error rate: the share of absent keys that a filter may answer `true` for.
 ///
@@ -44,6 +58,184 @@ pub const MAX_BITS: u64 = 1 << 48;
 pub(crate) const fn digest_collisions(items: u64) -> f64 {
     items as f64 / (1_u64 << 63) as f64
 }
+
+/// The rate, if it is one that digests of 64 bits can give for so many items.
+pub(crate) const fn rate_for(items: u64, rate: f64) -> Result<f64, InvalidShape> {
+    let rate = ok!(Rate::new(rate)).get();
+    let min = 2.0 * digest_collisions(items);
+    if rate < min { Err(InvalidShape::RateTooSmall { rate, min }) } else { Ok(rate) }
+}
+
+/// Whether a filter may have so many bits.
+pub(crate) const fn check_bits(bits: u64) -> Result<(), InvalidShape> {
+    if bits > MAX_BITS { Err(InvalidShape::TooLarge { bits, max: MAX_BITS }) } else { Ok(()) }
+}
+
+/// Whether a filter of which the smallest takes `min` bytes may have so many.
+pub(crate) const fn check_memory(bytes: u64, min: u64) -> Result<(), InvalidShape> {
+    if bytes < min {
+        return Err(InvalidShape::TooSmall { bytes, min });
+    }
+    check_bits(bytes.saturating_mul(8))
+}
+
+/// Between a number that fails and a larger one that works: the smallest that works, if all above it do.
+/// A closure that a `const fn` can have.
+macro_rules! bisect {
+    ($fails:expr, $works:expr, |$at:ident| $test:expr) => {{
+        let (mut fails, mut works): (u64, u64) = ($fails, $works);
+        while works > fails + 1 {
+            let $at = fails + (works - fails) / 2;
+            if $test {
+                works = $at;
+            } else {
+                fails = $at;
+            }
+        }
+        works
+    }};
+}
+pub(crate) use bisect;
+
+/// As [`bisect!`], from the number that fails upwards in steps that double: for where the answer is near.
+macro_rules! gallop {
+    ($fails:expr, $works:expr, $step:expr, |$at:ident| $test:expr) => {{
+        let (mut fails, mut works, mut step): (u64, u64, u64) = ($fails, $works, $step);
+        while works > fails + 1 {
+            let half = (works - fails) / 2;
+            let $at = fails + if step < half { step } else { half };
+            if $test {
+                works = $at;
+            } else {
+                fails = $at;
+                step = step.saturating_mul(2);
+            }
+        }
+        works
+    }};
+}
+pub(crate) use gallop;
+
+/// Makes a method of a field, of the same name and type, for each line.
+macro_rules! getters {
+    ($($(#[$attribute:meta])* $field:ident: $type:ty;)*) => {$(
+        $(#[$attribute])*
+        #[must_use]
+        pub const fn $field(&self) -> $type {
+            self.$field
+        }
+    )*};
+}
+pub(crate) use getters;
+
+/// What every plan can tell. Shapes have these as methods of their own, most of which work at compile
+/// time; this is for code that is generic over families.
+#[doc(hidden)]
+pub trait Shape: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The everyday name of the filter.
+    const NAME: &'static str;
+
+    /// The smallest filter that holds `items` items at an error rate of at most `rate`.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape>;
+
+    /// The filter with the smallest error rate for `items` items in at most `bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape>;
+
+    /// The number of items planned for.
+    fn items(&self) -> u64;
+
+    /// The number of bits that keys have.
+    fn bits(&self) -> u64;
+
+    /// The number of 64-bit words.
+    fn words(&self) -> u64;
+
+    /// The error rate with `items` different keys.
+    fn expected_rate(&self, items: u64) -> f64;
+}
+
+/// The plan with the smallest rate, up to a millionth of it, that takes at most `bytes` bytes: for families
+/// whose plans are made for a rate.
+pub(crate) fn least_rate<S: Shape>(
+    bytes: u64,
+    plan: impl Fn(f64) -> Result<S, InvalidShape>,
+) -> Result<S, InvalidShape> {
+    check_memory(bytes, 0)?;
+    let (mut low, mut high) = (Rate::MIN.0, 0.99);
+    let mut best = plan(high)?;
+    let min = best.words() * 8;
+    if min > bytes {
+        return Err(InvalidShape::TooSmall { bytes, min });
+    }
+    while high > low * (1.0 + 1e-6) {
+        let rate = exp((ln(low) + ln(high)) / 2.0);
+        match plan(rate) {
+            Ok(shape) if shape.words() * 8 <= bytes => (best, high) = (shape, rate),
+            _ => low = rate,
+        }
+    }
+    Ok(best)
+}
+
+/// Gives a shape the methods that follow from others, and those of [`Shape`] as a trait.
+macro_rules! shape {
+    ($shape:ty, $name:expr) => {
+        $crate::sizing::shape!(impl[] $shape, $name);
+    };
+    (impl[$($generics:tt)*] $shape:ty, $name:expr) => {
+        impl<$($generics)*> $shape {
+            /// The memory of the words, in bytes.
+            #[must_use]
+            pub const fn bytes(&self) -> u64 {
+                self.words() * 8
+            }
+
+            /// The memory of the words in bits, for each of the items planned for; of no items, 0.
+            #[must_use]
+            pub const fn bits_per_key(&self) -> f64 {
+                let items = self.items();
+                if items == 0 { 0.0 } else { self.words() as f64 * 64.0 / items as f64 }
+            }
+        }
+
+        impl<$($generics)*> $crate::sizing::Shape for $shape {
+            const NAME: &'static str = $name;
+
+            fn for_rate(items: u64, rate: f64) -> Result<Self, $crate::InvalidShape> {
+                Self::for_rate(items, rate)
+            }
+
+            fn for_memory(items: u64, bytes: u64) -> Result<Self, $crate::InvalidShape> {
+                Self::for_memory(items, bytes)
+            }
+
+            fn items(&self) -> u64 {
+                self.items()
+            }
+
+            fn bits(&self) -> u64 {
+                self.bits()
+            }
+
+            fn words(&self) -> u64 {
+                self.words()
+            }
+
+            fn expected_rate(&self, items: u64) -> f64 {
+                self.expected_rate(items)
+            }
+        }
+    };
+}
+pub(crate) use shape;
 
 #[cfg(test)]
 mod tests {

@@ -48,7 +48,7 @@
 //! let column = SplitBlockBloomFilter::<str>::from_parquet(&bytes)?;
 //! assert!(column.contains("https://example.org/"));
 //! assert!(!column.contains("https://example.org/other")); // false is proof
-//! # Ok::<(), umbel::InvalidBytes>(())
+//! # Ok::<(), umbel::split::ParquetError>(())
 //! ```
 
 mod blocks;
@@ -59,6 +59,7 @@ mod plain;
 mod shape;
 
 pub use blocks::Blocks;
+pub use parquet::ParquetError;
 pub use plain::{Plain, PlainEncoded};
 pub use shape::Shape;
 

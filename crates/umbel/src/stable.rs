@@ -78,12 +78,13 @@ pub use shape::{MAX_WIDTH, Shape, words_for};
 use crate::edge::{Filter, for_core_and_filter};
 use crate::error::InvalidShape;
 use crate::hash::{Digest, Portable};
+use crate::layout::cells::CellTable;
 use crate::parts::cells::Cells;
 use crate::parts::math::powi;
 use crate::raw::{self, Clear, Endless, Make, Probe, describe};
 use crate::storage::{Allocate, Array, Own, Storage, StorageMut};
 use core::marker::PhantomData;
-use table::{Inserter, Table};
+use table::{Asker, Inserter};
 
 #[cfg(feature = "alloc")]
 use crate::storage::Heap;
@@ -103,7 +104,7 @@ pub struct RawStable<S> {
 /// an array.
 pub type Stable<T, H, S> = Filter<T, H, RawStable<S>>;
 
-/// A stable Bloom filter in memory of its own. The [module](mod@crate::stable) tells what it is and when to
+/// A stable Bloom filter in memory of its own. The [module](crate::stable) tells what it is and when to
 /// choose it.
 ///
 /// [`new`](crate::Filter::new) gives a filter that finds at least nine of ten keys which were inserted
@@ -122,67 +123,54 @@ pub type Stable<T, H, S> = Filter<T, H, RawStable<S>>;
 pub type StableBloomFilter<T, H = Portable> = Filter<T, H, RawStable<Heap>>;
 
 /// A stable Bloom filter in an array, without an allocator. The array has exactly the words of its
-/// shape; [`stable!`](crate::stable!) makes one.
+/// shape.
 ///
 /// ```
-/// use umbel::stable::{ArrayStableBloomFilter, Shape, words_for};
+/// use umbel::stable::{ArrayStableBloomFilter, words_for};
 ///
 /// const WORDS: usize = words_for(730, 3); // cells, bits of a cell
-/// let shape = Shape::for_cells(730, 3, 0.03)?;
-/// let mut filter = ArrayStableBloomFilter::<str, WORDS>::of(shape);
-/// assert!(filter.insert("once") && !filter.insert("once"));
-/// # Ok::<(), umbel::InvalidShape>(())
+/// static EMPTY: ArrayStableBloomFilter<str, WORDS> =
+///     ArrayStableBloomFilter::for_cells(730, 3, 0.03); // and false positive rate
+/// let mut seen = EMPTY.clone();
+/// assert!(seen.insert("once") && !seen.insert("once") && !EMPTY.contains("once"));
+/// assert!(seen.shape().stable_rate() <= 0.03);
+/// ```
+///
+/// In a constant, a rate that is none, cells of no or too many bits, or too few of them are refused by the
+/// compiler:
+///
+/// ```compile_fail,E0080
+/// use umbel::stable::{ArrayStableBloomFilter, words_for};
+/// const EMPTY: ArrayStableBloomFilter<str, { words_for(730, 3) }> =
+///     ArrayStableBloomFilter::for_cells(730, 3, 1.5);
+/// # let _ = EMPTY;
+/// ```
+///
+/// ```compile_fail,E0080
+/// use umbel::stable::{ArrayStableBloomFilter, words_for};
+/// const EMPTY: ArrayStableBloomFilter<str, { words_for(30, 8) }> =
+///     ArrayStableBloomFilter::for_cells(30, 8, 0.03);
+/// # let _ = EMPTY;
 /// ```
 pub type ArrayStableBloomFilter<T, const WORDS: usize, H = Portable> =
     Filter<T, H, RawStable<Array<WORDS>>>;
 
-/// A stable Bloom filter in an array, planned by the compiler:
-/// `stable![730 cells; 3 bits; rate 0.03]`, or with the type of its keys in front.
-///
-/// ```
-/// use umbel::stable;
-/// use umbel::stable::ArrayStableBloomFilter;
-///
-/// let mut seen = stable![str; 730 cells; 3 bits; rate 0.03];
-/// assert!(seen.insert("once") && seen.contains("once"));
-///
-/// // Where the type is known, or written down, it need not be repeated.
-/// static EMPTY: ArrayStableBloomFilter<u64, { stable::words_for(730, 3) }> =
-///     stable![730 cells; 3 bits; rate 0.03];
-/// assert!(!EMPTY.contains(&7) && EMPTY.shape().stable_rate() <= 0.03);
-/// ```
-///
-/// A rate that is none, cells of no or too many bits, or too few of them are refused by the compiler:
-///
-/// ```compile_fail,E0080
-/// let seen = umbel::stable![str; 730 cells; 3 bits; rate 1.5];
-/// ```
-///
-/// ```compile_fail,E0080
-/// let seen = umbel::stable![str; 730 cells; 9 bits; rate 0.03];
-/// ```
-///
-/// ```compile_fail,E0080
-/// let seen = umbel::stable![str; 30 cells; 8 bits; rate 0.03];
-/// ```
-#[macro_export]
-macro_rules! stable {
-    ($cells:tt cells; $bits:tt bits; rate $rate:expr) => {
-        $crate::stable![_; $cells cells; $bits bits; rate $rate]
-    };
-    ($key:ty; $cells:tt cells; $bits:tt bits; rate $rate:expr) => {{
-        const SHAPE: $crate::stable::Shape =
-            match $crate::stable::Shape::for_cells($cells, $bits, $rate) {
-                Ok(shape) => shape,
-                Err(_) => panic!("there is no such filter: see `Shape::for_cells`"),
-            };
-        const WORDS: usize = $crate::stable::words_for($cells, $bits);
-        $crate::stable::ArrayStableBloomFilter::<$key, WORDS>::of(SHAPE)
-    }};
-}
-
 /// In an array.
 impl<T: ?Sized, const WORDS: usize> ArrayStableBloomFilter<T, WORDS> {
+    /// A filter of so many cells, or one more, of `width` bits with a stable rate of at most `rate`: that of
+    /// [`Shape::for_cells`]. In a `const` or `static`, invalid arguments fail to compile.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such shape, or it does not have `WORDS` words: [`words_for`] tells how many it has.
+    #[must_use]
+    pub const fn for_cells(cells: u64, width: u32, rate: f64) -> Self {
+        match Shape::for_cells(cells, width, rate) {
+            Ok(shape) => Self::of(shape),
+            Err(_) => panic!("there is no such filter: see `Shape::for_cells`"),
+        }
+    }
+
     /// A filter of this shape. In a `const` or `static`, invalid arguments fail to compile.
     ///
     /// # Panics
@@ -197,15 +185,15 @@ impl<T: ?Sized, const WORDS: usize> ArrayStableBloomFilter<T, WORDS> {
 }
 
 #[inline(always)]
-fn table<V>(shape: &Shape, words: V) -> Table<V> {
+fn table<V>(shape: &Shape, words: V) -> CellTable<V> {
     let cells = Cells::new(words, shape.width());
-    Table { cells, len: shape.cells(), probes: shape.probes() }
+    CellTable { cells, len: shape.cells(), probes: shape.probes() }
 }
 
 impl<B: AsRef<[u64]>> RawStable<Own<B>> {
     #[inline(always)]
-    fn table(&self) -> Table<&[u64]> {
-        table(&self.shape, self.storage.words())
+    fn asker(&self) -> Asker<&[u64]> {
+        Asker(table(&self.shape, self.storage.words()))
     }
 }
 
@@ -242,12 +230,12 @@ impl<S: Allocate> Make for RawStable<S> {
 impl<B: AsRef<[u64]>> Probe for RawStable<Own<B>> {
     #[inline]
     fn probe(&self, digest: Digest) -> bool {
-        self.table().contains(digest)
+        self.asker().contains(digest)
     }
 
     #[inline]
     fn probe_each<A>(&self, keys: &[A], digest: impl Fn(&A) -> Digest, found: &mut [bool]) {
-        self.table().contains_batch(keys, digest, found);
+        self.asker().contains_batch(keys, digest, found);
     }
 
     fn rate(&self) -> f64 {
@@ -301,7 +289,7 @@ for_core_and_filter! { impl[B: AsRef<[u64]>] RawStable<Own<B>> {
     /// How many cells are not zero. Reads the whole filter.
     #[must_use]
     pub fn count_nonzero(&self) -> u64 {
-        self.table().cells.count_nonzero(self.shape.cells())
+        self.asker().0.cells.count_nonzero(self.shape.cells())
     }
 
     /// Whether no key would be found. Reads until it finds a cell that is not zero.

@@ -94,15 +94,15 @@ pub use shape::{MAX_EPOCHS, Shape, Window};
 use crate::edge::{Filter, for_core_and_filter};
 use crate::error::InvalidShape;
 use crate::hash::{Digest, Digester, Portable};
-use crate::layout::Plan;
-use crate::layout::ring::batch;
+use crate::layout::ring::{batch, one};
 use crate::parts::bits::count;
 use crate::raw::{self, Clear, Endless, Make, Probe, TryClone, describe};
 use crate::simd::{Choice, Lanes, Line, Places};
+use crate::sizing::Shape as _;
 use crate::storage::{Allocate, Heap, Storage, StorageMut};
 use core::time::Duration;
 use hand::Hand;
-use lines::{LookUp, LookUpAhead, one};
+use lines::{EpochsLookUp, EpochsLookUpAhead};
 
 /// The core of a window filter.
 #[derive(Clone)]
@@ -193,8 +193,8 @@ impl RawWindow {
     }
 
     #[inline(always)]
-    fn look_up(&self) -> LookUp<'_> {
-        LookUp { lines: self.lines(), hand: &self.hand, lanes: self.lanes }
+    fn look_up(&self) -> EpochsLookUp<'_> {
+        EpochsLookUp { lines: self.lines(), hand: &self.hand, lanes: self.lanes }
     }
 
     #[inline(always)]
@@ -305,10 +305,10 @@ fn inserting<'a, const ANSWER: bool>(
     storage: &'a mut Heap,
     lanes: &'static Lanes,
     hand: &'a mut Hand,
-) -> lines::Insert<'a, ANSWER> {
+) -> lines::EpochsInsert<'a, ANSWER> {
     let lines = storage.words_mut().as_chunks_mut().0;
     let steps = matches!(shape.window(), Window::Insertions(_));
-    lines::Insert { lines, hand, lanes, steps }
+    lines::EpochsInsert { lines, hand, lanes, steps }
 }
 
 /// What time it is stays known.
@@ -324,7 +324,7 @@ for_core_and_filter! { impl[] RawWindow {
     #[must_use]
     pub fn contains_digest_at(&self, digest: Digest, now: Duration) -> bool {
         let (passed, _) = self.hand.ahead(self.since(nanos(now)));
-        one(self.choice, LookUpAhead { now: self.look_up(), passed }, digest)
+        one(self.choice, EpochsLookUpAhead { now: self.look_up(), passed }, digest)
     }
 
     /// As [`insert_at`](crate::Filter::insert_at), for a key that was digested elsewhere.

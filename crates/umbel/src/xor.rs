@@ -38,8 +38,8 @@
 //! ```
 
 use crate::edge::Filter;
-use crate::frozen::peel::{Places, stirred};
-use crate::frozen::{self, Job, Map, Peeled, RawFrozen};
+use crate::frozen::peel::{EntryPlaces, stirred};
+use crate::frozen::{self, EntryJob, Map, Peeled, RawFrozen};
 use crate::hash::Portable;
 use crate::storage::Heap;
 
@@ -79,7 +79,7 @@ impl Thirds {
     }
 }
 
-impl Places<3> for Thirds {
+impl EntryPlaces<3> for Thirds {
     #[inline(always)]
     fn of(&self, start: u64, hash: u64) -> [usize; 3] {
         let Self { len } = *self;
@@ -114,7 +114,7 @@ impl Map for Thirds {
     }
 
     #[inline(always)]
-    fn with<J: Job>(&self, job: J) -> J::Output {
+    fn with<J: EntryJob>(&self, job: J) -> J::Output {
         job.run(*self)
     }
 }

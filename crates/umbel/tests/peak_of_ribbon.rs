@@ -4,7 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use umbel::ribbon::{Width, map_peak_bytes};
+use umbel::ribbon::{ValueWidth, map_peak_bytes};
 use umbel::{RibbonFilter, RibbonMap, frozen::Build};
 
 struct Counting;
@@ -76,7 +76,7 @@ fn building_takes_no_more_than_it_says() {
                 assert!(took * 8 <= items * 165, "{items} keys: {took} bytes");
             }
         }
-        let (said, width) = (map_peak_bytes(items, 8), Width::Bits(8));
+        let (said, width) = (map_peak_bytes(items, 8), ValueWidth::Bits(8));
         let pairs = (0..items).map(|key| (key, key as u8));
         let took =
             peak(|| RibbonMap::<u64, u8>::build_with(Build::for_values(), width, pairs).unwrap());

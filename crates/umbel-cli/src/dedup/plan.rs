@@ -92,7 +92,7 @@ impl Plan {
     /// An empty filter.
     pub(super) fn filter(&self, hasher: AnyHasher) -> Result<AnyFilter> {
         let (items, rate) = match self {
-            Self::Scalable(shape) => (shape.capacity(), shape.rate()),
+            Self::Scalable(shape) => (shape.items(), shape.rate()),
             Self::Blocked(shape) => (shape.items(), shape.expected_rate(shape.items())),
             Self::Window(shape) => (shape.items(), shape.burst_rate()),
         };

@@ -151,7 +151,7 @@ fn is_state(path: &Path, filter: &AnyFilter) -> Result<bool> {
     // The filters that earlier versions began without options had no mark. `build` would have to be told exactly their size.
     let is_old = header.has_secret()
         && header.secret_number() == 0
-        && matches!(filter.raw(), Any::Scalable(filter) if filter.shape().capacity() == FIRST);
+        && matches!(filter.raw(), Any::Scalable(filter) if filter.shape().items() == FIRST);
     Ok((is_marked || is_old) && Plan::of_filter(filter).is_some())
 }
 

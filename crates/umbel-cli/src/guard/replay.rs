@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
-use umbel::plan::Outline;
+use umbel::plan::AnyShape;
 use umbel_guard::{DataSet, Guard, Local, State, Stats};
 
 /// The rates that are compared with the one that was measured.
@@ -69,7 +69,7 @@ fn absent(stats: &Stats) -> u64 {
 /// What filters of other rates would take and save.
 fn others(stats: &Stats, keys: u64) -> Vec<(f64, u64, u64)> {
     let outline = |rate: f64| {
-        let outline = Outline::for_rate("blocked", keys.max(1), rate)?.ok()?;
+        let outline = AnyShape::for_rate("blocked", keys.max(1), rate)?.ok()?;
         Some((rate, outline.bytes(), (absent(stats) as f64 * (1.0 - rate)).round() as u64))
     };
     RATES.into_iter().filter_map(outline).collect()

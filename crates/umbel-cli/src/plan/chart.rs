@@ -3,7 +3,7 @@
 use super::at;
 use crate::amount::show_rate;
 use std::fmt::Write as _;
-use umbel::plan::Outline;
+use umbel::plan::AnyShape;
 
 /// The blocks, from the lowest rates to the highest.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -15,10 +15,10 @@ const FLOOR: f64 = 1e-9;
 const NAMES: usize = 17;
 
 /// The chart, with its axis and what the blocks mean.
-pub(super) fn drawn(items: u64, outlines: &[Outline]) -> String {
+pub(super) fn drawn(items: u64, outlines: &[AnyShape]) -> String {
     let loads: Vec<f64> =
         (STEPS / 2..=4 * STEPS).map(|step| f64::from(step) / f64::from(STEPS)).collect();
-    let rates = |outline: &Outline| -> Vec<Option<f64>> {
+    let rates = |outline: &AnyShape| -> Vec<Option<f64>> {
         loads.iter().map(|load| outline.expected_rate(at(items, *load))).collect()
     };
     let all: Vec<_> = outlines.iter().map(|outline| (outline.family(), rates(outline))).collect();
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn rows_are_as_long_as_the_loads_that_fit() {
-        let outlines = Outline::all(1_000_000, 0.01);
+        let outlines = AnyShape::all(1_000_000, 0.01);
         let chart = drawn(1_000_000, &outlines);
         let row = |name: &str| {
             let line = chart.lines().find(|line| line.starts_with(name)).expect("a row");

@@ -3,7 +3,7 @@
 use super::at;
 use crate::amount::show_things;
 use std::fmt::Write as _;
-use umbel::plan::{FAMILIES, Outline};
+use umbel::plan::{AnyShape, FAMILIES};
 
 /// One colour per family, in the order of [`FAMILIES`]: dark enough on white, and neighbours differ.
 const COLOURS: [&str; 13] = [
@@ -28,8 +28,8 @@ struct Line {
 }
 
 /// The rates from half of the planned keys to four times as many, by the logarithm.
-pub(super) fn drawn(items: u64, outlines: &[Outline]) -> String {
-    let rates = |outline: &Outline| -> Vec<(f64, f64)> {
+pub(super) fn drawn(items: u64, outlines: &[AnyShape]) -> String {
+    let rates = |outline: &AnyShape| -> Vec<(f64, f64)> {
         let loads = (0..=70).map(|step| 0.5 + f64::from(step) / 20.0);
         let rate = |load| Some((load, outline.expected_rate(at(items, load))?));
         loads.filter_map(rate).filter(|(_, rate)| *rate > 0.0).collect()

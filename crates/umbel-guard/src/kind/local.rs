@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use umbel::format::{OpenError, Opening};
 use umbel::hash::Digester;
-use umbel::layout::Plan;
+use umbel::layout::Probing;
 use umbel::{AtomicBlockedBloomFilter, AtomicBloomFilter, CountingBloomFilter, CuckooFilter};
 use umbel::{Digest, Full, InvalidShape, Keyed, QuotientFilter, Saved, ScalableBloomFilter};
 use umbel::{blocked, bloom, counting, cuckoo, quotient, scalable};
@@ -359,9 +359,9 @@ impl Body {
     }
 
     fn measure(&self) -> Measure {
-        fn of_bits(bytes: u64, plan: &impl Plan, items: u64, ones: u64, rate: f64) -> Measure {
-            let fill = ones as f64 / plan.bits() as f64;
-            Measure { bytes, capacity: plan.items(), items, fill, rate }
+        fn of_bits(bytes: u64, shape: &impl Probing, items: u64, ones: u64, rate: f64) -> Measure {
+            let fill = ones as f64 / shape.bits() as f64;
+            Measure { bytes, capacity: shape.items(), items, fill, rate }
         }
         match self {
             Self::Blocked(filter) => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use umbel::format::{Saved, Stored};
 use umbel::frozen::Build;
 use umbel::hash::{City64, Digester, Farm64, KeyOf, Murmur3, Portable, Xxh3, Xxh64};
-use umbel::ribbon::Width;
+use umbel::ribbon::ValueWidth;
 use umbel::split::Plain;
 use umbel::storage::Heap;
 use umbel::{
@@ -278,7 +278,7 @@ sorts! {
         |numbers, hasher, of| {
             let pairs = numbers.map(|number| (of(number), number as u8 & 7));
             let how = Build::for_values_hashed_by(hasher);
-            RibbonMap::build_with(how, Width::Bits(3), pairs).unwrap()
+            RibbonMap::build_with(how, ValueWidth::Bits(3), pairs).unwrap()
         },
         |map, number, key| map.get(key.borrow()) == number as u8 & 7;
 }

@@ -55,6 +55,10 @@ impl Kernels for Independent {
 
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
         let (probes, max) = (shape.probes(), HASHES as u32);
-        if probes <= max { Ok(()) } else { Err(InvalidShape::ProbesOutOfRange { probes, max }) }
+        if probes <= max {
+            return Ok(());
+        }
+        let (got, max) = (probes.into(), max.into());
+        Err(InvalidShape::OutOfRange { what: "probes", got, min: 1, max })
     }
 }

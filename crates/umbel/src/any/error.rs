@@ -1,6 +1,6 @@
 //! Why a filter of any family was not changed.
 
-use crate::error::{BatchFull, Full, Incompatible, InvalidKey, Unmergeable};
+use crate::error::{BatchFull, Full, Incompatible, InvalidKey};
 use core::fmt;
 
 /// The family of a filter cannot do what was asked.
@@ -75,14 +75,5 @@ from!(Unsupported => Unsupported, InvalidKey => Key, BatchFull => BatchFull, Inc
 impl From<Full> for ChangeError {
     fn from(Full: Full) -> Self {
         Self::Full
-    }
-}
-
-impl From<Unmergeable> for ChangeError {
-    fn from(error: Unmergeable) -> Self {
-        match error {
-            Unmergeable::Incompatible(error) => Self::Incompatible(error),
-            Unmergeable::Full => Self::Full,
-        }
     }
 }

@@ -7,7 +7,7 @@ use crate::counting::{InLine, RawCounting};
 use crate::cuckoo::RawCuckoo;
 use crate::edge::{Filter, for_core_and_filter};
 use crate::error::{Incompatible, InvalidBytes};
-use crate::filter::{Contains, Insert, Remove, Union};
+use crate::filter::{Compatible, Contains, Insert, Remove, Union};
 use crate::format::{ANY_FAMILY, Header, Mark, StoredCore};
 use crate::frozen::{Peeled, RawFrozen};
 use crate::fuse::Fused;
@@ -388,7 +388,7 @@ impl Any {
             (Self::Split(one), Self::Split(other)) => one.fits(other),
             (Self::Counting(one), Self::Counting(other)) => one.fits(other),
             (Self::BlockedCounting(one), Self::BlockedCounting(other)) => one.fits(other),
-            (Self::Cuckoo(one), Self::Cuckoo(other)) => one.fits(other),
+            (Self::Cuckoo(one), Self::Cuckoo(other)) => one.compatible(other),
             (Self::Quotient(one), Self::Quotient(other)) => one.fits(other),
             _ => return false,
         };

@@ -9,7 +9,7 @@ use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
 use crate::parts::prefetch::prefetch_to_write;
 use crate::simd::{
-    Calls, Choice, Isa, Lanes, Line, Places, Portable, half, line_number, line_number_of,
+    Calls, Choice, Isa, Lanes, Line, Places, Scalar, half, line_number, line_number_of,
 };
 use crate::storage::Storage;
 
@@ -105,19 +105,19 @@ impl Shape {
 }
 
 /// Looks keys up in `N` lines each.
-struct LookUp<'a, W, const N: usize> {
+struct LineLookUp<'a, W, const N: usize> {
     lines: &'a [Line<W>],
     places: &'static Places,
 }
 
-impl<'a, W: Word, const N: usize> LookUp<'a, W, N> {
+impl<'a, W: Word, const N: usize> LineLookUp<'a, W, N> {
     #[inline(always)]
     fn new(layout: &Lines, words: &'a [W]) -> Self {
         Self { lines: words.as_chunks().0, places: layout.places }
     }
 }
 
-impl<W: Word, const N: usize> Touch for LookUp<'_, W, N> {
+impl<W: Word, const N: usize> Touch for LineLookUp<'_, W, N> {
     #[inline(always)]
     fn bytes(&self) -> usize {
         size_of_val(self.lines)
@@ -142,12 +142,12 @@ impl<W: Word, const N: usize> Touch for LookUp<'_, W, N> {
 }
 
 /// Inserts keys into `N` lines each.
-struct Insert<V, const N: usize> {
+struct LineInsert<V, const N: usize> {
     words: V,
     places: &'static Places,
 }
 
-impl<V: SetBit, const N: usize> Insert<V, N> {
+impl<V: SetBit, const N: usize> LineInsert<V, N> {
     #[inline(always)]
     fn new(layout: &Lines, words: V) -> Self {
         Self { words, places: layout.places }
@@ -164,7 +164,7 @@ impl<V: SetBit, const N: usize> Insert<V, N> {
     #[inline(always)]
     fn set_shared(&mut self, number: usize, x: u32, lanes: &Lanes) -> bool {
         let (lines, _) = self.words.words().as_chunks();
-        if Portable.line_has(&lines[number], x, lanes) {
+        if Scalar.line_has(&lines[number], x, lanes) {
             return false;
         }
         let mut fresh = false;
@@ -178,7 +178,7 @@ impl<V: SetBit, const N: usize> Insert<V, N> {
     }
 }
 
-impl<V: SetBit, const N: usize> Touch for Insert<V, N> {
+impl<V: SetBit, const N: usize> Touch for LineInsert<V, N> {
     #[inline(always)]
     fn bytes(&self) -> usize {
         size_of_val(self.words.words())
@@ -238,9 +238,9 @@ impl Layout for Lines {
         found: &mut [bool],
     ) {
         if !self.places.two {
-            batch(self.choice, LookUp::<W, 1>::new(self, words), keys, digest, found);
+            batch(self.choice, LineLookUp::<W, 1>::new(self, words), keys, digest, found);
         } else {
-            batch(self.choice, LookUp::<W, 2>::new(self, words), keys, digest, found);
+            batch(self.choice, LineLookUp::<W, 2>::new(self, words), keys, digest, found);
         }
     }
 
@@ -251,9 +251,9 @@ impl Layout for Lines {
             return self.calls.set(lines, digest.bits(), self.places);
         }
         if !self.places.two {
-            fetch_and_answer(Insert::<V, 1>::new(self, words), digest)
+            fetch_and_answer(LineInsert::<V, 1>::new(self, words), digest)
         } else {
-            fetch_and_answer(Insert::<V, 2>::new(self, words), digest)
+            fetch_and_answer(LineInsert::<V, 2>::new(self, words), digest)
         }
     }
 
@@ -267,18 +267,18 @@ impl Layout for Lines {
         fresh: &mut [bool],
     ) {
         if !self.places.two {
-            batch(self.choice, Insert::<V, 1>::new(self, words), keys, digest, fresh);
+            batch(self.choice, LineInsert::<V, 1>::new(self, words), keys, digest, fresh);
         } else {
-            batch(self.choice, Insert::<V, 2>::new(self, words), keys, digest, fresh);
+            batch(self.choice, LineInsert::<V, 2>::new(self, words), keys, digest, fresh);
         }
     }
 
     #[inline]
     fn extend<V: SetBit>(&self, _: &Shape, words: V, digests: impl Iterator<Item = Digest>) {
         if !self.places.two {
-            extend(self.choice, Insert::<V, 1>::new(self, words), digests);
+            extend(self.choice, LineInsert::<V, 1>::new(self, words), digests);
         } else {
-            extend(self.choice, Insert::<V, 2>::new(self, words), digests);
+            extend(self.choice, LineInsert::<V, 2>::new(self, words), digests);
         }
     }
 
@@ -334,8 +334,11 @@ impl StoredLayout for Lines {
             3 => 2,
             _ => return None,
         };
-        if !bits.is_multiple_of(512) || !probes.is_multiple_of(lines_per_key) {
-            return Some(Err(InvalidShape::PartialLine { bits, probes }));
+        let parts = [("bits", bits, 512), ("probes", probes.into(), lines_per_key.into())];
+        for (what, got, of) in parts {
+            if !got.is_multiple_of(of) {
+                return Some(Err(InvalidShape::NotAMultiple { what, got, of }));
+            }
         }
         Some(Shape::with(items, bits / 512, lines_per_key, probes / lines_per_key))
     }

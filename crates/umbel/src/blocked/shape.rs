@@ -1,10 +1,12 @@
 //! The plan of a blocked Bloom filter: how many lines, one or two of them a key, how many probes.
 
-use crate::error::{Incompatible, InvalidShape};
-use crate::layout::{for_arrays, plan, words_for};
+use crate::error::InvalidShape;
+use crate::layout::{for_arrays, probing, words_for};
 use crate::parts::math::{ceil, ln};
 use crate::simd::MAX_LANES;
-use crate::sizing::{MAX_BITS, Rate, digest_collisions};
+use crate::sizing::{
+    MAX_BITS, Rate, bisect, check_bits, check_memory, gallop, getters, ok, rate_for, shape,
+};
 
 /// The bits of a line.
 pub(super) const LINE: u64 = 512;
@@ -70,17 +72,8 @@ impl Shape {
         rate: f64,
         lines_per_key: u32,
     ) -> Result<Self, InvalidShape> {
-        let rate = match Rate::new(rate) {
-            Ok(rate) => rate.get(),
-            Err(error) => return Err(error),
-        };
-        if lines_per_key == 0 || lines_per_key > 2 {
-            return Err(InvalidShape::LinesOutOfRange { lines: lines_per_key, max: 2 });
-        }
-        let collisions = digest_collisions(items);
-        if collisions > rate / 2.0 {
-            return Err(InvalidShape::RateTooSmall { rate, min: 2.0 * collisions });
-        }
+        let rate = ok!(rate_for(items, rate));
+        ok!(check_lines_per_key(lines_per_key));
         // No Bloom filter takes less than log2(1/rate) / ln 2 bits an item.
         let least = items as f64 * -ln(rate) / (LN_2_SQUARED * LINE as f64);
         if least >= MAX_LINES as f64 {
@@ -106,27 +99,15 @@ impl Shape {
                 Some(best) => best.lines - 1,
                 None => MAX_LINES,
             };
-            let mut fails = (least - least / 8).saturating_sub(1);
-            let mut step = 1 + least / 16;
             shape.lines = most;
-            if shape.expected_rate(items) > rate {
-                probes_per_line += 1;
-                continue;
+            if shape.expected_rate(items) <= rate {
+                let fails = (least - least / 8).saturating_sub(1);
+                shape.lines = gallop!(fails, most, 1 + least / 16, |lines| {
+                    shape.lines = lines;
+                    shape.expected_rate(items) <= rate
+                });
+                best = Some(shape);
             }
-            // Between a number of lines that fails and one that does not.
-            let mut works = most;
-            while works - fails > 1 {
-                let far = works - fails > step.saturating_mul(2);
-                shape.lines = if far { fails + step } else { middle(fails, works) };
-                if shape.expected_rate(items) <= rate {
-                    works = shape.lines;
-                } else {
-                    fails = shape.lines;
-                    step = step.saturating_mul(2);
-                }
-            }
-            shape.lines = works;
-            best = Some(shape);
             probes_per_line += 1;
         }
         best
@@ -139,20 +120,17 @@ impl Shape {
     ///
     /// If there is no room for one line, or more than [`MAX_BITS`].
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
-        if bytes < LINE / 8 {
-            return Err(InvalidShape::TooSmall { bytes, min: LINE / 8 });
-        }
-        if bytes > MAX_BITS / 8 {
-            let bits = bytes.saturating_mul(8);
-            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
-        }
-        let lines = bytes / (LINE / 8);
+        ok!(check_memory(bytes, LINE / 8));
+        Ok(Self::best(items, bytes / (LINE / 8)))
+    }
+
+    const fn best(items: u64, lines: u64) -> Self {
         let one = Self::best_probes(items, lines, 1);
         let two = Self::best_probes(items, lines, 2);
         // Would one line with so much more space still be worse?
         let more = Self { lines: lines + (lines as u128 * WORTH / 100) as u64, ..one };
         let worth = more.expected_rate(items) > two.expected_rate(items);
-        Ok(if worth { two } else { one })
+        if worth { two } else { one }
     }
 
     /// The number of probes with the smallest rate; fewer where it is below what any filter promises.
@@ -177,30 +155,16 @@ impl Shape {
     ///
     /// As [`for_rate`](Self::for_rate) and [`for_memory`](Self::for_memory).
     pub const fn for_budget(bytes: u64, rate: f64) -> Result<Self, InvalidShape> {
-        let rate = match Rate::new(rate) {
-            Ok(rate) => rate.get(),
-            Err(error) => return Err(error),
-        };
-        // Bisect between a number of items that fits and one that does not.
-        let (mut fits, mut low) = match Self::for_memory(0, bytes) {
-            Ok(shape) => (shape, 0),
-            Err(error) => return Err(error),
-        };
-        let mut high = ceil(fits.bits() as f64 * LN_2_SQUARED / -ln(rate)) + 1;
+        let rate = ok!(Rate::new(rate)).get();
+        let lines = ok!(Self::for_memory(0, bytes)).lines;
+        let mut most = ceil((lines * LINE) as f64 * LN_2_SQUARED / -ln(rate)) + 1;
         // Small filters may be better than the formula for large ones.
-        if high < 1 << 20 {
-            high *= 8;
+        if most < 1 << 20 {
+            most *= 8;
         }
-        while low + 1 < high {
-            let items = low + (high - low) / 2;
-            let Ok(shape) = Self::for_memory(items, bytes) else { break };
-            if shape.expected_rate(items) <= rate {
-                (fits, low) = (shape, items);
-            } else {
-                high = items;
-            }
-        }
-        Ok(fits)
+        let too_many =
+            bisect!(0, most, |items| Self::best(items, lines).expected_rate(items) > rate);
+        Ok(Self::best(too_many - 1, lines))
     }
 
     /// A plan with exactly these numbers.
@@ -217,43 +181,23 @@ impl Shape {
         if lines == 0 {
             return Err(InvalidShape::TooSmall { bytes: 0, min: LINE / 8 });
         }
-        if lines > MAX_LINES {
-            let bits = lines.saturating_mul(LINE);
-            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
-        }
-        if lines_per_key == 0 || lines_per_key > 2 {
-            return Err(InvalidShape::LinesOutOfRange { lines: lines_per_key, max: 2 });
-        }
-        if probes_per_line == 0 || probes_per_line > MAX_LANES {
-            return Err(InvalidShape::ProbesOutOfRange { probes: probes_per_line, max: MAX_LANES });
-        }
+        ok!(check_bits(lines.saturating_mul(LINE)));
+        ok!(check_lines_per_key(lines_per_key));
+        ok!(InvalidShape::check_range("probes", probes_per_line as u64, 1, MAX_LANES as u64));
         Ok(Self { items, lines, lines_per_key, probes_per_line })
     }
 
-    /// The number of items planned for.
-    #[must_use]
-    pub const fn items(&self) -> u64 {
-        self.items
-    }
-
-    /// The number of lines of 512 bits.
-    #[must_use]
-    pub const fn lines(&self) -> u64 {
-        self.lines
-    }
-
-    /// In how many lines a key has bits: 1 or 2.
-    #[must_use]
-    #[inline(always)]
-    pub const fn lines_per_key(&self) -> u32 {
-        self.lines_per_key
-    }
-
-    /// How many bits a key has in each of its lines.
-    #[must_use]
-    #[inline(always)]
-    pub const fn probes_per_line(&self) -> u32 {
-        self.probes_per_line
+    getters! {
+        /// The number of items planned for.
+        items: u64;
+        /// The number of lines of 512 bits.
+        lines: u64;
+        /// In how many lines a key has bits: 1 or 2.
+        #[inline(always)]
+        lines_per_key: u32;
+        /// How many bits a key has in each of its lines.
+        #[inline(always)]
+        probes_per_line: u32;
     }
 
     /// How many bits a key has.
@@ -274,12 +218,6 @@ impl Shape {
         self.lines * 8
     }
 
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.lines * (LINE / 8)
-    }
-
     /// How many different keys have probably been inserted when `set` bits are set.
     ///
     /// `u64::MAX` when all are, which any number of keys may have done.
@@ -289,26 +227,23 @@ impl Shape {
             return u64::MAX;
         }
         // The expected number of set bits grows with the number of items.
-        let (mut low, mut high) = (0_u64, 1_u64 << 62);
-        while low < high {
-            let items = low + (high - low) / 2;
-            if self.expected_ones(items) < set as f64 - 0.5 * self.probes() as f64 {
-                low = items + 1;
-            } else {
-                high = items;
-            }
+        let least = set as f64 - 0.5 * self.probes() as f64;
+        if self.expected_ones(0) >= least {
+            return 0;
         }
-        low
+        bisect!(0, 1 << 62, |items| self.expected_ones(items) >= least)
     }
 }
 
 for_arrays!(Shape, WORDS => WORDS > 0 && WORDS.is_multiple_of(8), "a line has eight words");
 
-plan!(
+shape!(Shape, "BlockedBloomFilter");
+
+probing!(
     Shape,
-    "BlockedBloomFilter",
-    fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
-        if self.lines_per_key == other.lines_per_key { Ok(()) } else { Err(Incompatible::Kernels) }
+    places: bits,
+    fn lines_per_key(&self) -> u32 {
+        self.lines_per_key
     }
 );
 
@@ -320,8 +255,8 @@ words_for! {
 
 const LN_2_SQUARED: f64 = core::f64::consts::LN_2 * core::f64::consts::LN_2;
 
-const fn middle(low: u64, high: u64) -> u64 {
-    low + (high - low) / 2
+const fn check_lines_per_key(lines: u32) -> Result<(), InvalidShape> {
+    InvalidShape::check_range("lines per key", lines as u64, 1, 2)
 }
 
 #[cfg(test)]
@@ -465,11 +400,13 @@ mod tests {
             assert_eq!(Shape::with(1, lines, 1, 1), Err(error));
         }
         for lines in [0, 3, u32::MAX] {
-            let error = InvalidShape::LinesOutOfRange { lines, max: 2 };
+            let (what, got) = ("lines per key", u64::from(lines));
+            let error = InvalidShape::OutOfRange { what, got, min: 1, max: 2 };
             assert_eq!(Shape::with(1, 1, lines, 1), Err(error));
         }
         for probes in [0, 9, u32::MAX] {
-            let error = InvalidShape::ProbesOutOfRange { probes, max: 8 };
+            let (what, got) = ("probes", u64::from(probes));
+            let error = InvalidShape::OutOfRange { what, got, min: 1, max: 8 };
             assert_eq!(Shape::with(1, 1, 2, probes), Err(error));
         }
     }

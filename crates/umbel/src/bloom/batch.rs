@@ -14,7 +14,7 @@
 //! need all their words anyway, and go one by one, some keys behind the fetching.
 
 use super::probe::{FIRST, contains, insert_absent, rest_set, set_all, three_set};
-use super::table::Table;
+use super::table::BitTable;
 use crate::kernels::Kernels;
 use crate::parts::bits::{SetBit, Word};
 
@@ -31,7 +31,7 @@ const FAR: u64 = 32 << 20;
 /// As [`contains`] for each key.
 #[inline]
 pub(crate) fn contains_batch<W: Word, K: Kernels, A>(
-    table: Table<&[W]>,
+    table: BitTable<&[W]>,
     probes: u32,
     kernels: &K,
     keys: &[A],
@@ -52,7 +52,7 @@ pub(crate) fn contains_batch<W: Word, K: Kernels, A>(
 
 /// What every stage needs to know, and whether the table is far away.
 struct Pipeline<'a, W, K, const FAR: bool> {
-    table: Table<&'a [W]>,
+    table: BitTable<&'a [W]>,
     probes: u32,
     kernels: &'a K,
 }
@@ -166,7 +166,7 @@ impl<W: Word, K: Kernels, const FAR: bool> Pipeline<'_, W, K, FAR> {
 /// As [`insert`](super::insert) for each key, in their order: `fresh[i]` is the answer for `keys[i]`.
 #[inline]
 pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
-    mut table: Table<V>,
+    mut table: BitTable<V>,
     probes: u32,
     kernels: &K,
     keys: &[A],
@@ -182,7 +182,7 @@ pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
 /// Inserts each digest, without an answer.
 #[inline]
 pub(crate) fn extend<V: SetBit, K: Kernels>(
-    mut table: Table<V>,
+    mut table: BitTable<V>,
     probes: u32,
     kernels: &K,
     mut digests: impl Iterator<Item = K::Digest>,
@@ -213,12 +213,12 @@ pub(crate) fn extend<V: SetBit, K: Kernels>(
 /// for its words.
 #[inline(always)]
 fn fetch_ahead<V: SetBit, K: Kernels, A>(
-    table: &mut Table<V>,
+    table: &mut BitTable<V>,
     probes: u32,
     kernels: &K,
     keys: &[A],
     digest: impl Fn(&A) -> K::Digest,
-    mut each: impl FnMut(&mut Table<V>, usize, K::Digest),
+    mut each: impl FnMut(&mut BitTable<V>, usize, K::Digest),
 ) {
     if table.bytes() <= CACHED && !V::SHARED {
         for (number, key) in keys.iter().enumerate() {
@@ -226,11 +226,11 @@ fn fetch_ahead<V: SetBit, K: Kernels, A>(
         }
     } else if table.bytes() <= FAR {
         let fetch =
-            |table: &Table<V>, digest| table.fetch_to_set::<K, false>(probes, kernels, digest);
+            |table: &BitTable<V>, digest| table.fetch_to_set::<K, false>(probes, kernels, digest);
         ring(table, keys, digest, fetch, each);
     } else {
         let fetch =
-            |table: &Table<V>, digest| table.fetch_to_set::<K, true>(probes, kernels, digest);
+            |table: &BitTable<V>, digest| table.fetch_to_set::<K, true>(probes, kernels, digest);
         ring(table, keys, digest, fetch, each);
     }
 }
@@ -238,11 +238,11 @@ fn fetch_ahead<V: SetBit, K: Kernels, A>(
 /// As [`fetch_ahead`], with this way of asking.
 #[inline(always)]
 fn ring<V, D: Copy, A>(
-    table: &mut Table<V>,
+    table: &mut BitTable<V>,
     keys: &[A],
     digest: impl Fn(&A) -> D,
-    fetch: impl Fn(&Table<V>, D),
-    mut each: impl FnMut(&mut Table<V>, usize, D),
+    fetch: impl Fn(&BitTable<V>, D),
+    mut each: impl FnMut(&mut BitTable<V>, usize, D),
 ) {
     /// How many keys that is.
     const AHEAD: usize = 16;

@@ -3,7 +3,8 @@
 use super::RawBloom;
 use crate::error::InvalidBytes;
 use crate::format::{Header, Mark, NOT_COUNTED, StoredCore};
-use crate::layout::{Plan, StoredLayout};
+use crate::layout::{Probing, StoredLayout};
+use crate::sizing::Shape;
 use crate::storage::{Storage, for_runs};
 
 impl<S: Storage, L: StoredLayout> StoredCore for RawBloom<S, L> {

@@ -3,10 +3,10 @@
 use super::batch::{contains_batch, extend, insert_batch};
 use super::probe::{contains, insert};
 use super::shape::Shape;
-use super::table::Table;
+use super::table::BitTable;
 use crate::error::InvalidShape;
 use crate::kernels::{Digits, Kernels};
-use crate::layout::{Layout, StoredLayout, plan};
+use crate::layout::{Layout, StoredLayout, probing};
 use crate::parts::bits::{self, SetBit, Word};
 
 impl<K: Kernels> Layout for K {
@@ -23,7 +23,7 @@ impl<K: Kernels> Layout for K {
 
     #[inline(always)]
     fn contains<W: Word>(&self, shape: &Shape, words: &[W], digest: K::Digest) -> bool {
-        contains(Table::new(words, shape.bits()), shape.probes(), self, digest)
+        contains(BitTable::new(words, shape.bits()), shape.probes(), self, digest)
     }
 
     #[inline(always)]
@@ -35,13 +35,13 @@ impl<K: Kernels> Layout for K {
         digest: impl Fn(&A) -> K::Digest,
         found: &mut [bool],
     ) {
-        let table = Table::new(words, shape.bits());
+        let table = BitTable::new(words, shape.bits());
         contains_batch(table, shape.probes(), self, keys, digest, found);
     }
 
     #[inline(always)]
     fn insert<V: SetBit>(&self, shape: &Shape, words: V, digest: K::Digest) -> bool {
-        insert(&mut Table::to_change(words, shape.bits()), shape.probes(), self, digest)
+        insert(&mut BitTable::to_change(words, shape.bits()), shape.probes(), self, digest)
     }
 
     #[inline(always)]
@@ -53,13 +53,13 @@ impl<K: Kernels> Layout for K {
         digest: impl Fn(&A) -> K::Digest,
         fresh: &mut [bool],
     ) {
-        let table = Table::to_change(words, shape.bits());
+        let table = BitTable::to_change(words, shape.bits());
         insert_batch(table, shape.probes(), self, keys, digest, fresh);
     }
 
     #[inline(always)]
     fn extend<V: SetBit>(&self, shape: &Shape, words: V, digests: impl Iterator<Item = K::Digest>) {
-        extend(Table::to_change(words, shape.bits()), shape.probes(), self, digests);
+        extend(BitTable::to_change(words, shape.bits()), shape.probes(), self, digests);
     }
 
     fn rate<W: Word>(&self, shape: &Shape, words: &[W]) -> f64 {
@@ -67,7 +67,7 @@ impl<K: Kernels> Layout for K {
     }
 }
 
-plan!(Shape, "BloomFilter");
+probing!(Shape);
 
 /// Only of the native kernels: foreign ones have no number that a header could name.
 impl StoredLayout for Digits {

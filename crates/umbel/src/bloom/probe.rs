@@ -1,6 +1,6 @@
 //! One key: test its positions, or set them. Plain and shared words take the same road.
 
-use super::table::Table;
+use super::table::BitTable;
 use crate::kernels::Kernels;
 use crate::parts::bits::{SetBit, Word};
 
@@ -12,7 +12,7 @@ pub(super) const FIRST: u32 = 3;
 /// Whether all `probes` positions of the digest are set.
 #[inline(always)]
 pub(crate) fn contains<W: Word, K: Kernels>(
-    table: Table<&[W]>,
+    table: BitTable<&[W]>,
     probes: u32,
     kernels: &K,
     digest: K::Digest,
@@ -27,7 +27,7 @@ pub(crate) fn contains<W: Word, K: Kernels>(
 /// Whether the next three positions are all set, without a branch between them.
 #[inline(always)]
 pub(super) fn three_set<W: Word, K: Kernels>(
-    table: Table<&[W]>,
+    table: BitTable<&[W]>,
     kernels: &K,
     digest: &mut K::Digest,
 ) -> bool {
@@ -42,7 +42,7 @@ pub(super) fn three_set<W: Word, K: Kernels>(
 /// what is left over. How many there are is the same for all keys, so those branches are predicted.
 #[inline(always)]
 pub(super) fn rest_set<W: Word, K: Kernels>(
-    table: Table<&[W]>,
+    table: BitTable<&[W]>,
     mut probes: u32,
     kernels: &K,
     mut digest: K::Digest,
@@ -74,7 +74,7 @@ pub(super) fn rest_set<W: Word, K: Kernels>(
 /// As [`rest_set`], for a number that the compiler knows.
 #[inline(always)]
 fn these_set<W: Word, K: Kernels, const PROBES: u32>(
-    table: Table<&[W]>,
+    table: BitTable<&[W]>,
     kernels: &K,
     digest: &mut K::Digest,
 ) -> bool {
@@ -90,7 +90,7 @@ fn these_set<W: Word, K: Kernels, const PROBES: u32>(
 /// does not use the answer does not pay for it.
 #[inline(always)]
 pub(crate) fn insert<V: SetBit, K: Kernels>(
-    table: &mut Table<V>,
+    table: &mut BitTable<V>,
     probes: u32,
     kernels: &K,
     digest: K::Digest,
@@ -105,7 +105,7 @@ pub(crate) fn insert<V: SetBit, K: Kernels>(
 /// first and then writing, if at all, is a third faster than looking at every word on the way.
 #[inline(always)]
 pub(super) fn insert_absent<V: SetBit, K: Kernels>(
-    table: &mut Table<V>,
+    table: &mut BitTable<V>,
     probes: u32,
     kernels: &K,
     digest: K::Digest,
@@ -123,7 +123,7 @@ pub(super) fn insert_absent<V: SetBit, K: Kernels>(
 /// Sets all `probes` positions of the digest; whether one of them was not set before.
 #[inline(always)]
 pub(super) fn set_all<V: SetBit, K: Kernels>(
-    table: &mut Table<V>,
+    table: &mut BitTable<V>,
     probes: u32,
     kernels: &K,
     digest: K::Digest,

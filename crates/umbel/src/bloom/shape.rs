@@ -5,7 +5,10 @@ use crate::kernels::MAX_PROBES;
 use crate::layout::{for_arrays, words_for};
 use crate::parts::math::{ceil, exp, ln, ln_1p, ln_1p_wide, powi};
 use crate::parts::occupancy::{all_full, mean_full};
-use crate::sizing::{MAX_BITS, Rate, digest_collisions};
+use crate::sizing::{
+    MAX_BITS, Rate, bisect, check_bits, check_memory, digest_collisions, getters, ok, rate_for,
+    shape,
+};
 
 /// The plan of a classic Bloom filter, before any memory exists.
 ///
@@ -39,16 +42,9 @@ impl Shape {
     /// If `rate` is not one ([`Rate::new`]), is too small for digests of 64 bits, or the filter
     /// would have more than [`MAX_BITS`].
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        let rate = match Rate::new(rate) {
-            Ok(rate) => rate.get(),
-            Err(error) => return Err(error),
-        };
-        let collisions = digest_collisions(items);
-        if collisions > rate / 2.0 {
-            return Err(InvalidShape::RateTooSmall { rate, min: 2.0 * collisions });
-        }
+        let rate = ok!(rate_for(items, rate));
         // The asymptotic formula is a little too low, never too high: start there and go up.
-        let bits = items as f64 * bits_per_item(rate - collisions);
+        let bits = items as f64 * bits_per_item(rate - digest_collisions(items));
         if bits >= MAX_BITS as f64 {
             return Err(InvalidShape::TooLarge { bits: ceil(bits), max: MAX_BITS });
         }
@@ -79,18 +75,16 @@ impl Shape {
     ///
     /// If there is no room for one word, or more than [`MAX_BITS`].
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
-        if bytes < 8 {
-            return Err(InvalidShape::TooSmall { bytes, min: 8 });
-        }
-        if bytes > MAX_BITS / 8 {
-            let bits = bytes.saturating_mul(8);
-            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
-        }
-        let bits = usable_bits(bytes / 8);
+        ok!(check_memory(bytes, 8));
+        Ok(Self::best_probes(items, usable_bits(bytes / 8)))
+    }
+
+    /// With the number of probes that gives the smallest rate; fewer where it is below what any filter
+    /// promises.
+    pub(crate) const fn best_probes(items: u64, bits: u64) -> Self {
         let mut best = Self { items, bits, probes: 1 };
         let mut rate = best.expected_rate(items);
-        // The rate falls up to the best number of probes and rises after it. Where it is below what
-        // any filter promises, fewer probes will do.
+        // The rate falls up to the best number of probes and rises after it.
         while best.probes < MAX_PROBES && rate >= Rate::MIN.get() {
             let more = Self { items, bits, probes: best.probes + 1 };
             let next = more.expected_rate(items);
@@ -99,7 +93,7 @@ impl Shape {
             }
             (best, rate) = (more, next);
         }
-        Ok(best)
+        best
     }
 
     /// The filter for as many items as fit into `bytes` bytes at an error rate of at most `rate`.
@@ -109,26 +103,13 @@ impl Shape {
     ///
     /// As [`for_rate`](Self::for_rate) and [`for_memory`](Self::for_memory).
     pub const fn for_budget(bytes: u64, rate: f64) -> Result<Self, InvalidShape> {
-        let rate = match Rate::new(rate) {
-            Ok(rate) => rate.get(),
-            Err(error) => return Err(error),
-        };
-        // Bisect between a number of items that fits and one that does not.
-        let (mut fits, mut low) = match Self::for_memory(0, bytes) {
-            Ok(shape) => (shape, 0),
-            Err(error) => return Err(error),
-        };
-        let mut high = ceil(fits.bits as f64 / bits_per_item(rate)) + 1;
-        while low + 1 < high {
-            let items = low + (high - low) / 2;
-            let Ok(shape) = Self::for_memory(items, bytes) else { break };
-            if shape.expected_rate(items) <= rate {
-                (fits, low) = (shape, items);
-            } else {
-                high = items;
-            }
-        }
-        Ok(fits)
+        let rate = ok!(Rate::new(rate)).get();
+        let bits = ok!(Self::for_memory(0, bytes)).bits;
+        let most = ceil(bits as f64 / bits_per_item(rate)) + 1;
+        let too_many = bisect!(0, most, |items| {
+            Self::best_probes(items, bits).expected_rate(items) > rate
+        });
+        Ok(Self::best_probes(too_many - 1, bits))
     }
 
     /// A plan with exactly these numbers, for kernels of your own.
@@ -153,43 +134,24 @@ impl Shape {
         if bits == 0 {
             return Err(InvalidShape::TooSmall { bytes: 0, min: 8 });
         }
-        if bits > MAX_BITS {
-            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
-        }
-        if probes == 0 || probes > max {
-            return Err(InvalidShape::ProbesOutOfRange { probes, max });
-        }
+        ok!(check_bits(bits));
+        ok!(InvalidShape::check_range("probes", probes as u64, 1, max as u64));
         Ok(Self { items, bits, probes })
     }
 
-    /// The number of items planned for.
-    #[must_use]
-    pub const fn items(&self) -> u64 {
-        self.items
-    }
-
-    /// The number of positions. One below a multiple of 64 in a native plan.
-    #[must_use]
-    pub const fn bits(&self) -> u64 {
-        self.bits
-    }
-
-    /// The number of positions a key has.
-    #[must_use]
-    pub const fn probes(&self) -> u32 {
-        self.probes
+    getters! {
+        /// The number of items planned for.
+        items: u64;
+        /// The number of positions. One below a multiple of 64 in a native plan.
+        bits: u64;
+        /// The number of positions a key has.
+        probes: u32;
     }
 
     /// The number of 64-bit words.
     #[must_use]
     pub const fn words(&self) -> u64 {
         words_for_bits(self.bits)
-    }
-
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.words() * 8
     }
 
     /// The error rate after `items` different keys were inserted, whether planned or not.
@@ -233,6 +195,8 @@ impl Shape {
         (empty / one / self.probes as f64 + 0.5) as u64
     }
 }
+
+shape!(Shape, "BloomFilter");
 
 for_arrays!(Shape, WORDS => WORDS > 0, "a filter has at least one word");
 

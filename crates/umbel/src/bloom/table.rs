@@ -8,12 +8,12 @@ use core::any::TypeId;
 
 /// `bits` bits, none of them past the last word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Table<V> {
+pub(crate) struct BitTable<V> {
     words: V,
     bits: u64,
 }
 
-impl<V> Table<V> {
+impl<V> BitTable<V> {
     /// The memory of the bits.
     #[inline(always)]
     pub(crate) fn bytes(&self) -> u64 {
@@ -28,7 +28,7 @@ fn in_range<K: Kernels>() -> bool {
     TypeId::of::<K>() == TypeId::of::<Digits>()
 }
 
-impl<'a, W: Word> Table<&'a [W]> {
+impl<'a, W: Word> BitTable<&'a [W]> {
     /// # Panics
     ///
     /// If there are more bits than the words have.
@@ -58,7 +58,7 @@ impl<'a, W: Word> Table<&'a [W]> {
     }
 }
 
-impl<V: SetBit> Table<V> {
+impl<V: SetBit> BitTable<V> {
     /// # Panics
     ///
     /// If there are more bits than the words have.
@@ -70,8 +70,8 @@ impl<V: SetBit> Table<V> {
 
     /// The same bits, for reading.
     #[inline(always)]
-    pub(crate) fn reader(&self) -> Table<&[V::Word]> {
-        Table { words: self.words.words(), bits: self.bits }
+    pub(crate) fn reader(&self) -> BitTable<&[V::Word]> {
+        BitTable { words: self.words.words(), bits: self.bits }
     }
 
     /// Sets the next bit of a digest; whether it was set before.

@@ -1,9 +1,10 @@
 //! A counting Bloom filter as bytes, and back.
 
-use super::{CellLayout, CellPlan, RawCounting, Width};
+use super::{CellLayout, RawCounting, Width};
 use crate::error::InvalidBytes;
 use crate::format::{Header, Mark, NOT_COUNTED, StoredCore};
-use crate::layout::Plan;
+use crate::layout::Probing;
+use crate::sizing::Shape;
 use crate::storage::Own;
 
 /// The number of the family in a header.
@@ -16,8 +17,8 @@ impl<B: AsRef<[u64]>, L: CellLayout> StoredCore for RawCounting<Own<B>, L> {
     const FAMILY: u16 = FAMILY;
 
     fn header(&self, mark: Mark) -> Header {
-        let (shape, width) = (&self.shape, self.shape.width().bits());
-        let fields = [shape.items(), shape.bits(), shape.probes().into(), width.into()];
+        let (shape, width) = (&self.shape, self.shape.cell_bits());
+        let fields = [shape.items(), shape.places(), shape.probes().into(), width.into()];
         Header::new(FAMILY, L::KERNELS.into(), mark, NOT_COUNTED, &fields)
     }
 
@@ -52,7 +53,7 @@ impl<B: AsRef<[u64]>, L: CellLayout> StoredCore for RawCounting<Own<B>, L> {
     }
 
     fn audit(&self) -> Result<(), InvalidBytes> {
-        let used = self.shape.bits() * u64::from(self.shape.width().bits()) % 64;
+        let used = self.shape.bits() % 64;
         let stray = used != 0 && self.words().last().is_some_and(|last| last >> used != 0);
         if stray { Err(InvalidBytes::Inconsistent) } else { Ok(()) }
     }

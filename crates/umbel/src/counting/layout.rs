@@ -1,11 +1,11 @@
 //! Where the cells of a key are: one face for all counting filters.
 
 use super::Width;
-use super::table::Table;
-use crate::error::{Incompatible, InvalidShape};
+use crate::error::InvalidShape;
 use crate::hash::Digest;
 use crate::kernels::{Digits, Kernels};
-use crate::layout::Plan;
+use crate::layout::Probing;
+use crate::layout::cells::CellTable;
 use crate::parts::cells::Cells;
 
 /// How a counting filter lays the cells of a key into words.
@@ -20,7 +20,7 @@ use crate::parts::cells::Cells;
 #[doc(hidden)]
 pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
     /// The plan of such a filter.
-    type Shape: CellPlan;
+    type Shape: Probing;
 
     /// Whether a filter of this shape can be made.
     ///
@@ -94,19 +94,6 @@ pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
     fn rate(&self, shape: &Self::Shape, words: &[u64]) -> f64;
 }
 
-/// What the shape of a counting filter can tell.
-#[doc(hidden)]
-pub trait CellPlan: Plan {
-    /// How many bits a cell has.
-    fn width(&self) -> Width;
-}
-
-/// Cells of one width, or what differs.
-pub(super) fn same_width(one: Width, other: Width) -> Result<(), Incompatible> {
-    let (expected, got) = (one.bits(), other.bits());
-    if expected == got { Ok(()) } else { Err(Incompatible::Cells { expected, got }) }
-}
-
 pub(super) mod sealed {
     /// Only layouts of this crate.
     #[expect(unnameable_types, reason = "nobody else can implement it")]
@@ -121,9 +108,9 @@ pub struct Anywhere;
 impl sealed::Sealed for Anywhere {}
 
 #[inline(always)]
-fn table<V>(shape: &super::Shape, words: V) -> Table<V> {
+fn table<V>(shape: &super::Shape, words: V) -> CellTable<V> {
     let cells = Cells::new(words, shape.width().bits());
-    Table { cells, len: shape.cells(), probes: shape.probes() }
+    CellTable { cells, len: shape.cells(), probes: shape.probes() }
 }
 
 impl CellLayout for Anywhere {

@@ -37,12 +37,12 @@ const ODD: u64 = 0x93cd_3a2c_8198_e269;
 
 /// Walks over the cells of a key in its line, of cells of `BITS` bits.
 #[derive(Clone, Copy)]
-struct Walk<const BITS: u32> {
+struct LineWalk<const BITS: u32> {
     word: usize,
     digits: u64,
 }
 
-impl<const BITS: u32> Walk<BITS> {
+impl<const BITS: u32> LineWalk<BITS> {
     /// The largest number in a cell.
     const MAX: u64 = (1 << BITS) - 1;
     /// How many bits name a cell of a word.
@@ -74,7 +74,7 @@ impl<const BITS: u32> Walk<BITS> {
 /// The smallest number in a cell of the digest.
 #[inline(always)]
 fn count<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> u64 {
-    let (mut walk, mut min) = (Walk::<BITS>::start(digest), Walk::<BITS>::MAX);
+    let (mut walk, mut min) = (LineWalk::<BITS>::start(digest), LineWalk::<BITS>::MAX);
     for _ in 0..probes {
         min = min.min(walk.read(line));
     }
@@ -87,7 +87,7 @@ const FIRST: u32 = 3;
 /// Whether no cell of the digest is zero.
 #[inline(always)]
 fn has<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> bool {
-    let mut walk = Walk::<BITS>::start(digest);
+    let mut walk = LineWalk::<BITS>::start(digest);
     let mut next = || walk.read(line) != 0;
     if probes < FIRST {
         return next() && (probes == 1 || next());
@@ -105,12 +105,12 @@ fn has<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> bool {
 /// Adds one to every cell of the digest that is not full; whether one of them was zero.
 #[inline(always)]
 fn add<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bool {
-    let (mut walk, mut fresh) = (Walk::<BITS>::start(digest), false);
+    let (mut walk, mut fresh) = (LineWalk::<BITS>::start(digest), false);
     for _ in 0..probes {
         let (word, shift) = walk.step();
-        let number = line[word] >> shift & Walk::<BITS>::MAX;
+        let number = line[word] >> shift & LineWalk::<BITS>::MAX;
         fresh |= number == 0;
-        line[word] += u64::from(number != Walk::<BITS>::MAX) << shift;
+        line[word] += u64::from(number != LineWalk::<BITS>::MAX) << shift;
     }
     fresh
 }
@@ -121,13 +121,13 @@ fn add<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bo
 /// faster than to look at all cells first.
 #[inline(always)]
 fn take<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bool {
-    let (mut walk, mut there, mut taken) = (Walk::<BITS>::start(digest), true, 0_u32);
+    let (mut walk, mut there, mut taken) = (LineWalk::<BITS>::start(digest), true, 0_u32);
     for probe in 0..probes {
         let (word, shift) = walk.step();
-        let number = line[word] >> shift & Walk::<BITS>::MAX;
+        let number = line[word] >> shift & LineWalk::<BITS>::MAX;
         there &= number != 0;
         // Zero and full are the two numbers that fall below 2 when one is added, modulo the width.
-        let counted = (number + 1) & Walk::<BITS>::MAX > 1;
+        let counted = (number + 1) & LineWalk::<BITS>::MAX > 1;
         taken |= u32::from(counted) << probe;
         line[word] -= u64::from(counted) << shift;
     }
@@ -140,7 +140,7 @@ fn take<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> b
 /// Adds one to the cells of the digest whose bits are set in `taken`.
 #[cold]
 fn give_back<const BITS: u32>(line: &mut Line<u64>, digest: Digest, mut taken: u32) {
-    let mut walk = Walk::<BITS>::start(digest);
+    let mut walk = LineWalk::<BITS>::start(digest);
     while taken != 0 {
         let (word, shift) = walk.step();
         line[word] += u64::from(taken & 1) << shift;
@@ -154,12 +154,12 @@ trait Visit<const BITS: u32> {
     fn visit(&mut self, number: usize, digest: Digest) -> bool;
 }
 
-struct LookUp<'a> {
+struct CellLookUp<'a> {
     lines: &'a [Line<u64>],
     probes: u32,
 }
 
-impl<const BITS: u32> Visit<BITS> for LookUp<'_> {
+impl<const BITS: u32> Visit<BITS> for CellLookUp<'_> {
     #[inline(always)]
     fn lines(&self) -> &[Line<u64>] {
         self.lines
@@ -273,8 +273,7 @@ impl CellLayout for InLine {
     ) -> Result<LineShape, InvalidShape> {
         let in_line = LineShape::cells_per_line(width);
         if !cells.is_multiple_of(in_line) {
-            let bits = cells.saturating_mul(u64::from(width.bits()));
-            return Err(InvalidShape::PartialLine { bits, probes });
+            return Err(InvalidShape::NotAMultiple { what: "cells", got: cells, of: in_line });
         }
         LineShape::with(items, cells / in_line, probes, width)
     }
@@ -300,7 +299,7 @@ impl CellLayout for InLine {
         digest: impl Fn(&A) -> Digest,
         found: &mut [bool],
     ) {
-        let visit = LookUp { lines: words.as_chunks().0, probes: shape.probes() };
+        let visit = CellLookUp { lines: words.as_chunks().0, probes: shape.probes() };
         by_width!(shape.width(), BITS => {
             batch(self.choice, Visits::<_, BITS>(visit), keys, digest, found);
         });

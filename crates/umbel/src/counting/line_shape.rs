@@ -10,12 +10,13 @@
 //! the item and S have in common. How many items come to a line is a binomial number, of which the
 //! mean of a power is known. So the rate is a sum, and exact; of its terms many are the same.
 
-use super::layout::{CellPlan, same_width};
 use super::shape::Width;
-use crate::error::{Incompatible, InvalidShape};
-use crate::layout::plan;
+use crate::error::InvalidShape;
+use crate::layout::probing;
 use crate::parts::math::{ceil, exp, ln, ln_1p_wide};
-use crate::sizing::{MAX_BITS, Rate, digest_collisions};
+use crate::sizing::{
+    MAX_BITS, Rate, check_bits, check_memory, digest_collisions, gallop, getters, ok, shape,
+};
 
 /// The bits of a line.
 const LINE: u64 = 512;
@@ -76,10 +77,7 @@ impl LineShape {
         rate: f64,
         width: Width,
     ) -> Result<Self, InvalidShape> {
-        let rate = match Rate::new(rate) {
-            Ok(rate) => rate.get(),
-            Err(error) => return Err(error),
-        };
+        let rate = ok!(Rate::new(rate)).get();
         let min = 2.0 * (digest_collisions(items) + LEAST_RATE);
         if rate < min {
             return Err(InvalidShape::RateTooSmall { rate, min });
@@ -112,21 +110,32 @@ impl LineShape {
     }
 
     /// The same with as few lines as keep the rate, which these do, but not with `fails` or fewer.
-    const fn fewest_lines(self, rate: f64, mut fails: u64) -> Self {
-        let (mut shape, mut works) = (self, self.lines);
-        let mut step = 1 + fails / 16;
-        while works > fails + 1 {
-            let half = (works - fails) / 2;
-            shape.lines = fails + if step < half { step } else { half };
-            if shape.expected_rate(self.items) <= rate {
-                works = shape.lines;
-            } else {
-                fails = shape.lines;
-                step = step.saturating_mul(2);
+    const fn fewest_lines(self, rate: f64, fails: u64) -> Self {
+        let lines = gallop!(fails, self.lines, 1 + fails / 16, |lines| {
+            Self { lines, ..self }.expected_rate(self.items) <= rate
+        });
+        Self { lines, ..self }
+    }
+
+    /// The best filter of 4-bit cells for `items` items in at most `bytes` bytes: the number of probes
+    /// that gives the smallest rate.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for one line, or more than [`MAX_BITS`].
+    pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
+        ok!(check_memory(bytes, LINE / 8));
+        let (lines, width) = (bytes / (LINE / 8), Width::Four);
+        let mut best = Self { items, lines, probes: 1, width };
+        let mut probes = 2;
+        while probes <= WORDS {
+            let more = Self { probes, ..best };
+            if more.expected_rate(items) < best.expected_rate(items) {
+                best = more;
             }
+            probes += 1;
         }
-        shape.lines = works;
-        shape
+        Ok(best)
     }
 
     /// A plan with exactly these numbers.
@@ -143,40 +152,22 @@ impl LineShape {
         if lines == 0 {
             return Err(InvalidShape::TooSmall { bytes: 0, min: LINE / 8 });
         }
-        if lines > MAX_LINES {
-            let bits = lines.saturating_mul(LINE);
-            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
-        }
-        if probes == 0 || probes > WORDS {
-            return Err(InvalidShape::ProbesOutOfRange { probes, max: WORDS });
-        }
+        ok!(check_bits(lines.saturating_mul(LINE)));
+        ok!(InvalidShape::check_range("probes", probes as u64, 1, WORDS as u64));
         Ok(Self { items, lines, probes, width })
     }
 
-    /// The number of items planned for.
-    #[must_use]
-    pub const fn items(&self) -> u64 {
-        self.items
-    }
-
-    /// The number of lines of 512 bits.
-    #[must_use]
-    pub const fn lines(&self) -> u64 {
-        self.lines
-    }
-
-    /// The number of cells a key has, all in one line.
-    #[must_use]
-    #[inline(always)]
-    pub const fn probes(&self) -> u32 {
-        self.probes
-    }
-
-    /// How many bits a cell has.
-    #[must_use]
-    #[inline(always)]
-    pub const fn width(&self) -> Width {
-        self.width
+    getters! {
+        /// The number of items planned for.
+        items: u64;
+        /// The number of lines of 512 bits.
+        lines: u64;
+        /// The number of cells a key has, all in one line.
+        #[inline(always)]
+        probes: u32;
+        /// How many bits a cell has.
+        #[inline(always)]
+        width: Width;
     }
 
     /// The number of cells in a line, of this width.
@@ -191,16 +182,16 @@ impl LineShape {
         self.lines * Self::cells_per_line(self.width)
     }
 
+    /// The number of bits of all cells.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.lines * LINE
+    }
+
     /// The number of 64-bit words.
     #[must_use]
     pub const fn words(&self) -> u64 {
         self.lines * 8
-    }
-
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.lines * (LINE / 8)
     }
 
     /// The error rate while `items` different keys are in the filter, if no cell is saturated.
@@ -331,19 +322,15 @@ const fn same(one: &[u8; 9], other: &[u8; 9]) -> bool {
 /// What a classic filter takes: -ln(rate) / (ln 2)^2 bits an item.
 const LN_2_SQUARED: f64 = core::f64::consts::LN_2 * core::f64::consts::LN_2;
 
-plan!(LineShape, "BlockedCountingBloomFilter", |this, set| {
-    bits: this.cells(),
-    probes: this.probes(),
-    estimate_items: this.estimate_items(set),
-}, fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
-    same_width(self.width, other.width)
-});
+shape!(LineShape, "BlockedCountingBloomFilter");
 
-impl CellPlan for LineShape {
-    fn width(&self) -> Width {
-        self.width
+probing!(
+    LineShape,
+    places: cells,
+    fn cell_bits(&self) -> u32 {
+        self.width.bits()
     }
-}
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,9 @@
 //! The plan of a counting Bloom filter: that of a classic one, and how wide the cells are.
 
-use super::layout::{CellPlan, same_width};
 use crate::bloom;
-use crate::error::{Incompatible, InvalidShape};
-use crate::layout::{plan, words_for};
-use crate::sizing::MAX_BITS;
+use crate::error::InvalidShape;
+use crate::layout::{probing, words_for};
+use crate::sizing::{check_bits, check_memory, getters, ok, shape};
 
 /// How many bits a cell has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,26 +61,34 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// As for a classic filter, and if the cells would have more than [`MAX_BITS`].
+    /// As for a classic filter, and if the cells would have more than
+    /// [`MAX_BITS`](crate::sizing::MAX_BITS).
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        match bloom::Shape::for_rate(items, rate) {
-            Ok(positions) => Self::of(positions, Width::Four),
-            Err(error) => Err(error),
-        }
+        Self::of(ok!(bloom::Shape::for_rate(items, rate)), Width::Four)
     }
 
-    /// A cell for each bit of a classic filter: for plans by memory or by budget, which take a
-    /// classic plan for [`Width::bits`] times fewer bytes.
+    /// The best filter of 4-bit cells for `items` items in at most `bytes` bytes: the number of probes
+    /// that gives the smallest rate.
     ///
     /// # Errors
     ///
-    /// If the cells would have more than [`MAX_BITS`].
+    /// If there is no room for one word, or more than [`MAX_BITS`](crate::sizing::MAX_BITS).
+    pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
+        ok!(check_memory(bytes, 8));
+        let width = Width::Four;
+        // All cells but the last, which makes an odd number.
+        let cells = bytes / 8 * (64 / width.bits() as u64) - 1;
+        Ok(Self { positions: bloom::Shape::best_probes(items, cells), width })
+    }
+
+    /// A cell for each bit of a classic filter.
+    ///
+    /// # Errors
+    ///
+    /// If the cells would have more than [`MAX_BITS`](crate::sizing::MAX_BITS).
     pub const fn of(positions: bloom::Shape, width: Width) -> Result<Self, InvalidShape> {
         // At most 2^48 cells of 8 bits.
-        let bits = positions.bits() * width.bits() as u64;
-        if bits > MAX_BITS {
-            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
-        }
+        ok!(check_bits(positions.bits() * width.bits() as u64));
         Ok(Self { positions, width })
     }
 
@@ -89,7 +96,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If the cells would have more than [`MAX_BITS`].
+    /// If the cells would have more than [`MAX_BITS`](crate::sizing::MAX_BITS).
     pub const fn with_width(self, width: Width) -> Result<Self, InvalidShape> {
         Self::of(self.positions, width)
     }
@@ -101,10 +108,9 @@ impl Shape {
         &self.positions
     }
 
-    /// How many bits a cell has.
-    #[must_use]
-    pub const fn width(&self) -> Width {
-        self.width
+    getters! {
+        /// How many bits a cell has.
+        width: Width;
     }
 
     /// The number of items planned for.
@@ -119,6 +125,12 @@ impl Shape {
         self.positions.bits()
     }
 
+    /// The number of bits of all cells.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.cells() * self.width.bits() as u64
+    }
+
     /// The number of cells a key has.
     #[must_use]
     pub const fn probes(&self) -> u32 {
@@ -128,19 +140,17 @@ impl Shape {
     /// The number of 64-bit words.
     #[must_use]
     pub const fn words(&self) -> u64 {
-        (self.cells() * self.width.bits() as u64).div_ceil(64)
-    }
-
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.words() * 8
+        self.bits().div_ceil(64)
     }
 
     /// The error rate while `items` different keys are in the filter, if no cell is saturated.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
         self.positions.expected_rate(items)
+    }
+
+    const fn estimate_items(&self, nonzero: u64) -> u64 {
+        self.positions.estimate_items(nonzero)
     }
 }
 
@@ -150,24 +160,21 @@ words_for! {
     Shape
 }
 
-plan!(Shape, "CountingBloomFilter", |this, set| {
-    bits: this.cells(),
-    probes: this.probes(),
-    estimate_items: this.positions.estimate_items(set),
-}, fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
-    same_width(self.width, other.width)
-});
+shape!(Shape, "CountingBloomFilter");
 
-impl CellPlan for Shape {
-    fn width(&self) -> Width {
-        self.width
+probing!(
+    Shape,
+    places: cells,
+    fn cell_bits(&self) -> u32 {
+        self.width.bits()
     }
-}
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bloom::words_for_cells;
+    use crate::sizing::MAX_BITS;
 
     #[test]
     fn words_are_those_of_packed_cells() {

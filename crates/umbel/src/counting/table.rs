@@ -2,10 +2,7 @@
 
 use crate::hash::Digest;
 use crate::kernels::{Digits, Kernels};
-use crate::parts::cells::Cells;
-
-/// How many cells are looked at before the first branch, as in a classic filter.
-const FIRST: u32 = 3;
+use crate::layout::cells::{CellTable, FIRST};
 
 /// Filters of up to this many bytes are in a core's own cache, where fetching ahead only costs.
 const CACHED: usize = 2 << 20;
@@ -14,45 +11,7 @@ const CACHED: usize = 2 << 20;
 /// more of them can be on their way.
 const FAR: usize = 32 << 20;
 
-/// The cells of a filter, how many there are, and how many a key has.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Table<V> {
-    pub(super) cells: Cells<V>,
-    pub(super) len: u64,
-    pub(super) probes: u32,
-}
-
-impl<V: AsRef<[u64]>> Table<V> {
-    /// The next cell of a walk.
-    #[inline(always)]
-    fn step(&self, walk: &mut Digest) -> u64 {
-        Digits.step(walk, self.len)
-    }
-
-    /// Whether no cell of the digest is zero.
-    #[inline(always)]
-    pub(super) fn contains(&self, digest: Digest) -> bool {
-        let (mut walk, mut left) = (Digits.start(digest), self.probes);
-        if left >= FIRST {
-            let mut found = true;
-            for _ in 0..FIRST {
-                let cell = self.step(&mut walk);
-                found &= self.cells.get(cell) != 0;
-            }
-            if !found {
-                return false;
-            }
-            left -= FIRST;
-        }
-        for _ in 0..left {
-            let cell = self.step(&mut walk);
-            if self.cells.get(cell) == 0 {
-                return false;
-            }
-        }
-        true
-    }
-
+impl<V: AsRef<[u64]>> CellTable<V> {
     /// The smallest number in a cell of the digest.
     #[inline(always)]
     pub(super) fn min(&self, digest: Digest) -> u64 {
@@ -67,15 +26,13 @@ impl<V: AsRef<[u64]>> Table<V> {
     /// Starts to load the words of the first `probes` cells of a digest.
     #[inline(always)]
     fn fetch(&self, digest: Digest, probes: u32, far: bool) {
-        let mut walk = Digits.start(digest);
-        for _ in 0..probes {
-            let cell = self.step(&mut walk);
+        self.for_cells(digest, probes, |cell| {
             if far {
                 self.cells.fetch::<true>(cell);
             } else {
                 self.cells.fetch::<false>(cell);
             }
-        }
+        });
     }
 
     /// As [`contains`](Self::contains) for each key: while one group is looked up, the words of the
@@ -119,7 +76,7 @@ impl<V: AsRef<[u64]>> Table<V> {
     }
 }
 
-impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
+impl<V: AsRef<[u64]> + AsMut<[u64]>> CellTable<V> {
     /// Adds one to every cell of the digest; whether one of them was zero. A cell that the digest
     /// has twice gets two.
     #[inline(always)]

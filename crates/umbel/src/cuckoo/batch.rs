@@ -1,35 +1,35 @@
 //! Many keys: both buckets of one are asked for while another is worked on.
 
-use super::table::{Place, Table};
+use super::table::{BucketTable, Place};
 use crate::hash::Digest;
 use crate::layout::ring::{self, FAR, FAR_BYTES, NEAR};
 use crate::simd::{Choice, Isa, Job, dispatch};
 
 /// What is done in a table with one key. A closure would not be inlined into the loop.
-pub(super) trait Work<V> {
-    fn answer(&mut self, table: &mut Table<V>, place: Place) -> bool;
+pub(super) trait BucketWork<V> {
+    fn answer(&mut self, table: &mut BucketTable<V>, place: Place) -> bool;
 }
 
 /// Looks keys up.
-pub(super) struct LookUp;
+pub(super) struct BucketLookUp;
 
-impl<V: AsRef<[u64]>> Work<V> for LookUp {
+impl<V: AsRef<[u64]>> BucketWork<V> for BucketLookUp {
     #[inline(always)]
-    fn answer(&mut self, table: &mut Table<V>, place: Place) -> bool {
+    fn answer(&mut self, table: &mut BucketTable<V>, place: Place) -> bool {
         table.holds(place)
     }
 }
 
 /// Inserts keys, until the table is full.
 #[derive(Default)]
-pub(super) struct Insert {
+pub(super) struct BucketInsert {
     pub(super) inserted: usize,
     pub(super) full: bool,
 }
 
-impl<V: AsRef<[u64]> + AsMut<[u64]>> Work<V> for &mut Insert {
+impl<V: AsRef<[u64]> + AsMut<[u64]>> BucketWork<V> for &mut BucketInsert {
     #[inline(always)]
-    fn answer(&mut self, table: &mut Table<V>, place: Place) -> bool {
+    fn answer(&mut self, table: &mut BucketTable<V>, place: Place) -> bool {
         if self.full {
             return false;
         }
@@ -41,25 +41,27 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Work<V> for &mut Insert {
 }
 
 /// Removes keys.
-pub(super) struct Remove;
+pub(super) struct BucketRemove;
 
-impl<V: AsRef<[u64]> + AsMut<[u64]>> Work<V> for Remove {
+impl<V: AsRef<[u64]> + AsMut<[u64]>> BucketWork<V> for BucketRemove {
     #[inline(always)]
-    fn answer(&mut self, table: &mut Table<V>, place: Place) -> bool {
+    fn answer(&mut self, table: &mut BucketTable<V>, place: Place) -> bool {
         table.remove(place)
     }
 }
 
 /// A batch whose places are worked out once: those of a key are kept while its buckets are on their way.
-struct Batch<'a, V, W, A, F> {
-    table: Table<V>,
+struct BucketBatch<'a, V, W, A, F> {
+    table: BucketTable<V>,
     work: W,
     keys: &'a [A],
     digest: F,
     answers: &'a mut [bool],
 }
 
-impl<V: AsRef<[u64]>, W: Work<V>, A, F: Fn(&A) -> Digest> Job for Batch<'_, V, W, A, F> {
+impl<V: AsRef<[u64]>, W: BucketWork<V>, A, F: Fn(&A) -> Digest> Job
+    for BucketBatch<'_, V, W, A, F>
+{
     #[inline(always)]
     fn run<I: Isa>(self, _: I) {
         if size_of_val(self.table.words.as_ref()) > FAR_BYTES {
@@ -70,7 +72,7 @@ impl<V: AsRef<[u64]>, W: Work<V>, A, F: Fn(&A) -> Digest> Job for Batch<'_, V, W
     }
 }
 
-impl<V: AsRef<[u64]>, W: Work<V>, A, F: Fn(&A) -> Digest> Batch<'_, V, W, A, F> {
+impl<V: AsRef<[u64]>, W: BucketWork<V>, A, F: Fn(&A) -> Digest> BucketBatch<'_, V, W, A, F> {
     /// The place of a key, whose buckets are asked for.
     #[inline(always)]
     fn stage<const AHEAD: usize>(&self, key: &A) -> Place {
@@ -106,17 +108,17 @@ impl<V: AsRef<[u64]>, W: Work<V>, A, F: Fn(&A) -> Digest> Batch<'_, V, W, A, F> 
     }
 }
 
-impl<V: AsRef<[u64]>> Table<V> {
+impl<V: AsRef<[u64]>> BucketTable<V> {
     /// Does the work for every key, in their order: `answers[i]` is for `keys[i]`.
     #[inline(always)]
     pub(super) fn for_each<A>(
         self,
-        work: impl Work<V>,
+        work: impl BucketWork<V>,
         keys: &[A],
         digest: impl Fn(&A) -> Digest,
         answers: &mut [bool],
     ) {
         assert_eq!(keys.len(), answers.len(), "one answer for each key");
-        dispatch(Choice::OPEN, Batch { table: self, work, keys, digest, answers });
+        dispatch(Choice::OPEN, BucketBatch { table: self, work, keys, digest, answers });
     }
 }

@@ -17,7 +17,7 @@
 //! ones, two in a bucket are often the same; and three moves, made again in the same order, lead back to
 //! where they began, whichever they are, as always when a move is the difference from a sum.
 
-use super::table::{GOLDEN, Place, Table};
+use super::table::{BucketTable, GOLDEN, Place};
 use crate::error::Full;
 use crate::parts::buckets::{Row, Slots};
 
@@ -79,7 +79,7 @@ impl<const NODES: usize, const CELLS: usize> Tree<NODES, CELLS> {
     }
 }
 
-impl Table<&mut [u64]> {
+impl BucketTable<&mut [u64]> {
     /// Puts the fingerprint into one of its buckets, both of which are full.
     #[inline(never)]
     pub(super) fn make_room<R: Row>(mut self, place: Place) -> Result<(), Full> {

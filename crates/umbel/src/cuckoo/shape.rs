@@ -2,10 +2,10 @@
 
 use super::room::{buckets_for, even, room};
 use crate::error::{Incompatible, InvalidShape};
-use crate::layout::{plan, words_for};
+use crate::layout::words_for;
 use crate::parts::buckets::{SLOTS, words_for_buckets};
 use crate::parts::math::{ceil, exp_m1, ln_1p, ln_1p_wide};
-use crate::sizing::{MAX_BITS, Rate};
+use crate::sizing::{MAX_BITS, Rate, check_bits, check_memory, getters, ok, shape};
 
 /// The fewest and the most bits of a fingerprint.
 pub const MIN_FINGERPRINT_BITS: u32 = 4;
@@ -52,10 +52,7 @@ impl Shape {
     /// or more for more than a billion items, since digests have 64 bits; or if the filter would have
     /// more than [`MAX_BITS`].
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        let rate = match Rate::new(rate) {
-            Ok(rate) => rate.get(),
-            Err(error) => return Err(error),
-        };
+        let rate = ok!(Rate::new(rate)).get();
         if rate < MIN_RATE {
             return Err(InvalidShape::RateTooSmall { rate, min: MIN_RATE });
         }
@@ -80,8 +77,8 @@ impl Shape {
         }
         let Some(Self { buckets, width, .. }) = best else { unreachable!() };
         match Self::with(items, buckets, width) {
-            Err(InvalidShape::FingerprintOutOfRange { max, .. }) => {
-                let min = Self { items, buckets, width: max }.expected_rate(items);
+            Err(InvalidShape::OutOfRange { max, .. }) => {
+                let min = Self { items, buckets, width: max as u32 }.expected_rate(items);
                 Err(InvalidShape::RateTooSmall { rate, min })
             }
             made => made,
@@ -106,10 +103,7 @@ impl Shape {
     ///
     /// If there is no room for the items, however short the fingerprints, or more than [`MAX_BITS`].
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
-        if bytes > MAX_BITS / 8 {
-            let bits = bytes.saturating_mul(8);
-            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
-        }
+        ok!(check_memory(bytes, 0));
         if items > MAX_BITS / MIN_FINGERPRINT_BITS as u64 {
             return Err(InvalidShape::TooLarge { bits: u64::MAX, max: MAX_BITS });
         }
@@ -146,31 +140,17 @@ impl Shape {
             let min = words_for_buckets(1, min) * 8;
             return Err(InvalidShape::TooSmall { bytes: 0, min });
         }
-        if bits < min || bits > MAX_FINGERPRINT_BITS {
-            let max = MAX_FINGERPRINT_BITS;
-            return Err(InvalidShape::FingerprintOutOfRange { bits, min, max });
-        }
-        let total = buckets.saturating_mul(SLOTS * bits as u64);
-        if total > MAX_BITS {
-            return Err(InvalidShape::TooLarge { bits: total, max: MAX_BITS });
-        }
-        let max = max_width(buckets);
-        if bits > max {
-            return Err(InvalidShape::FingerprintOutOfRange { bits, min, max });
-        }
+        ok!(check_fingerprint(bits, MAX_FINGERPRINT_BITS));
+        ok!(check_bits(buckets.saturating_mul(SLOTS * bits as u64)));
+        ok!(check_fingerprint(bits, max_width(buckets)));
         Ok(Self { items, buckets, width: bits })
     }
 
-    /// The number of items planned for.
-    #[must_use]
-    pub const fn items(&self) -> u64 {
-        self.items
-    }
-
-    /// The number of buckets. Each has four slots.
-    #[must_use]
-    pub const fn buckets(&self) -> u64 {
-        self.buckets
+    getters! {
+        /// The number of items planned for.
+        items: u64;
+        /// The number of buckets. Each has four slots.
+        buckets: u64;
     }
 
     /// The number of slots, of which a key takes one.
@@ -195,12 +175,6 @@ impl Shape {
     #[must_use]
     pub const fn words(&self) -> u64 {
         words_for_buckets(self.buckets, self.width)
-    }
-
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.words() * 8
     }
 
     /// How many different keys go in before the first is refused, at the least: all but one filter in
@@ -229,6 +203,20 @@ impl Shape {
         let buckets = if self.buckets & 1 == 0 { 2.0 } else { 2.0 - 1.0 / m };
         -exp_m1(items as f64 * ln_1p(-buckets / m / fingerprints))
     }
+
+    /// Whether the fingerprints of two filters mean the same.
+    pub(super) fn compatible(&self, other: &Self) -> Result<(), Incompatible> {
+        if self.bits() != other.bits() {
+            return Err(Incompatible::Bits { expected: self.bits(), got: other.bits() });
+        }
+        let (expected, got) = (self.width, other.width);
+        if expected == got { Ok(()) } else { Err(Incompatible::Cells { expected, got }) }
+    }
+}
+
+const fn check_fingerprint(bits: u32, max: u32) -> Result<(), InvalidShape> {
+    let min = MIN_FINGERPRINT_BITS as u64;
+    InvalidShape::check_range("bits of a fingerprint", bits as u64, min, max as u64)
 }
 
 /// The widest fingerprints of which so many buckets can be told apart.
@@ -266,11 +254,4 @@ words_for! {
     Shape
 }
 
-plan!(Shape, "CuckooFilter", |this, set| {
-    bits: this.bits(),
-    probes: 2,
-    estimate_items: set,
-}, fn same_places(&self, other: &Self) -> Result<(), Incompatible> {
-    let (expected, got) = (self.width, other.width);
-    if expected == got { Ok(()) } else { Err(Incompatible::Cells { expected, got }) }
-});
+shape!(Shape, "CuckooFilter");

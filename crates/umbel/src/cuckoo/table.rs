@@ -47,7 +47,7 @@ pub(super) struct Bit(u64);
 
 /// The words of a filter, and how many buckets of slots of which width they are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Table<V> {
+pub(super) struct BucketTable<V> {
     pub(super) words: V,
     pub(super) buckets: u64,
     pub(super) width: u32,
@@ -65,7 +65,7 @@ macro_rules! in_rows {
     };
 }
 
-impl<V: AsRef<[u64]>> Table<V> {
+impl<V: AsRef<[u64]>> BucketTable<V> {
     /// # Panics
     ///
     /// If there are fewer words than the shape has.
@@ -78,7 +78,7 @@ impl<V: AsRef<[u64]>> Table<V> {
     }
 }
 
-impl<V> Table<V> {
+impl<V> BucketTable<V> {
     /// Two digits of the digest, which has a bucket's worth and a fingerprint's worth of them: the
     /// bits that tell one tell nothing of the other. No fingerprint is 0, which is an empty slot.
     #[inline(always)]
@@ -110,7 +110,7 @@ impl<V> Table<V> {
     }
 }
 
-impl<V: AsRef<[u64]>> Table<V> {
+impl<V: AsRef<[u64]>> BucketTable<V> {
     /// The bit at which a bucket begins that `place` or [`other`](Self::other) gave.
     #[inline(always)]
     pub(super) fn bit<R: Row>(&self, slots: &Slots<R>, bucket: u64) -> Bit {
@@ -147,9 +147,9 @@ impl<V: AsRef<[u64]>> Table<V> {
     }
 
     #[inline(always)]
-    fn by_ref(&self) -> Table<&[u64]> {
+    fn by_ref(&self) -> BucketTable<&[u64]> {
         let Self { ref words, buckets, width, mask } = *self;
-        Table { words: words.as_ref(), buckets, width, mask }
+        BucketTable { words: words.as_ref(), buckets, width, mask }
     }
 
     #[inline(always)]
@@ -208,7 +208,7 @@ impl<V: AsRef<[u64]>> Table<V> {
     }
 }
 
-impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
+impl<V: AsRef<[u64]> + AsMut<[u64]>> BucketTable<V> {
     /// Puts a fingerprint into the empty slot of the lowest flag, or takes it out of there, in the bucket
     /// that begins at this bit.
     #[inline(always)]
@@ -228,9 +228,9 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
     }
 
     #[inline(always)]
-    fn by_mut(&mut self) -> Table<&mut [u64]> {
+    fn by_mut(&mut self) -> BucketTable<&mut [u64]> {
         let Self { ref mut words, buckets, width, mask } = *self;
-        Table { words: words.as_mut(), buckets, width, mask }
+        BucketTable { words: words.as_mut(), buckets, width, mask }
     }
 
     #[inline(always)]
@@ -276,14 +276,14 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Table<V> {
 }
 
 /// Wide rows, out of line, so that they take no registers from the others.
-impl Table<&[u64]> {
+impl BucketTable<&[u64]> {
     #[inline(never)]
     fn holds_wide(self, place: Place) -> bool {
         self.holds_in::<u128>(place)
     }
 }
 
-impl Table<&mut [u64]> {
+impl BucketTable<&mut [u64]> {
     #[inline(never)]
     fn insert_wide(mut self, place: Place) -> Result<bool, Full> {
         self.insert_in::<u128>(place)

@@ -227,7 +227,8 @@ where
     let sums = Sums { header: &header, table: &table, unfinished: how.unfinished };
     sums.verify_table()?;
     file.seek(SeekFrom::Start(header::LEN as u64))?;
-    let mut words = Words { file, sums, left: header.payload, number: 0, block: Vec::new(), at: 0 };
+    let mut words =
+        SavedWords { file, sums, left: header.payload, number: 0, block: Vec::new(), at: 0 };
     let filter = F::assemble(plan, &header, hasher, &mut |count| words.take::<F::Storage>(count))?;
     if words.left > 0 || words.at < words.block.len() {
         return Err(InvalidBytes::Inconsistent.into());
@@ -238,7 +239,7 @@ where
 }
 
 /// The words of a file, block by block, each of them checked before it is used.
-struct Words<'a> {
+struct SavedWords<'a> {
     file: File,
     sums: Sums<'a>,
     /// The bytes that were not read yet.
@@ -251,7 +252,7 @@ struct Words<'a> {
     at: usize,
 }
 
-impl Words<'_> {
+impl SavedWords<'_> {
     fn take<S: Allocate>(&mut self, count: u64) -> Result<S, OpenError> {
         let left = self.left + (self.block.len() - self.at) as u64;
         if count > left / 8 {

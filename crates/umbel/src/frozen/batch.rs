@@ -46,17 +46,17 @@ pub(super) fn batch<const ARITY: usize, K>(
     found: &mut [bool],
 ) {
     assert_eq!(keys.len(), found.len(), "one answer for each key");
-    dispatch(Choice::now(), Batch { steps, keys, digest, found });
+    dispatch(Choice::now(), EntryBatch { steps, keys, digest, found });
 }
 
-struct Batch<'a, const ARITY: usize, S, K, D> {
+struct EntryBatch<'a, const ARITY: usize, S, K, D> {
     steps: S,
     keys: &'a [K],
     digest: D,
     found: &'a mut [bool],
 }
 
-impl<const ARITY: usize, S, K, D> Job for Batch<'_, ARITY, S, K, D>
+impl<const ARITY: usize, S, K, D> Job for EntryBatch<'_, ARITY, S, K, D>
 where
     S: Steps<ARITY>,
     D: Fn(&K) -> Digest,
@@ -67,7 +67,7 @@ where
     }
 }
 
-impl<const ARITY: usize, S: Steps<ARITY>, K, D: Fn(&K) -> Digest> Batch<'_, ARITY, S, K, D> {
+impl<const ARITY: usize, S: Steps<ARITY>, K, D: Fn(&K) -> Digest> EntryBatch<'_, ARITY, S, K, D> {
     #[inline(always)]
     fn go<const FAR: bool>(self) {
         let Self { steps, keys, digest, found } = self;

@@ -2,7 +2,7 @@
 
 use crate::error::InvalidShape;
 use crate::hash::Portable;
-use crate::sizing::Rate;
+use crate::sizing::{Rate, Shape, check_memory, ok};
 use core::convert::Infallible;
 use core::fmt;
 
@@ -169,10 +169,7 @@ impl<H: fmt::Debug> fmt::Debug for Build<'_, H> {
 
 /// The fewest bits r for which 2<sup>−r</sup> is at most the rate.
 pub(crate) const fn bits_for_rate(rate: f64) -> Result<u32, InvalidShape> {
-    let rate = match Rate::new(rate) {
-        Ok(rate) => rate.get(),
-        Err(error) => return Err(error),
-    };
+    let rate = ok!(Rate::new(rate)).get();
     let (mut bits, mut reached) = (1, 0.5);
     while reached > rate {
         bits += 1;
@@ -182,6 +179,36 @@ pub(crate) const fn bits_for_rate(rate: f64) -> Result<u32, InvalidShape> {
         }
     }
     Ok(bits)
+}
+
+/// Whether fingerprints can have so many bits.
+pub(crate) fn check_fingerprint(bits: u32) -> Result<(), InvalidShape> {
+    let rate_of = |bits: u32| 1.0 / (1_u64 << bits.min(63)) as f64;
+    match bits {
+        0 => Err(InvalidShape::RateOutOfRange { rate: 1.0 }),
+        1..=MAX_BITS => Ok(()),
+        _ => Err(InvalidShape::RateTooSmall { rate: rate_of(bits), min: rate_of(MAX_BITS) }),
+    }
+}
+
+/// The plan with the longest fingerprints that takes at most `bytes` bytes.
+pub(crate) fn longest<S: Shape>(
+    bytes: u64,
+    plan: impl Fn(u32) -> Result<S, InvalidShape>,
+) -> Result<S, InvalidShape> {
+    check_memory(bytes, 0)?;
+    let mut best = plan(1)?;
+    let min = best.words() * 8;
+    if min > bytes {
+        return Err(InvalidShape::TooSmall { bytes, min });
+    }
+    for bits in 2..=MAX_BITS {
+        match plan(bits) {
+            Ok(shape) if shape.words() * 8 <= bytes => best = shape,
+            _ => break,
+        }
+    }
+    Ok(best)
 }
 
 /// No filter could be built. Nothing was.

@@ -1,8 +1,9 @@
 //! A filter for a set that does not change as bytes, and back.
 
-use super::{Arrangement, Drawing, RawFrozen};
+use super::{Arrangement, RawFrozen};
 use crate::error::InvalidBytes;
 use crate::format::{Header, Mark, StoredCore};
+use crate::sizing::Shape;
 use crate::storage::Storage;
 
 /// An arrangement whose filters have a form in bytes. Sealed, as every arrangement is.

@@ -14,7 +14,7 @@
 use super::BuildError;
 use super::hashes::reserve;
 use crate::error::InvalidShape;
-use crate::parts::entries::Width;
+use crate::parts::entries::EntryWidth;
 use crate::parts::prefetch::prefetch;
 use crate::parts::words::Words;
 use alloc::boxed::Box;
@@ -25,7 +25,7 @@ use alloc::vec::Vec;
 pub(crate) const COUNT: u64 = 31;
 
 /// Where the bits of a hash are, `ARITY` times, each time elsewhere.
-pub(crate) trait Places<const ARITY: usize>: Copy + Sync {
+pub(crate) trait EntryPlaces<const ARITY: usize>: Copy + Sync {
     /// The places of a hash, whose lowest bits, [`COUNT`], are zero, from `start` on.
     fn of(&self, start: u64, hash: u64) -> [usize; ARITY];
 }
@@ -83,7 +83,7 @@ impl Peeler {
     /// `skip` bits, is the same for all of them and goes to its end.
     pub(crate) fn peel<'a, const ARITY: usize>(
         &mut self,
-        places: impl Places<ARITY>,
+        places: impl EntryPlaces<ARITY>,
         runs: impl Iterator<Item = &'a [u64]>,
         skip: u32,
         keys: u64,
@@ -113,9 +113,9 @@ impl Peeler {
     /// Writes the entries of all keys, which have been peeled.
     pub(crate) fn assign<const ARITY: usize>(
         &self,
-        places: impl Places<ARITY>,
+        places: impl EntryPlaces<ARITY>,
         keys: u64,
-        width: impl Width,
+        width: impl EntryWidth,
         words: &mut [u64],
     ) {
         let hashes = self.places.as_ref();
@@ -139,7 +139,7 @@ fn vec_of_known() -> Box<[u32; KNOWN]> {
 #[inline]
 fn add<const ARITY: usize>(
     words: &mut [u64],
-    places: impl Places<ARITY>,
+    places: impl EntryPlaces<ARITY>,
     run: &[u64],
     skip: u32,
 ) -> bool {
@@ -159,7 +159,7 @@ fn add<const ARITY: usize>(
 #[inline]
 fn pass<const ARITY: usize>(
     words: &mut [u64],
-    places: impl Places<ARITY>,
+    places: impl EntryPlaces<ARITY>,
     order: &mut [[u8; 3]],
     peeled: &mut usize,
     known: &mut [u32; KNOWN],

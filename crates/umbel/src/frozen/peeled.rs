@@ -14,15 +14,17 @@
 
 use super::batch::{Steps, batch};
 use super::hashes::Hashes;
-use super::peel::{COUNT, MAX_PLACES, Peeler, Places, fingerprint};
+use super::peel::{COUNT, EntryPlaces, MAX_PLACES, Peeler, fingerprint};
 use super::{
-    Arrangement, BuildError, Drawing, MAX_ATTEMPTS, MAX_BITS, Stage, StoredArrangement, Work,
+    Arrangement, BuildError, MAX_ATTEMPTS, MAX_BITS, Stage, StoredArrangement, Work, bits_for_rate,
+    check_fingerprint, longest,
 };
 use crate::error::{InvalidBytes, InvalidShape};
 use crate::format::Header;
 use crate::hash::Digest;
-use crate::parts::entries::{Byte, Packed, Width, words_for};
+use crate::parts::entries::{Byte, EntryWidth, PackedEntry, words_for};
 use crate::parts::gather::{self, Gathered};
+use crate::sizing::{self, getters, shape};
 use crate::storage::{Allocate, Heap, StorageMut};
 use core::fmt;
 use core::marker::PhantomData;
@@ -60,19 +62,19 @@ pub trait Map: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
 
     /// Does a job with the places of keys.
     #[doc(hidden)]
-    fn with<J: Job>(&self, job: J) -> J::Output;
+    fn with<J: EntryJob>(&self, job: J) -> J::Output;
 }
 
 /// Something to be done with the places of keys, for any way to find them.
 #[doc(hidden)]
-pub trait Job {
+pub trait EntryJob {
     /// What comes out.
     type Output;
 
     /// Does it. Must be `#[inline(always)]`.
     #[doc(hidden)]
     #[allow(private_bounds, reason = "only this crate has jobs")]
-    fn run<const ARITY: usize>(self, places: impl Places<ARITY>) -> Self::Output;
+    fn run<const ARITY: usize>(self, places: impl EntryPlaces<ARITY>) -> Self::Output;
 }
 
 /// The plan of a filter that is solved by peeling, whose entries are found by a `Map`.
@@ -81,7 +83,7 @@ pub trait Job {
 /// use umbel::fuse::Shape;
 ///
 /// let shape = Shape::for_rate(1_000_000, 0.01)?;
-/// assert_eq!(shape.bits(), 7); // 2^-7 is below 1 %
+/// assert_eq!(shape.fingerprint_bits(), 7); // 2^-7 is below 1 %
 /// assert!(shape.bits_per_key() < 7.95);
 /// # Ok::<(), umbel::InvalidShape>(())
 /// ```
@@ -94,7 +96,7 @@ pub struct Shape<M> {
     /// The entries of a shard: whole words of them, if there are several.
     entries: u64,
     map: M,
-    entry: Entry,
+    entry: EntryForm,
     attempts: u32,
     multiplier: u64,
 }
@@ -104,13 +106,13 @@ const MAX_SHARD_BITS: u32 = 40;
 
 /// How an entry is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entry {
+enum EntryForm {
     /// There is none.
     None,
     /// As a byte.
     Byte,
     /// As bits.
-    Packed,
+    PackedEntry,
 }
 
 impl<M: Map> Shape<M> {
@@ -120,23 +122,25 @@ impl<M: Map> Shape<M> {
     ///
     /// If the rate is not one, below 2<sup>−32</sup>, or the filter would be too large.
     pub fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        Self::for_bits(items, super::build::bits_for_rate(rate)?)
+        Self::for_bits(items, bits_for_rate(rate)?)
     }
 
-    /// For `items` different keys of `bits` bits each.
+    /// The filter with the longest fingerprints for `items` different keys in at most `bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for fingerprints of one bit.
+    pub fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
+        longest(bytes, |bits| Self::for_bits(items, bits))
+    }
+
+    /// For `items` different keys with fingerprints of `bits` bits.
     ///
     /// # Errors
     ///
     /// If there are not from 1 to [`MAX_BITS`] bits, or the filter would be too large.
     pub fn for_bits(items: u64, bits: u32) -> Result<Self, InvalidShape> {
-        if !(1..=MAX_BITS).contains(&bits) {
-            let rate = 1.0 / (1_u64 << bits.min(63)) as f64;
-            let min = 1.0 / (1_u64 << MAX_BITS) as f64;
-            return Err(match bits {
-                0 => InvalidShape::RateOutOfRange { rate },
-                _ => InvalidShape::RateTooSmall { rate, min },
-            });
-        }
+        check_fingerprint(bits)?;
         Self::with_slack(items, bits, 0)
     }
 
@@ -149,15 +153,15 @@ impl<M: Map> Shape<M> {
 
     /// With entries that are found by this map in each shard.
     fn with_map(items: u64, bits: u32, shard_bits: u32, map: M) -> Result<Self, InvalidShape> {
-        const MAX: u64 = crate::sizing::MAX_BITS;
+        const MAX: u64 = sizing::MAX_BITS;
         // Then a shard has whole words, however wide an entry is.
         let unit = if shard_bits == 0 { 1 } else { 64 };
         let entries = map.entries().next_multiple_of(unit);
         debug_assert!(entries <= MAX_PLACES);
         let entry = match bits {
-            _ if items == 0 => Entry::None,
-            8 => Entry::Byte,
-            _ => Entry::Packed,
+            _ if items == 0 => EntryForm::None,
+            8 => EntryForm::Byte,
+            _ => EntryForm::PackedEntry,
         };
         let needed = entries.saturating_mul(u64::from(bits)).saturating_mul(1 << shard_bits);
         if needed > MAX - 128 {
@@ -173,16 +177,21 @@ impl<M: Map> Shape<M> {
         Self { attempts: attempt + 1, multiplier: Digest::mixed(seed).bits() | 1, ..self }
     }
 
-    /// The number of different keys.
-    #[must_use]
-    pub const fn items(&self) -> u64 {
-        self.items
+    getters! {
+        /// The number of different keys.
+        items: u64;
     }
 
-    /// The bits of a key: the rate is 2 to minus that many.
+    /// The bits of a fingerprint, and of an entry: the rate is 2 to minus that many.
     #[must_use]
-    pub const fn bits(&self) -> u32 {
+    pub const fn fingerprint_bits(&self) -> u32 {
         self.bits
+    }
+
+    /// The number of bits of all entries.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        if self.items == 0 { 0 } else { (self.entries << self.shard_bits) * self.bits as u64 }
     }
 
     /// How many shards there are: a power of two.
@@ -203,33 +212,19 @@ impl<M: Map> Shape<M> {
         if self.items == 0 { 0 } else { words_for(self.entries << self.shard_bits, self.bits) }
     }
 
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.words() * 8
+    getters! {
+        /// How many constructions it took; 1 of a plan.
+        attempts: u32;
     }
 
-    /// The memory of the words, in bits for each key; of an empty filter, none.
+    /// The error rate of a filter of `items` keys, planned or not: the share of absent keys whose bits
+    /// agree by chance, and of those that have the hash of a key of their shard, 59 bits of it.
     #[must_use]
-    pub fn bits_per_key(&self) -> f64 {
-        if self.items == 0 { 0.0 } else { self.words() as f64 * 64.0 / self.items as f64 }
-    }
-
-    /// How many constructions it took; 1 of a plan.
-    #[must_use]
-    pub const fn attempts(&self) -> u32 {
-        self.attempts
-    }
-
-    /// The share of absent keys that are found: those whose bits agree by chance, and those that have
-    /// the hash of a key of their shard, 59 bits of it.
-    #[must_use]
-    pub fn expected_rate(&self) -> f64 {
-        if self.items == 0 {
+    pub const fn expected_rate(&self, items: u64) -> f64 {
+        if items == 0 {
             return 0.0;
         }
-        let equal =
-            (self.items >> self.shard_bits) as f64 / (1_u64 << COUNT.leading_zeros()) as f64;
+        let equal = (items >> self.shard_bits) as f64 / (1_u64 << COUNT.leading_zeros()) as f64;
         1.0 / (1_u64 << self.bits) as f64 + equal
     }
 
@@ -258,23 +253,7 @@ impl<M: Map> Shape<M> {
     }
 }
 
-impl<M: Map> Drawing for Shape<M> {
-    fn items(&self) -> u64 {
-        self.items
-    }
-
-    fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    fn words(&self) -> u64 {
-        self.words()
-    }
-
-    fn expected_rate(&self) -> f64 {
-        self.expected_rate()
-    }
-}
+shape!(impl[M: Map] Shape<M>, M::NAME);
 
 /// How many bits tell the shard, if it has fewer than so many keys.
 fn shard_bits(items: u64, most: u64) -> u32 {
@@ -304,6 +283,10 @@ impl<M: Map> Arrangement for Peeled<M> {
     type Shape = Shape<M>;
 
     const NAME: &'static str = M::NAME;
+
+    fn fingerprint_bits(shape: &Shape<M>) -> u32 {
+        shape.bits
+    }
 
     fn peak_bytes(items: u64, bits: u32) -> u64 {
         let Ok(shape) = Shape::<M>::for_bits(items, bits) else {
@@ -355,9 +338,11 @@ impl<M: Map> Arrangement for Peeled<M> {
     fn contains(shape: &Self::Shape, words: &[u64], digest: Digest) -> bool {
         let Shape { ref map, bits, .. } = *shape;
         match shape.entry {
-            Entry::Byte => map.with(One { shape, words, digest, width: Byte }),
-            Entry::Packed => map.with(One { shape, words, digest, width: Packed { bits } }),
-            Entry::None => false,
+            EntryForm::Byte => map.with(OneLookUp { shape, words, digest, width: Byte }),
+            EntryForm::PackedEntry => {
+                map.with(OneLookUp { shape, words, digest, width: PackedEntry { bits } })
+            }
+            EntryForm::None => false,
         }
     }
 
@@ -370,11 +355,20 @@ impl<M: Map> Arrangement for Peeled<M> {
     ) {
         let Shape { ref map, bits, .. } = *shape;
         match shape.entry {
-            Entry::Byte => map.with(Many { shape, words, keys, digest, found, width: Byte }),
-            Entry::Packed => {
-                map.with(Many { shape, words, keys, digest, found, width: Packed { bits } });
+            EntryForm::Byte => {
+                map.with(ManyLookUps { shape, words, keys, digest, found, width: Byte })
             }
-            Entry::None => {
+            EntryForm::PackedEntry => {
+                map.with(ManyLookUps {
+                    shape,
+                    words,
+                    keys,
+                    digest,
+                    found,
+                    width: PackedEntry { bits },
+                });
+            }
+            EntryForm::None => {
                 assert_eq!(keys.len(), found.len(), "one answer for each key");
                 found.fill(false);
             }
@@ -416,25 +410,25 @@ impl<M: Map> StoredArrangement for Peeled<M> {
 }
 
 /// A look-up of one key.
-struct One<'a, M, W> {
+struct OneLookUp<'a, M, W> {
     shape: &'a Shape<M>,
     words: &'a [u64],
     digest: Digest,
     width: W,
 }
 
-impl<M: Map, W: Width> Job for One<'_, M, W> {
+impl<M: Map, W: EntryWidth> EntryJob for OneLookUp<'_, M, W> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<const ARITY: usize>(self, places: impl Places<ARITY>) -> bool {
+    fn run<const ARITY: usize>(self, places: impl EntryPlaces<ARITY>) -> bool {
         let Self { shape, words, digest, width } = self;
         Look { shape, words, places, width }.has(digest)
     }
 }
 
 /// Look-ups of many keys.
-struct Many<'a, M, W, K, F> {
+struct ManyLookUps<'a, M, W, K, F> {
     shape: &'a Shape<M>,
     words: &'a [u64],
     keys: &'a [K],
@@ -443,11 +437,11 @@ struct Many<'a, M, W, K, F> {
     width: W,
 }
 
-impl<M: Map, W: Width, K, F: Fn(&K) -> Digest> Job for Many<'_, M, W, K, F> {
+impl<M: Map, W: EntryWidth, K, F: Fn(&K) -> Digest> EntryJob for ManyLookUps<'_, M, W, K, F> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const ARITY: usize>(self, places: impl Places<ARITY>) {
+    fn run<const ARITY: usize>(self, places: impl EntryPlaces<ARITY>) {
         let Self { shape, words, keys, digest, found, width } = self;
         let look = Look { shape, words, places, width };
         batch(look, keys, digest, found);
@@ -464,18 +458,18 @@ struct Look<'a, const ARITY: usize, M, P, W> {
 
 /// Where the entries of a key are, and its fingerprint.
 #[derive(Clone, Copy)]
-struct Seat<const ARITY: usize> {
+struct EntrySeat<const ARITY: usize> {
     places: [usize; ARITY],
     fingerprint: u64,
 }
 
-impl<const ARITY: usize> Default for Seat<ARITY> {
+impl<const ARITY: usize> Default for EntrySeat<ARITY> {
     fn default() -> Self {
         Self { places: [0; ARITY], fingerprint: 0 }
     }
 }
 
-impl<const ARITY: usize, M: Map, P: Places<ARITY>, W: Width> Look<'_, ARITY, M, P, W> {
+impl<const ARITY: usize, M: Map, P: EntryPlaces<ARITY>, W: EntryWidth> Look<'_, ARITY, M, P, W> {
     #[inline(always)]
     fn has(&self, digest: Digest) -> bool {
         self.answer(self.seat(digest))
@@ -485,10 +479,10 @@ impl<const ARITY: usize, M: Map, P: Places<ARITY>, W: Width> Look<'_, ARITY, M, 
 impl<const ARITY: usize, M, P, W> Steps<ARITY> for Look<'_, ARITY, M, P, W>
 where
     M: Map,
-    P: Places<ARITY>,
-    W: Width,
+    P: EntryPlaces<ARITY>,
+    W: EntryWidth,
 {
-    type Seat = Seat<ARITY>;
+    type Seat = EntrySeat<ARITY>;
 
     #[inline(always)]
     fn words(&self) -> &[u64] {
@@ -496,18 +490,18 @@ where
     }
 
     #[inline(always)]
-    fn seat(&self, digest: Digest) -> Seat<ARITY> {
+    fn seat(&self, digest: Digest) -> EntrySeat<ARITY> {
         let (start, hash) = self.shape.locate(digest);
-        Seat { places: self.places.of(start, hash), fingerprint: fingerprint(hash) }
+        EntrySeat { places: self.places.of(start, hash), fingerprint: fingerprint(hash) }
     }
 
     #[inline(always)]
-    fn words_of(&self, seat: &Seat<ARITY>) -> [usize; ARITY] {
+    fn words_of(&self, seat: &EntrySeat<ARITY>) -> [usize; ARITY] {
         seat.places.map(|place| self.width.word(place))
     }
 
     #[inline(always)]
-    fn answer(&self, seat: Seat<ARITY>) -> bool {
+    fn answer(&self, seat: EntrySeat<ARITY>) -> bool {
         let mut left = seat.fingerprint;
         for place in seat.places {
             left ^= self.width.get(self.words, place);
@@ -563,11 +557,11 @@ struct Peel<'a, R> {
     keys: u64,
 }
 
-impl<'a, R: Iterator<Item = &'a [u64]>> Job for Peel<'_, R> {
+impl<'a, R: Iterator<Item = &'a [u64]>> EntryJob for Peel<'_, R> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<const ARITY: usize>(self, places: impl Places<ARITY>) -> bool {
+    fn run<const ARITY: usize>(self, places: impl EntryPlaces<ARITY>) -> bool {
         self.peeler.peel(places, self.runs, self.skip, self.keys)
     }
 }
@@ -576,7 +570,7 @@ impl<'a, R: Iterator<Item = &'a [u64]>> Job for Peel<'_, R> {
 fn assign<M: Map>(shape: &Shape<M>, peeler: &Peeler, keys: u64, words: &mut [u64]) {
     match shape.bits {
         8 => shape.map.with(Assign { peeler, keys, width: Byte, words }),
-        bits => shape.map.with(Assign { peeler, keys, width: Packed { bits }, words }),
+        bits => shape.map.with(Assign { peeler, keys, width: PackedEntry { bits }, words }),
     }
 }
 
@@ -587,11 +581,11 @@ struct Assign<'a, W> {
     words: &'a mut [u64],
 }
 
-impl<W: Width> Job for Assign<'_, W> {
+impl<W: EntryWidth> EntryJob for Assign<'_, W> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const ARITY: usize>(self, places: impl Places<ARITY>) {
+    fn run<const ARITY: usize>(self, places: impl EntryPlaces<ARITY>) {
         self.peeler.assign(places, self.keys, self.width, self.words);
     }
 }

@@ -96,7 +96,7 @@ fn long(bytes: &[u8]) -> Word {
     let z = pair(word(tail, 16) + len, word(tail, 40), MUL);
     let v = weak(tail, len, z);
     let w = weak(&tail[32..], y + K1, x);
-    let mut state = State { x: x * K1 + word(bytes, 0), y, z, v, w };
+    let mut state = CityState { x: x * K1 + word(bytes, 0), y, z, v, w };
     for block in blocks(bytes) {
         state.take(block, K1, Wrapping(1));
     }
@@ -149,7 +149,7 @@ pub(super) fn ends(bytes: &[u8], first: Word) -> (Word, Word) {
 }
 
 /// The 56 bytes between two blocks of a long key.
-pub(super) struct State {
+pub(super) struct CityState {
     pub(super) x: Word,
     pub(super) y: Word,
     pub(super) z: Word,
@@ -157,7 +157,7 @@ pub(super) struct State {
     pub(super) w: (Word, Word),
 }
 
-impl State {
+impl CityState {
     /// Mixes in the 64 bytes of a block.
     #[inline(always)]
     pub(super) fn take(&mut self, block: &[u8], mul: Word, weight: Word) {

@@ -1,6 +1,6 @@
 //! FarmHash's Fingerprint64, the one of its hashes that is frozen.
 
-use super::city::{self, K0, K1, K2, State, Word, pair, rotate, shift_mix, word};
+use super::city::{self, CityState, K0, K1, K2, Word, pair, rotate, shift_mix, word};
 use super::{Digest, Digester, Key};
 use core::num::Wrapping;
 
@@ -63,7 +63,7 @@ fn long(bytes: &[u8]) -> Word {
     let zero = (Wrapping(0), Wrapping(0));
     let y = SEED * K1 + STEP;
     let z = shift_mix(y * K2 + STEP) * K2;
-    let mut state = State { x: SEED * K2 + word(bytes, 0), y, z, v: zero, w: zero };
+    let mut state = CityState { x: SEED * K2 + word(bytes, 0), y, z, v: zero, w: zero };
     for block in city::blocks(bytes) {
         state.take(block, K1, Wrapping(1));
     }

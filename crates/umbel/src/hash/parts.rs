@@ -26,14 +26,14 @@ const SOME: u8 = 6;
 
 /// Bytes that are collected without the allocator, as long as they are few.
 #[cfg(feature = "alloc")]
-struct Parts {
+struct KeyParts {
     few: [u8; 128],
     len: usize,
     many: Vec<u8>,
 }
 
 #[cfg(feature = "alloc")]
-impl Parts {
+impl KeyParts {
     const fn new() -> Self {
         Self { few: [0; 128], len: 0, many: Vec::new() }
     }
@@ -86,7 +86,7 @@ impl<K: Key> Key for Option<K> {
     #[inline]
     fn with_form<R>(&self, hash: impl FnOnce(Form<'_>) -> R) -> R {
         let Some(key) = self else { return hash(Form::Parts(&[NONE])) };
-        let mut parts = Parts::new();
+        let mut parts = KeyParts::new();
         parts.push(&[SOME]);
         parts.part(key);
         parts.hashed(hash)
@@ -136,7 +136,7 @@ macro_rules! tuples {
 
             #[inline]
             fn with_form<R>(&self, hash: impl FnOnce(Form<'_>) -> R) -> R {
-                let mut parts = Parts::new();
+                let mut parts = KeyParts::new();
                 parts.push(&[TUPLE, $len]);
                 $(parts.part(&self.$at);)*
                 parts.hashed(hash)

@@ -20,19 +20,7 @@ pub struct Xxh64 {
     seed: u64,
 }
 
-impl Xxh64 {
-    /// The hasher with this seed.
-    #[must_use]
-    pub const fn seeded(seed: u64) -> Self {
-        Self { seed }
-    }
-
-    /// The seed.
-    #[must_use]
-    pub const fn seed(&self) -> u64 {
-        self.seed
-    }
-}
+super::seeded!(Xxh64, u64);
 
 impl<T: Key + ?Sized> Digester<T> for Xxh64 {
     #[inline]
@@ -65,19 +53,7 @@ pub struct Xxh3 {
     seed: u64,
 }
 
-impl Xxh3 {
-    /// The hasher with this seed.
-    #[must_use]
-    pub const fn seeded(seed: u64) -> Self {
-        Self { seed }
-    }
-
-    /// The seed.
-    #[must_use]
-    pub const fn seed(&self) -> u64 {
-        self.seed
-    }
-}
+super::seeded!(Xxh3, u64);
 
 impl<T: Key + ?Sized> Digester<T> for Xxh3 {
     #[inline]

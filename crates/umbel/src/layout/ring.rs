@@ -12,7 +12,7 @@
 
 use crate::hash::Digest;
 use crate::parts::prefetch::{prefetch, prefetch_far};
-use crate::simd::{Choice, Isa, Job, Portable, dispatch};
+use crate::simd::{Choice, Isa, Job, Scalar, dispatch};
 
 /// How many keys are under way, and where their lines go: more than a core can be waiting for in its
 /// first cache, or, from memory that is far away, in its second one, which takes more.
@@ -45,7 +45,7 @@ pub(crate) fn fetch<W, const AHEAD: usize>(slice: &[W], index: usize) {
 #[inline(always)]
 pub(crate) fn fetch_and_answer(mut touch: impl Touch, digest: Digest) -> bool {
     touch.fetch::<NEAR>(digest);
-    touch.answer(Portable, digest)
+    touch.answer(Scalar, digest)
 }
 
 /// Answers for one key, compiled for a path as a whole: for keys with many lines.
@@ -53,19 +53,19 @@ pub(crate) fn fetch_and_answer(mut touch: impl Touch, digest: Digest) -> bool {
 #[inline(always)]
 pub(crate) fn one(choice: Choice, touch: impl Touch, digest: Digest) -> bool {
     let mut answer = false;
-    dispatch(choice, One { touch, digest, answer: &mut answer });
+    dispatch(choice, OneKey { touch, digest, answer: &mut answer });
     answer
 }
 
 #[cfg(feature = "alloc")]
-struct One<'a, T> {
+struct OneKey<'a, T> {
     touch: T,
     digest: Digest,
     answer: &'a mut bool,
 }
 
 #[cfg(feature = "alloc")]
-impl<T: Touch> Job for One<'_, T> {
+impl<T: Touch> Job for OneKey<'_, T> {
     #[inline(always)]
     fn run<I: Isa>(mut self, isa: I) {
         *self.answer = self.touch.answer(isa, self.digest);

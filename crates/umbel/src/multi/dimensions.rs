@@ -56,7 +56,7 @@ pub trait InsertEach: Dimensions {
 
 /// Dimensions that all [`Remove`].
 #[doc(hidden)]
-pub trait RemoveEach: Dimensions {
+pub trait RemoveFromEach: Dimensions {
     /// Takes back one insertion of a digest from each dimension, of which all contain theirs;
     /// whether all did so.
     fn remove_each(&mut self, digests: &Self::Each<Digest>) -> bool;
@@ -135,7 +135,7 @@ impl<F: Insert, const N: usize> InsertEach for [F; N] {
     }
 }
 
-impl<F: Remove, const N: usize> RemoveEach for [F; N] {
+impl<F: Remove, const N: usize> RemoveFromEach for [F; N] {
     #[inline]
     fn remove_each(&mut self, digests: &[Digest; N]) -> bool {
         let filters = self.iter_mut().zip(digests);
@@ -211,7 +211,7 @@ macro_rules! tuples {
             }
         }
 
-        impl<$($filter: Remove),*> RemoveEach for ($($filter,)*) {
+        impl<$($filter: Remove),*> RemoveFromEach for ($($filter,)*) {
             #[inline]
             fn remove_each(&mut self, digests: &[Digest; $len]) -> bool {
                 let mut all = true;

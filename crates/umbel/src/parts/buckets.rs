@@ -115,36 +115,43 @@ const fn funnel(low: u64, high: u64, shift: u32) -> u64 {
     low >> shift | high << 1 << (63 - shift)
 }
 
+/// What both kinds of rows do in the same way.
+macro_rules! arithmetic {
+    () => {
+        #[inline(always)]
+        fn of(number: u64) -> Self {
+            number.into()
+        }
+
+        #[inline(always)]
+        fn low(self) -> u64 {
+            self as u64
+        }
+
+        #[inline(always)]
+        fn plus(self, other: Self) -> Self {
+            self.wrapping_add(other)
+        }
+
+        #[inline(always)]
+        fn minus(self, other: Self) -> Self {
+            self.wrapping_sub(other)
+        }
+
+        #[inline(always)]
+        fn times(self, other: Self) -> Self {
+            self.wrapping_mul(other)
+        }
+
+        #[inline(always)]
+        fn trailing_zeros(self) -> u32 {
+            self.trailing_zeros()
+        }
+    };
+}
+
 impl Row for u64 {
-    #[inline(always)]
-    fn of(number: u64) -> Self {
-        number
-    }
-
-    #[inline(always)]
-    fn low(self) -> u64 {
-        self
-    }
-
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
-
-    #[inline(always)]
-    fn times(self, other: Self) -> Self {
-        self.wrapping_mul(other)
-    }
-
-    #[inline(always)]
-    fn trailing_zeros(self) -> u32 {
-        self.trailing_zeros()
-    }
+    arithmetic!();
 
     #[inline(always)]
     fn read(words: &[u64], bit: u64) -> Self {
@@ -163,35 +170,7 @@ impl Row for u64 {
 }
 
 impl Row for u128 {
-    #[inline(always)]
-    fn of(number: u64) -> Self {
-        number.into()
-    }
-
-    #[inline(always)]
-    fn low(self) -> u64 {
-        self as u64
-    }
-
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
-
-    #[inline(always)]
-    fn times(self, other: Self) -> Self {
-        self.wrapping_mul(other)
-    }
-
-    #[inline(always)]
-    fn trailing_zeros(self) -> u32 {
-        self.trailing_zeros()
-    }
+    arithmetic!();
 
     #[inline(always)]
     fn read(words: &[u64], bit: u64) -> Self {

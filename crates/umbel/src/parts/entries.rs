@@ -10,7 +10,7 @@
 //! machines take.
 
 /// How wide entries are, and how they are read.
-pub(crate) trait Width: Copy + Sync {
+pub(crate) trait EntryWidth: Copy + Sync {
     /// All bits of an entry.
     fn mask(self) -> u64;
 
@@ -39,7 +39,7 @@ pub(crate) trait Width: Copy + Sync {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Byte;
 
-impl Width for Byte {
+impl EntryWidth for Byte {
     #[inline(always)]
     fn mask(self) -> u64 {
         0xff
@@ -78,11 +78,11 @@ impl Width for Byte {
 
 /// Entries of 1 to 32 bits. There must be a word behind the last entry's, but to write them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packed {
+pub(crate) struct PackedEntry {
     pub(crate) bits: u32,
 }
 
-impl Packed {
+impl PackedEntry {
     /// The word in which an entry begins, and its lowest bit there.
     #[inline(always)]
     fn place(self, entry: usize) -> (usize, u32) {
@@ -91,7 +91,7 @@ impl Packed {
     }
 }
 
-impl Width for Packed {
+impl EntryWidth for PackedEntry {
     #[inline(always)]
     fn mask(self) -> u64 {
         (1 << self.bits) - 1
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn entries_of_every_width_come_back() {
         for bits in 1..=32 {
-            let width = Packed { bits };
+            let width = PackedEntry { bits };
             let mut words = vec![0; words_for(ENTRIES as u64, bits) as usize + 1];
             let number = |entry: usize| {
                 (entry as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 & width.mask()
@@ -202,7 +202,7 @@ mod tests {
         for entry in 0..ENTRIES {
             let number = (entry as u64 * 37) & 0xff;
             Byte.put(&mut of_bytes, entry, number);
-            Packed { bits: 8 }.put(&mut packed, entry, number);
+            PackedEntry { bits: 8 }.put(&mut packed, entry, number);
         }
         assert_eq!(of_bytes, packed[..38]);
         assert_eq!((words_for(300, 8), words_for(300, 7)), (38, 34));

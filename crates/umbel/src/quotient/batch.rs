@@ -1,6 +1,6 @@
 //! One key, or many whose slots are asked for first.
 
-use super::table::Table;
+use super::table::RunTable;
 use crate::error::Full;
 use crate::hash::Digest;
 use crate::parts::select::{Ranked, Select};
@@ -17,51 +17,63 @@ const FAR: usize = 8 << 20;
 
 /// What is done with one key. The methods must be `#[inline(always)]`, so that they are compiled for
 /// the processor.
-pub(super) trait Touch {
+pub(super) trait RunWork {
     /// What comes out.
     type Answer;
 
-    fn table(&self) -> &Table;
+    fn table(&self) -> &RunTable;
 
     /// Does it.
     fn touch(&mut self, select: impl Select, digest: Digest) -> Self::Answer;
 }
 
-/// Makes a [`Touch`] of a method of the table that takes an entry.
+/// Makes a [`RunWork`] of a method of the table that takes an entry.
 macro_rules! touch {
     ($name:ident, $table:ty, $method:ident $(::<$unique:literal>)?, $answer:ty, $what:literal) => {
         #[doc = $what]
         pub(super) struct $name<'a>(pub(super) $table);
 
-        impl Touch for $name<'_> {
+        impl RunWork for $name<'_> {
             type Answer = $answer;
 
             #[inline(always)]
-            fn table(&self) -> &Table {
+            fn table(&self) -> &RunTable {
                 self.0
             }
 
             #[inline(always)]
             fn touch(&mut self, select: impl Select, digest: Digest) -> $answer {
-                Table::$method$(::<$unique>)?(self.0, select, digest)
+                RunTable::$method$(::<$unique>)?(self.0, select, digest)
             }
         }
     };
 }
-touch!(LookUp, &'a Table, contains, bool, "Whether the key is there.");
-touch!(FarLookUp, &'a Table, far_contains, bool, "The same, for a run that is not in one block.");
-touch!(Count, &'a Table, count, u64, "How many times the key is there.");
-touch!(Insert, &'a mut Table, insert::<false>, Result<bool, Full>, "Inserts it; whether it is new.");
-touch!(FarInsert, &'a mut Table, far_insert::<false>, Result<bool, Full>, "The same, far away.");
-touch!(InsertUnique, &'a mut Table, insert::<true>, Result<bool, Full>, "Unless it is found.");
-touch!(FarInsertUnique, &'a mut Table, far_insert::<true>, Result<bool, Full>, "The same, far away.");
-touch!(Remove, &'a mut Table, remove, bool, "Takes one copy of the key away; whether it did.");
-touch!(FarRemove, &'a mut Table, far_remove, bool, "The same, far away.");
+touch!(RunLookUp, &'a RunTable, contains, bool, "Whether the key is there.");
+touch!(
+    FarRunLookUp,
+    &'a RunTable,
+    far_contains,
+    bool,
+    "The same, for a run that is not in one block."
+);
+touch!(Count, &'a RunTable, count, u64, "How many times the key is there.");
+touch!(RunInsert, &'a mut RunTable, insert::<false>, Result<bool, Full>, "Inserts it; whether it is new.");
+touch!(FarRunInsert, &'a mut RunTable, far_insert::<false>, Result<bool, Full>, "The same, far away.");
+touch!(RunInsertUnique, &'a mut RunTable, insert::<true>, Result<bool, Full>, "Unless it is found.");
+touch!(FarRunInsertUnique, &'a mut RunTable, far_insert::<true>, Result<bool, Full>, "The same, far away.");
+touch!(
+    RunRemove,
+    &'a mut RunTable,
+    remove,
+    bool,
+    "Takes one copy of the key away; whether it did."
+);
+touch!(FarRunRemove, &'a mut RunTable, far_remove, bool, "The same, far away.");
 
 /// One key.
 pub(super) struct One<T>(pub(super) T, pub(super) Digest);
 
-impl<T: Touch> Ranked for One<T> {
+impl<T: RunWork> Ranked for One<T> {
     type Answer = T::Answer;
 
     #[inline(always)]
@@ -79,7 +91,7 @@ pub(super) struct Many<T, I, E> {
 
 impl<T, I, E> Ranked for Many<T, I, E>
 where
-    T: Touch,
+    T: RunWork,
     I: Iterator<Item = Digest>,
     E: FnMut(T::Answer) -> bool,
 {
@@ -104,7 +116,7 @@ where
 
 impl<T, I, E> Many<T, I, E>
 where
-    T: Touch,
+    T: RunWork,
     I: Iterator<Item = Digest>,
     E: FnMut(T::Answer) -> bool,
 {

@@ -7,7 +7,7 @@
 
 use super::runs::Prefixes;
 use super::shape::Shape;
-use super::table::{Entry, SATURATED, SLOTS, Table};
+use super::table::{Entry, RunTable, SATURATED, SLOTS};
 use crate::error::{Full, InvalidShape};
 use crate::parts::packed::put;
 use crate::parts::select::Broadword;
@@ -134,18 +134,18 @@ impl Stretch<'_> {
 /// shape, by so many threads.
 pub(super) fn rebuilt(
     shape: &Shape,
-    sources: [&Table; 2],
+    sources: [&RunTable; 2],
     merged: bool,
     threads: usize,
-) -> Result<Table, Refused> {
-    let mut table = Table::new(shape)?;
+) -> Result<RunTable, Refused> {
+    let mut table = RunTable::new(shape)?;
     let sizes = [table.quotients(), sources[0].quotients(), sources[1].quotients()];
     // Cuts of the smallest table are cuts of all of them.
     let smallest = sizes.into_iter().min().unwrap_or_default();
     let step = smallest.div_ceil(threads.max(1)).next_multiple_of(CUT).max(CUT);
     let cuts: Vec<Range<usize>> =
         (0..smallest).step_by(step).map(|cut| cut..smallest.min(cut + step)).collect();
-    let of = |source: &Table, cut: &Range<usize>| {
+    let of = |source: &RunTable, cut: &Range<usize>| {
         let times = source.quotients() / smallest;
         cut.start * times..cut.end * times
     };
@@ -168,7 +168,11 @@ pub(super) fn rebuilt(
 
 /// The blocks of an empty table, cut where the smallest table is. The last stretch has the slots
 /// behind the last quotient too.
-fn stretches<'a>(table: &'a mut Table, cuts: &[Range<usize>], smallest: usize) -> Vec<Stretch<'a>> {
+fn stretches<'a>(
+    table: &'a mut RunTable,
+    cuts: &[Range<usize>],
+    smallest: usize,
+) -> Vec<Stretch<'a>> {
     let (times, width, last) = (table.quotients() / smallest, table.width(), table.last());
     let (mut marks, mut offsets, mut remainders) = table.parts_mut();
     let mut stretches = Vec::with_capacity(cuts.len());

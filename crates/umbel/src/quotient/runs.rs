@@ -1,7 +1,7 @@
 //! All runs of a table, one after another: to read them in order, to sort them, to check that they are
 //! where the marks say.
 
-use super::table::{SATURATED, SLOTS, Table};
+use super::table::{RunTable, SATURATED, SLOTS};
 use crate::parts::select::Broadword;
 use alloc::vec::Vec;
 use core::iter::FusedIterator;
@@ -21,7 +21,7 @@ struct Runs {
 
 impl Runs {
     /// The runs of these quotients, of which the first begins a block.
-    fn new(table: &Table, quotients: Range<usize>) -> Self {
+    fn new(table: &RunTable, quotients: Range<usize>) -> Self {
         let block = quotients.start / SLOTS;
         if quotients.is_empty() {
             return Self { block, left: 0, free: 0, end: 0 };
@@ -32,7 +32,7 @@ impl Runs {
 
     /// The next quotient that has a run, and its slots.
     #[inline(always)]
-    fn next(&mut self, table: &Table) -> Option<(usize, Range<usize>)> {
+    fn next(&mut self, table: &RunTable) -> Option<(usize, Range<usize>)> {
         while self.left == 0 {
             self.block += 1;
             if self.block * SLOTS >= self.end {
@@ -58,7 +58,7 @@ impl Runs {
 /// was inserted. Comes from [`prefixes`](super::RawQuotient::prefixes).
 #[derive(Clone, Debug)]
 pub struct Prefixes<'a> {
-    table: &'a Table,
+    table: &'a RunTable,
     runs: Runs,
     /// The prefixes of the last run, from the `next`-th on still to be given.
     sorted: Vec<u64>,
@@ -67,7 +67,7 @@ pub struct Prefixes<'a> {
 
 impl<'a> Prefixes<'a> {
     /// Those of these quotients, of which the first begins a block.
-    pub(super) fn new(table: &'a Table, quotients: Range<usize>) -> Self {
+    pub(super) fn new(table: &'a RunTable, quotients: Range<usize>) -> Self {
         Self { table, runs: Runs::new(table, quotients), sorted: Vec::new(), next: 0 }
     }
 }
@@ -96,7 +96,7 @@ impl Iterator for Prefixes<'_> {
 
 impl FusedIterator for Prefixes<'_> {}
 
-impl Table {
+impl RunTable {
     /// Sorts every run, so that the same keys in any order give the same words.
     pub(super) fn sort(&mut self) {
         let mut runs = Runs::new(self, 0..self.quotients());

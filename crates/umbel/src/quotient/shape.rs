@@ -1,10 +1,9 @@
 //! The plan of a quotient filter: how many quotients, and how many bits of a digest beyond them.
 
 use crate::error::InvalidShape;
-use crate::layout::plan;
 use crate::parts::math::{ceil, exp_m1, ln_1p, ln_1p_wide};
 use crate::parts::packed;
-use crate::sizing::{MAX_BITS, Rate};
+use crate::sizing::{MAX_BITS, Rate, bisect, check_bits, check_memory, getters, ok, shape};
 
 /// The fewest bits a remainder has.
 pub const MIN_REMAINDER: u32 = 2;
@@ -76,12 +75,8 @@ impl Shape {
         rate: f64,
         doublings: u32,
     ) -> Result<Self, InvalidShape> {
-        let rate = match Rate::new(rate) {
-            Ok(rate) => rate.get(),
-            Err(error) => return Err(error),
-        };
-        let too_many =
-            InvalidShape::RemainderOutOfRange { bits: MIN_REMAINDER as u64 + doublings as u64 };
+        let rate = ok!(Rate::new(rate)).get();
+        let too_many = remainder_out_of_range(MIN_REMAINDER as u64 + doublings as u64);
         if doublings > MAX_REMAINDER - MIN_REMAINDER {
             return Err(too_many);
         }
@@ -132,10 +127,7 @@ impl Shape {
         let mut quotients = quotients.next_multiple_of(step);
         loop {
             let first = quotients >> doublings;
-            let shape = match Self::with(items, first, remainder + doublings) {
-                Ok(shape) => shape,
-                Err(_) => return None,
-            };
+            let Ok(shape) = Self::with(items, first, remainder + doublings) else { return None };
             if shape.expected_rate(items) <= rate {
                 return Some(shape);
             }
@@ -164,14 +156,14 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::RemainderOutOfRange`] if remainders have less than [`MIN_REMAINDER`] or more
+    /// [`InvalidShape::OutOfRange`] if remainders have less than [`MIN_REMAINDER`] or more
     /// than [`MAX_REMAINDER`] bits, or would have too few when there is room for all items;
     /// [`InvalidShape::TooSmall`] without quotients; [`InvalidShape::TooLarge`] with more than
     /// [`MAX_BITS`], or if quotient and remainder together tell more than 63 bits of a digest.
     pub const fn with(items: u64, quotients: u64, remainder: u32) -> Result<Self, InvalidShape> {
         let shape = Self { items, quotients, remainder };
         if remainder < MIN_REMAINDER || remainder > MAX_REMAINDER {
-            return Err(InvalidShape::RemainderOutOfRange { bits: remainder as u64 });
+            return Err(remainder_out_of_range(remainder as u64));
         }
         if quotients == 0 {
             return Err(InvalidShape::TooSmall { bytes: 0, min: 8 * (2 + 1 + 2 + 1) });
@@ -181,14 +173,45 @@ impl Shape {
         }
         if shape.doublings() > shape.possible_doublings() {
             let bits = MIN_REMAINDER as u64 + shape.doublings() as u64;
-            return Err(InvalidShape::RemainderOutOfRange { bits });
+            return Err(remainder_out_of_range(bits));
         }
         // At most 2^48 slots, and some, of 35 bits.
-        let bits = (shape.words()) * 64;
-        if bits > MAX_BITS {
-            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
-        }
+        ok!(check_bits(shape.bits()));
         Ok(shape)
+    }
+
+    /// The best filter for `items` items in at most `bytes` bytes: the longest remainders for which there
+    /// is room, and as many quotients.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for the items, however short the remainders, or more than [`MAX_BITS`].
+    pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
+        ok!(check_memory(bytes, 0));
+        ok!(check_bits(items));
+        let fewest = if items == 0 { 2 } else { (items * 100).div_ceil(PLANNED) };
+        let mut remainder = MAX_REMAINDER;
+        while remainder >= MIN_REMAINDER {
+            if Self::fits(fewest, remainder, bytes) {
+                let too_many = bisect!(fewest, bytes * 8, |quotients| {
+                    !Self::fits(quotients, remainder, bytes)
+                });
+                // Some fewer can be halved again.
+                let most = too_many - 1;
+                let even = most - most % (1 << most.ilog2().saturating_sub(11));
+                return Self::with(items, if even >= fewest { even } else { most }, remainder);
+            }
+            remainder -= 1;
+        }
+        let shape = ok!(Self::with(items, fewest, MIN_REMAINDER));
+        Err(InvalidShape::TooSmall { bytes, min: shape.bytes() })
+    }
+
+    const fn fits(quotients: u64, remainder: u32, bytes: u64) -> bool {
+        match Self::with(0, quotients, remainder) {
+            Ok(shape) => shape.bytes() <= bytes,
+            Err(_) => false,
+        }
     }
 
     /// Twice the quotients, with remainders that are one bit shorter: what a filter has after it was
@@ -208,22 +231,15 @@ impl Shape {
         if self.quotients % 2 == 1 {
             return None;
         }
-        match Self::with(self.items, self.quotients / 2, self.remainder + 1) {
-            Ok(shape) => Some(shape),
-            Err(_) => None,
-        }
+        let half = Self::with(self.items, self.quotients / 2, self.remainder + 1);
+        if let Ok(shape) = half { Some(shape) } else { None }
     }
 
-    /// The number of items planned for, which there is room for after [`doublings`](Self::doublings).
-    #[must_use]
-    pub const fn items(&self) -> u64 {
-        self.items
-    }
-
-    /// The number of quotients: places that keys want to be in.
-    #[must_use]
-    pub const fn quotients(&self) -> u64 {
-        self.quotients
+    getters! {
+        /// The number of items planned for, which there is room for after [`doublings`](Self::doublings).
+        items: u64;
+        /// The number of quotients: places that keys want to be in.
+        quotients: u64;
     }
 
     /// The bits of a remainder.
@@ -283,17 +299,17 @@ impl Shape {
         [2 * blocks, blocks.div_ceil(8), packed::words_for(blocks * BLOCK, self.remainder)]
     }
 
+    /// The number of bits of all parts of the table.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.words() * 64
+    }
+
     /// The number of 64-bit words.
     #[must_use]
     pub const fn words(&self) -> u64 {
         let [marks, offsets, remainders] = self.parts();
         marks + offsets + remainders
-    }
-
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.words() * 8
     }
 
     /// The error rate with `items` different keys: the exact share of absent keys whose quotient and
@@ -304,26 +320,21 @@ impl Shape {
     }
 
     /// How many different keys there probably are when they have so many different prefixes.
-    const fn estimate_items(&self, prefixes: u64) -> u64 {
+    pub(super) const fn estimate_items(&self, prefixes: u64) -> u64 {
         if prefixes >= self.prefixes() {
             return u64::MAX;
         }
         let all = self.prefixes() as f64;
         (ln_1p_wide(-(prefixes as f64 / all)) / ln_1p(-1.0 / all) + 0.5) as u64
     }
-
-    /// As [`quotients`](Self::quotients): where a header has the number of bits.
-    const fn bits(&self) -> u64 {
-        self.quotients
-    }
-
-    /// As [`remainder_bits`](Self::remainder_bits): where a header has the number of probes.
-    const fn probes(&self) -> u32 {
-        self.remainder
-    }
 }
 
-plan!(Shape, "QuotientFilter");
+shape!(Shape, "QuotientFilter");
+
+const fn remainder_out_of_range(bits: u64) -> InvalidShape {
+    let (min, max) = (MIN_REMAINDER as u64, MAX_REMAINDER as u64);
+    InvalidShape::OutOfRange { what: "bits of a remainder", got: bits, min, max }
+}
 
 #[cfg(test)]
 mod tests {
@@ -382,19 +393,19 @@ mod tests {
 
     #[test]
     fn impossible_shapes_are_refused() {
-        use InvalidShape::{RateTooSmall, RemainderOutOfRange, TooLarge, TooSmall};
+        use InvalidShape::{OutOfRange, RateTooSmall, TooLarge, TooSmall};
         assert!(matches!(Shape::for_rate(1 << 46, 0.01), Err(TooLarge { .. })));
         assert!(matches!(Shape::for_rate(u64::MAX, 0.01), Err(TooLarge { .. })));
         assert!(matches!(Shape::for_rate(1_000, 1e-12), Err(RateTooSmall { .. })));
         assert!(matches!(Shape::for_rate(1 << 40, 1e-9), Err(RateTooSmall { .. })));
         assert!(matches!(
             Shape::for_rate_growing(1_000, 0.01, 31),
-            Err(RemainderOutOfRange { bits: 33 })
+            Err(OutOfRange { got: 33, .. })
         ));
         assert!(matches!(Shape::for_rate_growing(1_000, 1e-6, 20), Err(RateTooSmall { .. })));
         for bits in [0, 1, 33, u32::MAX] {
             let error = Shape::with(1, 10, bits);
-            assert_eq!(error, Err(RemainderOutOfRange { bits: u64::from(bits) }));
+            assert_eq!(error, Err(remainder_out_of_range(u64::from(bits))));
         }
         assert!(matches!(Shape::with(1, 0, 8), Err(TooSmall { .. })));
         assert!(matches!(Shape::with(1, 1 << 40, 32), Err(TooLarge { .. })));
@@ -403,7 +414,7 @@ mod tests {
             assert!(Shape::with(u64::MAX, quotients, 8).is_err());
         }
         // Twice the room would take a bit more than there is.
-        assert!(matches!(Shape::with(1_000, 600, 2), Err(RemainderOutOfRange { bits: 3 })));
+        assert!(matches!(Shape::with(1_000, 600, 2), Err(OutOfRange { got: 3, .. })));
         assert!(Shape::with(1_000, 600, 3).is_ok());
         for min in [1_000_u64, 1 << 40] {
             let Err(RateTooSmall { min: rate, .. }) = Shape::for_rate(min, 1e-14) else { panic!() };

@@ -9,7 +9,7 @@
 //! An island of `unsafe`: quotients are below their number by their arithmetic, and a look-up in one
 //! block does not check that again.
 
-use super::batch::{FarInsert, FarInsertUnique, FarLookUp, FarRemove, One};
+use super::batch::{FarRunInsert, FarRunInsertUnique, FarRunLookUp, FarRunRemove, One};
 use super::near::Near;
 use super::shape::{BLOCK, Shape};
 use crate::error::{Full, InvalidShape};
@@ -33,7 +33,7 @@ pub const MAX_COPIES: u64 = 64;
 
 /// The runs of a filter.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub(super) struct RunTable {
     /// For each block, the quotients that have a run, then the slots where one ends.
     marks: Words<u64>,
     /// The offset of each block, a byte each.
@@ -61,7 +61,7 @@ pub(super) struct Entry {
     pub(super) remainder: u64,
 }
 
-impl Table {
+impl RunTable {
     /// A table without keys.
     pub(super) fn new(shape: &Shape) -> Result<Self, InvalidShape> {
         let [marks, offsets, remainders] = shape.parts();
@@ -306,7 +306,7 @@ impl Table {
                 // of a quotient are there.
                 unsafe { self.remainders.has_unchecked(slot, len, key.remainder) }
             }
-            _ => select.apart(One(FarLookUp(self), digest)),
+            _ => select.apart(One(FarRunLookUp(self), digest)),
         }
     }
 
@@ -355,9 +355,9 @@ impl Table {
         }
         let Some((run, free)) = self.room(select, &near) else {
             if UNIQUE {
-                return select.apart(One(FarInsertUnique(self), digest));
+                return select.apart(One(FarRunInsertUnique(self), digest));
             }
-            return select.apart(One(FarInsert(self), digest));
+            return select.apart(One(FarRunInsert(self), digest));
         };
         let (exists, at) = (near.exists(), run.end);
         let first = near.first + run.start as usize;
@@ -498,7 +498,7 @@ impl Table {
             return self.remove_alone(&near, key);
         }
         let Some((start, len, stop)) = self.gap(select, &near) else {
-            return select.apart(One(FarRemove(self), digest));
+            return select.apart(One(FarRunRemove(self), digest));
         };
         let first = near.first + start as usize;
         let gap = start + len - 1;

@@ -110,13 +110,13 @@ impl<T: Total> Moving<T> {
 
 /// What is left of an equation when that of its row was added.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Left {
+pub(super) struct Leftover {
     pub(super) coefficients: u64,
     /// How many rows further they begin: 0 if the row was free, 64 if there are none.
     pub(super) zeros: u32,
 }
 
-impl Left {
+impl Leftover {
     /// Whether there is something that begins further on.
     #[inline(always)]
     pub(super) const fn goes_on(self) -> bool {
@@ -173,10 +173,10 @@ impl<T: Total> Rows<'_, T> {
 
     /// Adds the equation of a row to these coefficients, which begin with it.
     #[inline(always)]
-    pub(super) fn step(&self, row: usize, coefficients: u64) -> Left {
+    pub(super) fn step(&self, row: usize, coefficients: u64) -> Leftover {
         let left = coefficients ^ self.coefficients[row];
         let zeros = left.trailing_zeros();
-        Left { coefficients: left.wrapping_shr(zeros), zeros }
+        Leftover { coefficients: left.wrapping_shr(zeros), zeros }
     }
 
     /// Writes an equation to its row, which is free.

@@ -2,10 +2,10 @@
 
 use super::Ribbon;
 use super::map::{RawRibbonMap, Value};
-use super::shape::{MAX_TIERS, Plain, Shape, Tier};
+use super::shape::{LastLayer, MAX_TIERS, Shape, Tier};
 use crate::error::InvalidBytes;
 use crate::format::{Header, Mark, StoredCore};
-use crate::frozen::{Drawing, MAX_ATTEMPTS, MAX_BITS, StoredArrangement};
+use crate::frozen::{MAX_ATTEMPTS, MAX_BITS, StoredArrangement};
 use crate::sizing;
 use crate::storage::Storage;
 use core::marker::PhantomData;
@@ -48,7 +48,7 @@ fn shape_of(header: &Header) -> Result<Shape, InvalidBytes> {
     for (tier, starts) in placed.iter_mut().zip(tiers) {
         *tier = Tier::with_starts(*starts);
     }
-    let plain = Plain::with_rows(rows, plain_seed);
+    let plain = LastLayer::with_rows(rows, plain_seed);
     let shape = Shape::of_layers(items, bits, (rounds, seed), &placed[..depth], plain);
     if shape.words > sizing::MAX_BITS / 64 {
         return Err(InvalidBytes::Inconsistent);

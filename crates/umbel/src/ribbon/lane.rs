@@ -9,8 +9,8 @@
 
 use super::band::{Band, Moving, Rows, Total};
 use super::parts::Parts;
-use super::row::{Entry, Equation, next_hash};
-use super::shape::{BUCKET, BUCKETS_PER_WORD, Place};
+use super::row::{Equation, Gatherable, next_hash};
+use super::shape::{BUCKET, BUCKETS_PER_WORD, BucketPlace};
 use alloc::vec::Vec;
 
 /// A shard: whole buckets, from one cut to the next.
@@ -66,7 +66,7 @@ pub(super) struct Lane<'a, E> {
     taken: Vec<u32>,
 }
 
-impl<'a, E: Entry> Lane<'a, E> {
+impl<'a, E: Gatherable> Lane<'a, E> {
     pub(super) fn new(shard: Shard<'a, E>, base: usize, mask: u32, source: &Parts<E>) -> Self {
         let buckets = source.buckets();
         let (begin, end) = (shard.buckets.start / buckets, shard.buckets.end.div_ceil(buckets));
@@ -155,7 +155,7 @@ impl<'a, E: Entry> Lane<'a, E> {
     }
 
     #[inline(always)]
-    fn equation<T: Total>(&self, entry: E, place: Place) -> Moving<T> {
+    fn equation<T: Total>(&self, entry: E, place: BucketPlace) -> Moving<T> {
         let equation = Equation::of(entry.hash());
         let row = (place.row() - self.shard.buckets.start * BUCKET) as usize;
         Moving {

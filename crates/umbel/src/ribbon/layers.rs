@@ -1,9 +1,9 @@
 //! All layers: what one bumps, the next one takes.
 
 use super::band::Total;
-use super::parts::{NoRoom, Parts, distinct, has_many_copies};
-use super::row::{Entry, remixed};
-use super::shape::{MAX_PLAIN, MAX_TIERS, Plain, Shape, Tier};
+use super::parts::{Parts, SlabFull, distinct, has_many_copies};
+use super::row::{Gatherable, remixed};
+use super::shape::{LastLayer, MAX_PLAIN, MAX_TIERS, Shape, Tier};
 use super::{parts, plain, tier};
 use crate::error::InvalidShape;
 use crate::frozen::{BuildError, MAX_ATTEMPTS, Stage, Work};
@@ -23,8 +23,8 @@ pub(super) enum Fault<C> {
     Conflict(C),
 }
 
-impl<C> From<NoRoom> for Fault<C> {
-    fn from(NoRoom { bytes }: NoRoom) -> Self {
+impl<C> From<SlabFull> for Fault<C> {
+    fn from(SlabFull { bytes }: SlabFull) -> Self {
         InvalidShape::OutOfMemory { bytes }.into()
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn peak_bytes<E>(items: u64, bits: u32) -> u64 {
 }
 
 /// The shape and the words for these entries, with so many bits each.
-pub(super) fn build<E: Entry>(
+pub(super) fn build<E: Gatherable>(
     pieces: Vec<Vec<E>>,
     bits: u32,
     work: &Work<'_>,
@@ -73,7 +73,7 @@ pub(super) fn build<E: Entry>(
     }
 }
 
-fn build_with_totals<E: Entry, T: Total>(
+fn build_with_totals<E: Gatherable, T: Total>(
     mut pieces: Vec<Vec<E>>,
     bits: u32,
     work: &Work<'_>,
@@ -95,14 +95,14 @@ fn build_with_totals<E: Entry, T: Total>(
 }
 
 /// Mixes all hashes in another way.
-fn remix<E: Entry>(pieces: &mut [Vec<E>], seed: u64) {
+fn remix<E: Gatherable>(pieces: &mut [Vec<E>], seed: u64) {
     for entry in pieces.iter_mut().flatten() {
         *entry = entry.with_hash(remixed(entry.hash(), seed));
     }
 }
 
 /// All entries, once each, if none contradicts another.
-fn all_distinct<E: Entry>(pieces: Vec<Vec<E>>) -> Result<Vec<E>, Fault<E::Conflict>> {
+fn all_distinct<E: Gatherable>(pieces: Vec<Vec<E>>) -> Result<Vec<E>, Fault<E::Conflict>> {
     let all = distinct(pieces)?;
     let conflict = all.windows(2).find_map(|two| two[0].conflict(two[1]));
     conflict.map_or(Ok(all), |conflict| Err(Fault::Conflict(conflict)))
@@ -123,11 +123,11 @@ enum Attempt<E> {
 struct Layers {
     items: u64,
     tiers: Vec<(Tier, Box<[u64]>, Vec<u64>)>,
-    plain: (Plain, Vec<u64>),
+    plain: (LastLayer, Vec<u64>),
 }
 
 impl Layers {
-    fn build<E: Entry, T: Total>(
+    fn build<E: Gatherable, T: Total>(
         mut pieces: Vec<Vec<E>>,
         bits: u32,
         work: &Work<'_>,

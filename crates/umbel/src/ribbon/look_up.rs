@@ -3,9 +3,9 @@
 //! One way is for the usual case and is short: a key of eight bits or fewer in the first layer. The other
 //! one is for everything.
 
-use super::parity::{Columns, GROUP, Parities, Question, Window};
+use super::parity::{Columns, GROUP, Parities, Question, RowWindow};
 use super::row::{Equation, mask, next_hash};
-use super::shape::{BUCKETS_PER_WORD, Grid, Place, Plain, Shape, Tier, threshold};
+use super::shape::{BUCKETS_PER_WORD, BucketPlace, Grid, LastLayer, Shape, Tier, threshold};
 use crate::hash::Digest;
 use crate::parts::prefetch::{prefetch, prefetch_far};
 
@@ -93,14 +93,14 @@ impl<U: Use> Question for First<U> {
                 return with.of(Some(sum), shape);
             }
         }
-        shape.way.ask(Anywhere(digest, with), shape, words)
+        shape.way.ask(AnyLayer(digest, with), shape, words)
     }
 }
 
 /// The sum of a digest, in whatever layer.
-struct Anywhere<U>(u64, U);
+struct AnyLayer<U>(u64, U);
 
-impl<U: Use> Question for Anywhere<U> {
+impl<U: Use> Question for AnyLayer<U> {
     type Answer = U::Answer;
 
     #[inline(always)]
@@ -146,7 +146,7 @@ fn sum_from(
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     word: usize,
-    window: Window,
+    window: RowWindow,
     equation: Equation,
 }
 
@@ -178,14 +178,14 @@ impl Spot {
 impl Tier {
     /// Whether keys at this place are in a layer below.
     #[inline(always)]
-    fn bumps(&self, words: &[u64], place: Place) -> bool {
+    fn bumps(&self, words: &[u64], place: BucketPlace) -> bool {
         let bucket = place.bucket();
         let word = words[self.thresholds + (bucket / BUCKETS_PER_WORD) as usize];
         place.is_bumped_by(threshold(word, bucket))
     }
 
     #[inline(always)]
-    fn spot(&self, bits: u32, place: Place, hash: u64) -> Spot {
+    fn spot(&self, bits: u32, place: BucketPlace, hash: u64) -> Spot {
         let equation = Equation::of(hash);
         self.grid.spot(bits, place.row(), equation.coefficients | 1, equation)
     }
@@ -196,14 +196,14 @@ impl Tier {
         parities: impl Parities,
         words: &[u64],
         bits: u32,
-        place: Place,
+        place: BucketPlace,
         hash: u64,
     ) -> Sum {
         self.grid.sum(parities, words, bits, place.row(), self.spot(bits, place, hash))
     }
 }
 
-impl Plain {
+impl LastLayer {
     #[inline(always)]
     fn sum(&self, parities: impl Parities, words: &[u64], bits: u32, hash: u64) -> Option<Sum> {
         if self.starts == 0 {
@@ -227,7 +227,7 @@ impl Grid {
     #[inline(always)]
     fn spot(&self, bits: u32, row: u64, coefficients: u64, equation: Equation) -> Spot {
         let word = self.word(bits, row);
-        Spot { word, window: Window::new(coefficients, (row % 64) as u32), equation }
+        Spot { word, window: RowWindow::new(coefficients, (row % 64) as u32), equation }
     }
 
     /// What the rows of a spot add up to that begins with this row.
@@ -243,7 +243,7 @@ impl Grid {
     }
 
     /// As [`sum`](Self::sum), column by column.
-    fn sum_at_the_end(&self, words: &[u64], bits: u32, block: usize, window: Window) -> u32 {
+    fn sum_at_the_end(&self, words: &[u64], bits: u32, block: usize, window: RowWindow) -> u32 {
         (0..bits).fold(0, |sum, column| {
             let lower = self.column(words, bits, block, column);
             let upper = self.column(words, bits, block + 1, column);
@@ -292,17 +292,17 @@ pub(super) fn batch<K, A>(
     answer: impl Fn(Option<Sum>) -> A,
 ) {
     assert_eq!(keys.len(), answers.len(), "one answer for each key");
-    shape.way.ask(Batch { keys, digest, answers, answer }, shape, words);
+    shape.way.ask(RowBatch { keys, digest, answers, answer }, shape, words);
 }
 
-struct Batch<'a, K, D, A, F> {
+struct RowBatch<'a, K, D, A, F> {
     keys: &'a [K],
     digest: D,
     answers: &'a mut [A],
     answer: F,
 }
 
-impl<K, D, A, F> Question for Batch<'_, K, D, A, F>
+impl<K, D, A, F> Question for RowBatch<'_, K, D, A, F>
 where
     D: Fn(&K) -> Digest,
     F: Fn(Option<Sum>) -> A,
@@ -322,7 +322,7 @@ where
     }
 }
 
-impl<K, D, A, F> Batch<'_, K, D, A, F>
+impl<K, D, A, F> RowBatch<'_, K, D, A, F>
 where
     D: Fn(&K) -> Digest,
     F: Fn(Option<Sum>) -> A,
@@ -396,7 +396,7 @@ struct Seat {
 
 impl Tier {
     #[inline(always)]
-    fn seat(&self, bits: u32, place: Place, hash: u64) -> Seat {
+    fn seat(&self, bits: u32, place: BucketPlace, hash: u64) -> Seat {
         Seat { hash, word: self.grid.word(bits, place.row()), row: (place.row() % 64) as u32 }
     }
 }
@@ -418,7 +418,7 @@ impl Seat {
     #[inline(always)]
     const fn spot(&self) -> Spot {
         let equation = Equation::of(self.hash);
-        let window = Window::new(equation.coefficients | 1, self.row);
+        let window = RowWindow::new(equation.coefficients | 1, self.row);
         Spot { word: self.word, window, equation }
     }
 

@@ -5,7 +5,7 @@ use super::look_up::{self, Sum};
 use super::row::{Pair, TwoValues};
 use super::shape::Shape;
 use crate::edge::{Filter, for_core_and_filter};
-use crate::frozen::{self, Build, BuildError, Drawing, MAX_BITS, Stage, Work};
+use crate::frozen::{self, Build, BuildError, MAX_BITS, Stage, Work};
 use crate::hash::{Digest, Digester, KeyOf, Portable};
 use crate::parts::gather::Gathered;
 use crate::raw::describe;
@@ -74,7 +74,7 @@ integers! { u8 u16 u32 }
 
 /// How many bits the values of a map have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
+pub enum ValueWidth {
     /// As many as the largest value needs.
     Fewest,
     /// This many, from 1 on, and at most those of the type.
@@ -193,7 +193,7 @@ impl<T: ?Sized, V: Value> RibbonMap<T, V> {
         K: KeyOf<T>,
         Portable: Digester<K::Key>,
     {
-        Self::build_with(Build::for_values(), Width::Fewest, pairs)
+        Self::build_with(Build::for_values(), ValueWidth::Fewest, pairs)
     }
 }
 
@@ -206,7 +206,7 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
     /// See [`MapError`].
     pub fn build_with<K>(
         how: Build<'_, H>,
-        width: Width,
+        width: ValueWidth,
         pairs: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, MapError>
     where
@@ -223,7 +223,7 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
     /// See [`MapError`].
     pub fn try_build_with<K, E>(
         how: Build<'_, H>,
-        width: Width,
+        width: ValueWidth,
         pairs: impl IntoIterator<Item = Result<(K, V), E>>,
     ) -> Result<Self, MapError<E>>
     where
@@ -231,9 +231,9 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
         H: Digester<K::Key>,
     {
         let most = match width {
-            Width::Fewest => V::BITS,
-            Width::Bits(bits) if (1..=V::BITS).contains(&bits) => bits,
-            Width::Bits(bits) => return Err(MapError::BitsOutOfRange { bits, max: V::BITS }),
+            ValueWidth::Fewest => V::BITS,
+            ValueWidth::Bits(bits) if (1..=V::BITS).contains(&bits) => bits,
+            ValueWidth::Bits(bits) => return Err(MapError::BitsOutOfRange { bits, max: V::BITS }),
         };
         let hasher = &how.hasher;
         let pairs = pairs.into_iter().map(|pair| {
@@ -246,7 +246,7 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
         });
         let peak = |items| peak_bytes::<Pair>(items, most);
         let gathered = frozen::gather(&how, peak, pairs).map_err(flatten)?;
-        let bits = if width == Width::Fewest { fewest_bits(&gathered) } else { most };
+        let bits = if width == ValueWidth::Fewest { fewest_bits(&gathered) } else { most };
         let raw = RawRibbonMap::of_gathered(&how, bits, gathered)?;
         Ok(Self::from_raw(raw, how.hasher))
     }
@@ -391,7 +391,7 @@ for_core_and_filter! { impl[V: Value, S: Storage<Word = u64>] RawRibbonMap<V, S>
     /// How many bits a value has.
     #[must_use]
     pub fn bits(&self) -> u32 {
-        self.shape.bits()
+        self.shape.fingerprint_bits()
     }
 
     /// The words.
@@ -404,7 +404,7 @@ for_core_and_filter! { impl[V: Value, S: Storage<Word = u64>] RawRibbonMap<V, S>
 describe! {
     impl[V, S] RawRibbonMap<V, S>: Shape, Digest, "RibbonMap", |this| this.shape.words() * 8;
     len: this.shape.items(),
-    bits: this.shape.bits(),
+    bits: this.shape.fingerprint_bits(),
     bytes: this.bytes(),
 }
 

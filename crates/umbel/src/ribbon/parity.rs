@@ -24,13 +24,13 @@ pub(super) type Columns = [u64; GROUP];
 
 /// The coefficients of a key in the block where its rows begin and in the one after it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct RowWindow {
     coefficients: u64,
     /// Below 64.
     row: u32,
 }
 
-impl Window {
+impl RowWindow {
     /// The coefficients from this row of the block on, below 64.
     #[inline(always)]
     pub(super) const fn new(coefficients: u64, row: u32) -> Self {
@@ -65,7 +65,7 @@ impl Window {
 /// How eight parities are taken. Its values are proof that the processor has the instructions.
 pub(super) trait Parities: Copy {
     /// The parities of eight columns, the first one lowest.
-    fn of(self, window: Window, lower: &Columns, upper: &Columns) -> u32;
+    fn of(self, window: RowWindow, lower: &Columns, upper: &Columns) -> u32;
 }
 
 /// With what every processor has.
@@ -75,7 +75,7 @@ pub(super) struct Any;
 impl Parities for Any {
     #[inline(always)]
     #[allow(unsafe_code, reason = "instructions that every processor of this kind has")]
-    fn of(self, window: Window, lower: &Columns, upper: &Columns) -> u32 {
+    fn of(self, window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
         // SAFETY: the program was compiled for processors with SSE2.
         return unsafe { x86::sse2::parities(window, lower, upper) };
@@ -86,7 +86,7 @@ impl Parities for Any {
 
 #[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))))]
 #[inline(always)]
-fn by_hand(window: Window, lower: &Columns, upper: &Columns) -> u32 {
+fn by_hand(window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
     (0..GROUP).fold(0, |all, column| all | window.parity(lower[column], upper[column]) << column)
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Way(Means);
 enum Means {
     Any,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    Avx2,
+    Avx2Parities,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     Counts,
 }
@@ -109,7 +109,9 @@ impl Way {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         match crate::simd::path() {
             crate::simd::Path::Avx512 if x86::counts::is_available() => return Self(Means::Counts),
-            crate::simd::Path::Avx2 | crate::simd::Path::Avx512 => return Self(Means::Avx2),
+            crate::simd::Path::Avx2 | crate::simd::Path::Avx512 => {
+                return Self(Means::Avx2Parities);
+            }
             _ => {}
         }
         Self(Means::Any)
@@ -123,7 +125,7 @@ impl Way {
             Means::Any => on_any(question, shape, words),
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             // SAFETY: a way that the processor does not have is never made.
-            Means::Avx2 => unsafe { x86::avx2::ask(question, shape, words) },
+            Means::Avx2Parities => unsafe { x86::avx2::ask(question, shape, words) },
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             // SAFETY: a way that the processor does not have is never made.
             Means::Counts => unsafe { x86::counts::ask(question, shape, words) },
@@ -159,12 +161,12 @@ mod x86 {
     /// What every x86-64 processor has.
     #[cfg(target_feature = "sse2")]
     pub(super) mod sse2 {
-        use super::super::{Columns, GROUP, Window};
+        use super::super::{Columns, GROUP, RowWindow};
         use core::arch::x86_64::*;
 
         #[inline]
         #[target_feature(enable = "sse,sse2")]
-        pub(crate) fn parities(window: Window, lower: &Columns, upper: &Columns) -> u32 {
+        pub(crate) fn parities(window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
             let lower_mask = _mm_set1_epi64x(window.lower() as i64);
             let upper_mask = _mm_set1_epi64x(window.upper() as i64);
             let (lower, upper) = (load(lower), load(upper));
@@ -214,22 +216,22 @@ mod x86 {
 
     /// Four columns a vector.
     pub(super) mod avx2 {
-        use super::super::{Columns, Parities, Question, Shape, Window};
+        use super::super::{Columns, Parities, Question, RowWindow, Shape};
         use core::arch::x86_64::*;
 
         #[derive(Clone, Copy, Debug)]
-        pub(crate) struct Avx2(());
+        pub(crate) struct Avx2Parities(());
 
         #[inline(never)]
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
         pub(crate) fn ask<Q: Question>(question: Q, shape: &Shape, words: &[u64]) -> Q::Answer {
-            question.answer(Avx2(()), shape, words)
+            question.answer(Avx2Parities(()), shape, words)
         }
 
         #[allow(unsafe_code, reason = "the token is proof that the processor has the instructions")]
-        impl Parities for Avx2 {
+        impl Parities for Avx2Parities {
             #[inline(always)]
-            fn of(self, window: Window, lower: &Columns, upper: &Columns) -> u32 {
+            fn of(self, window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
                 // SAFETY: whoever has the token has asked the processor.
                 unsafe { parities(window, lower, upper) }
             }
@@ -237,7 +239,7 @@ mod x86 {
 
         #[inline]
         #[target_feature(enable = "avx2")]
-        fn parities(window: Window, lower: &Columns, upper: &Columns) -> u32 {
+        fn parities(window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
             let lower_mask = _mm256_set1_epi64x(window.lower() as i64);
             let upper_mask = _mm256_set1_epi64x(window.upper() as i64);
             let (lower, upper) = (load(lower), load(upper));
@@ -274,7 +276,7 @@ mod x86 {
 
     /// Eight columns a vector, and their bits are counted.
     pub(super) mod counts {
-        use super::super::{Columns, Parities, Question, Shape, Window};
+        use super::super::{Columns, Parities, Question, RowWindow, Shape};
         use core::arch::x86_64::*;
 
         #[derive(Clone, Copy, Debug)]
@@ -300,7 +302,7 @@ mod x86 {
         #[allow(unsafe_code, reason = "the token is proof that the processor has the instructions")]
         impl Parities for Counts {
             #[inline(always)]
-            fn of(self, window: Window, lower: &Columns, upper: &Columns) -> u32 {
+            fn of(self, window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
                 // SAFETY: whoever has the token has asked the processor.
                 unsafe { parities(window, lower, upper) }
             }
@@ -308,7 +310,7 @@ mod x86 {
 
         #[inline]
         #[target_feature(enable = "avx512f,avx512vbmi2,avx512vpopcntdq")]
-        fn parities(window: Window, lower: &Columns, upper: &Columns) -> u32 {
+        fn parities(window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
             let row = _mm512_set1_epi64(window.row.into());
             let coefficients = _mm512_set1_epi64(window.coefficients as i64);
             // The 64 rows of a column from `row` on.
@@ -331,12 +333,12 @@ mod x86 {
 mod tests {
     use super::*;
     use crate::hash::Digest;
-    use crate::ribbon::shape::{MAX_TIERS, Plain, Tier};
+    use crate::ribbon::shape::{LastLayer, MAX_TIERS, Tier};
     use std::vec::Vec;
 
     /// The parities of some columns.
     #[derive(Clone, Copy)]
-    struct Of(Window, Columns, Columns);
+    struct Of(RowWindow, Columns, Columns);
 
     impl Question for Of {
         type Answer = u32;
@@ -353,7 +355,7 @@ mod tests {
         let mut ways = Vec::from([Way(Means::Any)]);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
-            ways.extend(crate::simd::Path::Avx2.is_available().then_some(Way(Means::Avx2)));
+            ways.extend(crate::simd::Path::Avx2.is_available().then_some(Way(Means::Avx2Parities)));
             let counts = crate::simd::Path::Avx512.is_available() && x86::counts::is_available();
             ways.extend(counts.then_some(Way(Means::Counts)));
         }
@@ -362,7 +364,7 @@ mod tests {
 
     #[test]
     fn eight_at_once_are_eight_one_by_one() {
-        let (tiers, plain, way) = ([Tier::default(); MAX_TIERS], Plain::default(), Way::now());
+        let (tiers, plain, way) = ([Tier::default(); MAX_TIERS], LastLayer::default(), Way::now());
         let (items, bits, rounds, seed, words, depth) = (0, 8, 0, 0, 0, 0);
         let shape =
             Shape { items, bits, rounds, seed, words, depth, usual: false, tiers, plain, way };
@@ -372,7 +374,7 @@ mod tests {
             Digest::mixed(state).bits()
         };
         for round in 0..2_000 {
-            let window = Window::new(random(), round % 64);
+            let window = RowWindow::new(random(), round % 64);
             let lower: Columns = core::array::from_fn(|_| random());
             let upper: Columns = core::array::from_fn(|_| random());
             for way in ways() {
@@ -385,7 +387,7 @@ mod tests {
     #[test]
     fn coefficients_go_on_in_the_next_block_where_they_left_off() {
         for row in 0..64 {
-            let window = Window::new(u64::MAX, row);
+            let window = RowWindow::new(u64::MAX, row);
             let all = u128::from(window.upper()) << 64 | u128::from(window.lower());
             assert_eq!(all, u128::from(u64::MAX) << row);
             assert_eq!((window.parity(1 << row, 0), window.parity(0, 1 << 63)), (1, 0));

@@ -1,7 +1,7 @@
 //! Entries in the order of their rows, without comparing them: first into parts that fit into a cache,
 //! through buffers of a cache line each, and later, part by part, by counting.
 
-use super::row::Entry;
+use super::row::Gatherable;
 use super::shape::{BUCKET, Tier};
 use crate::frozen::Work;
 use alloc::vec::Vec;
@@ -34,11 +34,11 @@ struct Slab<E> {
 
 /// There is no memory for so many bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NoRoom {
+pub(super) struct SlabFull {
     pub(super) bytes: u64,
 }
 
-impl NoRoom {
+impl SlabFull {
     pub(super) fn of<E>(len: usize) -> Self {
         Self { bytes: len as u64 * size_of::<E>() as u64 }
     }
@@ -60,9 +60,9 @@ pub(super) const fn peak_bytes(tier: &Tier, entry: u64) -> u64 {
     8 * (count + 1) * (LINE as u64 * entry + 2 * size_of::<usize>() as u64)
 }
 
-impl<E: Entry> Parts<E> {
+impl<E: Gatherable> Parts<E> {
     /// All entries in these pieces. A piece is freed as soon as its entries are in their parts.
-    pub(super) fn new(pieces: Vec<Vec<E>>, tier: Tier, work: &Work<'_>) -> Result<Self, NoRoom> {
+    pub(super) fn new(pieces: Vec<Vec<E>>, tier: Tier, work: &Work<'_>) -> Result<Self, SlabFull> {
         let buckets_shift = part_buckets(&tier).ilog2();
         let mut parts = Self { tier, buckets_shift, slabs: Vec::new() };
         let count = parts.count();
@@ -129,11 +129,11 @@ impl<E: Entry> Parts<E> {
 }
 
 /// One slab of `count` parts.
-fn fill<E: Entry>(
+fn fill<E: Gatherable>(
     pieces: Vec<Vec<E>>,
     count: usize,
     part: impl Fn(E) -> usize,
-) -> Result<Slab<E>, NoRoom> {
+) -> Result<Slab<E>, SlabFull> {
     let mut begins = alloc::vec![0; count + 1];
     for &entry in pieces.iter().flatten() {
         begins[part(entry) + 1] += 1;
@@ -142,7 +142,7 @@ fn fill<E: Entry>(
         begins[part + 1] += begins[part];
     }
     let len = begins[count];
-    let mut entries = E::room(len).ok_or(NoRoom::of::<E>(len))?;
+    let mut entries = E::room(len).ok_or(SlabFull::of::<E>(len))?;
     let mut lines = alloc::vec![[E::default(); LINE]; count];
     let mut next = begins.clone();
     for piece in pieces {
@@ -166,7 +166,7 @@ fn fill<E: Entry>(
 
 /// Writes the entries up to the one at `last`, of those that began at `begin`.
 #[inline(always)]
-fn write_line<E: Entry>(entries: &mut [E], line: &[E; LINE], begin: usize, last: usize) {
+fn write_line<E: Gatherable>(entries: &mut [E], line: &[E; LINE], begin: usize, last: usize) {
     let first = last / LINE * LINE;
     if first >= begin && last % LINE == LINE - 1 {
         entries[first..first + LINE].copy_from_slice(line);
@@ -222,7 +222,7 @@ const SAMPLE: usize = 1 << 16;
 /// Whether so many entries are there more than once that it pays to sort them all first: more than a
 /// fiftieth, as far as a sample tells. The sample has all entries of some hashes, so that it does not
 /// depend on their order.
-pub(super) fn has_many_copies<E: Entry>(pieces: &[Vec<E>]) -> bool {
+pub(super) fn has_many_copies<E: Gatherable>(pieces: &[Vec<E>]) -> bool {
     let len: usize = pieces.iter().map(Vec::len).sum();
     let shift = (len / SAMPLE).max(1).ilog2();
     let chosen = |entry: &&E| (entry.hash().wrapping_mul(CHOICE) >> 32) >> (32 - shift) == 0;
@@ -239,10 +239,10 @@ pub(super) fn has_many_copies<E: Entry>(pieces: &[Vec<E>]) -> bool {
 }
 
 /// All entries, once each, in ascending order.
-pub(super) fn distinct<E: Entry>(pieces: Vec<Vec<E>>) -> Result<Vec<E>, NoRoom> {
+pub(super) fn distinct<E: Gatherable>(pieces: Vec<Vec<E>>) -> Result<Vec<E>, SlabFull> {
     let len = pieces.iter().map(Vec::len).sum();
     let mut all = Vec::new();
-    all.try_reserve_exact(len).map_err(|_| NoRoom::of::<E>(len))?;
+    all.try_reserve_exact(len).map_err(|_| SlabFull::of::<E>(len))?;
     for piece in pieces {
         all.extend_from_slice(&piece);
     }

@@ -1,28 +1,28 @@
 //! The layer that bumps nobody: a few rows more than keys, and another seed if they do not do.
 
 use super::band::{Band, Moving, Total, total_bytes};
-use super::parts::NoRoom;
-use super::row::{Entry, Equation, mask, remixed};
-use super::shape::{Grid, Plain};
+use super::parts::SlabFull;
+use super::row::{Equation, Gatherable, mask, remixed};
+use super::shape::{Grid, LastLayer};
 use crate::frozen::MAX_ATTEMPTS;
 use alloc::vec::Vec;
 
 /// How many bytes it takes at most to build the layer of so many entries of so many bytes.
 pub(super) const fn peak_bytes(items: u64, entry: u64, bits: u32) -> u64 {
-    let rows = Plain::rows(items, MAX_ATTEMPTS).next_multiple_of(64);
+    let rows = LastLayer::rows(items, MAX_ATTEMPTS).next_multiple_of(64);
     let words = rows / 64 * bits as u64;
     items.saturating_mul(2 * entry) + rows * (8 + total_bytes(bits)) + words * 3 * 8
 }
 
 /// The layer and its words, or `None` if no seed leads to a solution.
-pub(super) fn build<E: Entry, T: Total>(
+pub(super) fn build<E: Gatherable, T: Total>(
     entries: &[E],
     bits: u32,
     seed: u64,
-) -> Result<Option<(Plain, Vec<u64>)>, NoRoom> {
+) -> Result<Option<(LastLayer, Vec<u64>)>, SlabFull> {
     for attempt in 0..MAX_ATTEMPTS {
-        let rows = Plain::rows(entries.len() as u64, attempt);
-        let plain = Plain::with_rows(rows, remixed(seed, u64::from(attempt)));
+        let rows = LastLayer::rows(entries.len() as u64, attempt);
+        let plain = LastLayer::with_rows(rows, remixed(seed, u64::from(attempt)));
         if let Some(band) = banded::<E, T>(entries, &plain, rows, bits)? {
             return Ok(Some((plain, columns(&band, &plain.grid, bits))));
         }
@@ -31,19 +31,19 @@ pub(super) fn build<E: Entry, T: Total>(
 }
 
 /// The band of all equations, if they do not contradict each other.
-fn banded<E: Entry, T: Total>(
+fn banded<E: Gatherable, T: Total>(
     entries: &[E],
-    plain: &Plain,
+    plain: &LastLayer,
     rows: u64,
     bits: u32,
-) -> Result<Option<Band<T>>, NoRoom> {
+) -> Result<Option<Band<T>>, SlabFull> {
     let mut hashed = Vec::new();
-    hashed.try_reserve_exact(entries.len()).map_err(|_| NoRoom::of::<E>(entries.len()))?;
+    hashed.try_reserve_exact(entries.len()).map_err(|_| SlabFull::of::<E>(entries.len()))?;
     hashed.extend(entries.iter().map(|entry| entry.with_hash(plain.hash(entry.hash()))));
     hashed.sort_unstable();
     // Whole blocks, for the solution.
     let rows = rows.next_multiple_of(64) as usize;
-    let mut band = Band::free(rows).ok_or(NoRoom::of::<(u64, T)>(rows))?;
+    let mut band = Band::free(rows).ok_or(SlabFull::of::<(u64, T)>(rows))?;
     for entry in hashed.iter().rev() {
         let equation = Equation::of(entry.hash());
         let total = T::new(entry.result(equation, mask(bits)));

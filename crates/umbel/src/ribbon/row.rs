@@ -66,7 +66,7 @@ impl Equation {
 /// What a layer is built from: the hash of a key there, and perhaps a value.
 ///
 /// In ascending order, entries of equal hashes stand side by side.
-pub(super) trait Entry: Copy + Default + Ord + Send + Sync + 'static {
+pub(super) trait Gatherable: Copy + Default + Ord + Send + Sync + 'static {
     /// Two entries of one key that cannot both be right.
     type Conflict;
 
@@ -91,7 +91,7 @@ pub(super) trait Entry: Copy + Default + Ord + Send + Sync + 'static {
 }
 
 /// A key of a filter: its fingerprint comes from its hash.
-impl Entry for u64 {
+impl Gatherable for u64 {
     type Conflict = Infallible;
 
     #[inline(always)]
@@ -129,7 +129,7 @@ pub(super) struct Pair {
     pub(super) value: u32,
 }
 
-impl Entry for Pair {
+impl Gatherable for Pair {
     type Conflict = TwoValues;
 
     #[inline(always)]

@@ -4,8 +4,8 @@
 use super::parity::{GROUP, Way};
 use super::row::{Equation, fraction_of, remixed};
 use crate::error::InvalidShape;
-use crate::frozen::{Drawing, bits_for_rate};
-use crate::sizing;
+use crate::frozen::{bits_for_rate, check_fingerprint, longest};
+use crate::sizing::{self, getters, shape};
 
 /// The rows that a key takes some of: the ribbon's width, w.
 pub(super) const WIDTH: u64 = 64;
@@ -96,8 +96,8 @@ impl Tier {
 
     /// Where a key is: its bucket, and the place there in the order in which keys are inserted.
     #[inline(always)]
-    pub(super) const fn place(&self, hash: u64) -> Place {
-        Place(fraction_of(self.starts, hash))
+    pub(super) const fn place(&self, hash: u64) -> BucketPlace {
+        BucketPlace(fraction_of(self.starts, hash))
     }
 }
 
@@ -106,9 +106,9 @@ impl Tier {
 /// The keys of a bucket are inserted from its last row to its first, since those in its first rows
 /// meet what spilled over from the bucket before: they are the ones to be bumped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(pub(super) u64);
+pub(super) struct BucketPlace(pub(super) u64);
 
-impl Place {
+impl BucketPlace {
     #[inline(always)]
     pub(super) const fn bucket(self) -> u64 {
         self.0 / BUCKET
@@ -148,7 +148,7 @@ pub(super) const fn threshold(word: u64, bucket: u64) -> u8 {
 
 /// The layer that bumps nobody: keys that found no room in others, or few keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Plain {
+pub(super) struct LastLayer {
     /// None if there are no keys.
     pub(super) starts: u64,
     pub(super) grid: Grid,
@@ -157,7 +157,7 @@ pub(super) struct Plain {
     narrow: u32,
 }
 
-impl Plain {
+impl LastLayer {
     /// With so many rows, unless that is 0, and a seed.
     pub(super) const fn with_rows(rows: u64, seed: u64) -> Self {
         let width = if rows < WIDTH { rows } else { WIDTH };
@@ -209,7 +209,7 @@ pub struct Shape {
     /// Whether there are any, with few bits and no rounds.
     pub(super) usual: bool,
     pub(super) tiers: [Tier; MAX_TIERS],
-    pub(super) plain: Plain,
+    pub(super) plain: LastLayer,
     pub(super) way: Way,
 }
 
@@ -221,7 +221,7 @@ impl Shape {
         bits: u32,
         (rounds, seed): (u32, u64),
         layers: &[Tier],
-        mut plain: Plain,
+        mut plain: LastLayer,
     ) -> Self {
         let mut tiers = [Tier { starts: 0, grid: Grid::new(0, 0), thresholds: 0 }; MAX_TIERS];
         let (mut number, mut at) = (0, 0);
@@ -281,77 +281,75 @@ impl Shape {
     }
 }
 
-impl Drawing for Shape {
-    fn items(&self) -> u64 {
-        self.items
-    }
-
-    fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    fn words(&self) -> u64 {
-        self.words
-    }
-}
-
-/// What a ribbon filter will be like: how large, and how often wrong. How large it is exactly depends on
-/// its keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outline {
-    items: u64,
-    bits: u32,
-}
-
-impl Outline {
+/// What it will be like, before any key is there. How large a filter is exactly depends on its keys.
+impl Shape {
     /// For `items` different keys at this error rate.
     ///
     /// # Errors
     ///
     /// If the rate is not one, below 2<sup>−32</sup>, or the filter would be too large.
     pub fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        let outline = Self { items, bits: bits_for_rate(rate)? };
-        let needed = items.saturating_mul(outline.bits.into());
-        if needed > sizing::MAX_BITS {
-            return Err(InvalidShape::TooLarge { bits: needed, max: sizing::MAX_BITS });
+        Self::for_bits(items, bits_for_rate(rate)?)
+    }
+
+    /// The filter with the longest fingerprints for `items` different keys in at most `bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for fingerprints of one bit.
+    pub fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
+        longest(bytes, |bits| Self::for_bits(items, bits))
+    }
+
+    /// For `items` different keys with fingerprints, or values, of `bits` bits.
+    ///
+    /// # Errors
+    ///
+    /// If there are not from 1 to [`MAX_BITS`](crate::frozen::MAX_BITS) bits, or the filter would be too
+    /// large.
+    pub fn for_bits(items: u64, bits: u32) -> Result<Self, InvalidShape> {
+        check_fingerprint(bits)?;
+        sizing::check_bits(items.saturating_mul(bits.into()))?;
+        let (mut tiers, mut depth, mut left) = ([Tier::default(); MAX_TIERS], 0, items);
+        while depth < MAX_TIERS && left > MAX_PLAIN {
+            tiers[depth] = Tier::for_items(left);
+            (depth, left) = (depth + 1, left * BUMPED / 1000);
         }
-        Ok(outline)
+        let plain = LastLayer::with_rows(LastLayer::rows(left, 0), 0);
+        Ok(Self::of_layers(items, bits, (0, 0), &tiers[..depth], plain))
     }
 
-    /// The number of different keys.
-    #[must_use]
-    pub const fn items(&self) -> u64 {
-        self.items
+    getters! {
+        /// The number of different keys.
+        items: u64;
     }
 
-    /// The bits of a key: the rate is 2 to minus that many.
+    /// The bits of a fingerprint, or of a value: the rate is 2 to minus that many.
     #[must_use]
-    pub const fn bits(&self) -> u32 {
+    pub const fn fingerprint_bits(&self) -> u32 {
         self.bits
     }
 
-    /// The memory of the words to expect, in bytes.
+    /// The number of bits of all rows and thresholds.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
-        let (mut left, mut words) = (self.items, 0);
-        for _ in 0..MAX_TIERS {
-            if left <= MAX_PLAIN {
-                break;
-            }
-            let tier = Tier::for_items(left);
-            words += tier.grid.words(self.bits) + tier.threshold_words();
-            left = left * BUMPED / 1000;
-        }
-        words += Grid::new(0, Plain::rows(left, 0)).words(self.bits);
-        words as u64 * 8
+    pub const fn bits(&self) -> u64 {
+        self.words * 64
     }
 
-    /// The share of absent keys that are found; 0 if there are no keys.
+    getters! {
+        /// The number of 64-bit words.
+        words: u64;
+    }
+
+    /// The error rate of a filter of `items` keys, planned or not: the share of absent keys that are
+    /// found; 0 if there are no keys.
     #[must_use]
-    pub fn expected_rate(&self) -> f64 {
-        if self.items == 0 { 0.0 } else { 1.0 / (1_u64 << self.bits) as f64 }
+    pub const fn expected_rate(&self, items: u64) -> f64 {
+        if items == 0 { 0.0 } else { 1.0 / (1_u64 << self.bits) as f64 }
     }
 }
+
+shape!(Shape, "RibbonFilter");
 
 #[cfg(test)]
 mod tests {
@@ -360,27 +358,33 @@ mod tests {
     #[test]
     fn a_key_is_bumped_by_the_threshold_of_its_class_and_those_below() {
         for number in 0..2 * BUCKET {
-            let place = Place(number);
+            let place = BucketPlace(number);
             assert_eq!(place.bucket(), number / BUCKET);
             for threshold in 0..4 {
                 assert_eq!(place.is_bumped_by(threshold), place.class() >= threshold, "{number}");
             }
         }
-        assert_eq!((Place(87).class(), Place(88).class(), Place(110).class()), (0, 1, 2));
-        assert_eq!((Place(0).row(), Place(127).row(), Place(128).row()), (127, 0, 255));
+        assert_eq!(
+            (BucketPlace(87).class(), BucketPlace(88).class(), BucketPlace(110).class()),
+            (0, 1, 2)
+        );
+        assert_eq!(
+            (BucketPlace(0).row(), BucketPlace(127).row(), BucketPlace(128).row()),
+            (127, 0, 255)
+        );
     }
 
     #[test]
     fn rows_of_a_plain_layer_reach_to_its_end() {
         for items in (1..300).chain([1_000, 3_000, 100_000]) {
-            let rows = Plain::rows(items, 0);
-            let plain = Plain::with_rows(rows, 0);
+            let rows = LastLayer::rows(items, 0);
+            let plain = LastLayer::with_rows(rows, 0);
             assert!(rows > items && (items < 81 || rows as f64 <= items as f64 * 1.04));
             let width = 64 - u64::from(plain.narrow);
             assert_eq!(plain.row(u64::MAX) + width, rows);
-            assert!(Plain::rows(items, 99) > rows + 20);
+            assert!(LastLayer::rows(items, 99) > rows + 20);
         }
-        assert_eq!((Plain::rows(0, 0), Plain::with_rows(0, 1).starts), (0, 0));
+        assert_eq!((LastLayer::rows(0, 0), LastLayer::with_rows(0, 1).starts), (0, 0));
     }
 
     #[test]

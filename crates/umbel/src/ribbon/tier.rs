@@ -11,8 +11,8 @@
 
 use super::band::{Band, Moving, Total, total_bytes};
 use super::lane::{Lane, Outcome, Shard};
-use super::parts::{NoRoom, Parts, part_buckets, threads};
-use super::row::{Entry, mask};
+use super::parts::{Parts, SlabFull, part_buckets, threads};
+use super::row::{Gatherable, mask};
 use super::shape::{BUCKET, BUCKETS_PER_WORD, Tier};
 use crate::frozen::{Stage, Work};
 use crate::parts::alloc_zeroed::alloc_zeroed_words;
@@ -77,15 +77,15 @@ pub(super) const fn peak_bytes(tier: &Tier, items: u64, entry: u64, bits: u32) -
 }
 
 /// Builds the layer of these entries, of so many in all layers, with so many bits each.
-pub(super) fn build<E: Entry, T: Total>(
+pub(super) fn build<E: Gatherable, T: Total>(
     source: &Parts<E>,
     bits: u32,
     total: u64,
     work: &Work<'_>,
-) -> Result<Built<E>, NoRoom> {
+) -> Result<Built<E>, SlabFull> {
     let tier = source.tier();
     let len = tier.grid.words(bits);
-    let mut words = alloc_zeroed_words(len).ok_or(NoRoom::of::<u64>(len))?;
+    let mut words = alloc_zeroed_words(len).ok_or(SlabFull::of::<u64>(len))?;
     let mut thresholds = alloc::vec![u64::MAX; tier.threshold_words()];
     let buckets = shard_buckets(tier, source.buckets());
     let mut outcomes = Vec::new();
@@ -95,7 +95,7 @@ pub(super) fn build<E: Entry, T: Total>(
         let parts =
             shard.buckets.start / source.buckets()..shard.buckets.end.div_ceil(source.buckets());
         let most = most_bumped(source.len(parts.start as usize..parts.end as usize));
-        shard.outcome.bumped.try_reserve_exact(most).map_err(|_| NoRoom::of::<E>(most))?;
+        shard.outcome.bumped.try_reserve_exact(most).map_err(|_| SlabFull::of::<E>(most))?;
     }
     let rows = (buckets * BUCKET + 64) as usize;
     let task = Task { source, bits, total, work, rows, done: 0.into() };
@@ -145,8 +145,8 @@ struct Task<'a, E> {
     done: AtomicUsize,
 }
 
-impl<E: Entry> Task<'_, E> {
-    fn run<T: Total>(&self, shards: Vec<Shard<'_, E>>) -> Result<(), NoRoom> {
+impl<E: Gatherable> Task<'_, E> {
+    fn run<T: Total>(&self, shards: Vec<Shard<'_, E>>) -> Result<(), SlabFull> {
         let workers = threads(self.work).min(shards.len()).min(MOST_LANES as usize / LANES);
         let lanes = LANES.min(shards.len().div_ceil(workers.max(1)));
         #[cfg(feature = "rayon")]
@@ -167,12 +167,12 @@ impl<E: Entry> Task<'_, E> {
         &self,
         lanes: usize,
         mut take: impl FnMut() -> Option<Shard<'s, E>>,
-    ) -> Result<(), NoRoom>
+    ) -> Result<(), SlabFull>
     where
         E: 's,
     {
         let rows = lanes * self.rows;
-        let mut band = Band::<T>::free(rows).ok_or(NoRoom::of::<(u64, T)>(rows))?;
+        let mut band = Band::<T>::free(rows).ok_or(SlabFull::of::<(u64, T)>(rows))?;
         let mut running: Vec<Lane<'_, E>> = Vec::with_capacity(LANES);
         let lane = |shard, base| Lane::new(shard, base, mask(self.bits), self.source);
         for number in 0..lanes {
@@ -220,7 +220,7 @@ struct Turn<'t, 'l, 's, E, T> {
     finished: &'l mut Option<usize>,
 }
 
-impl<E: Entry, T: Total> Job for Turn<'_, '_, '_, E, T> {
+impl<E: Gatherable, T: Total> Job for Turn<'_, '_, '_, E, T> {
     #[inline(always)]
     fn run<I: Isa>(mut self, _: I) {
         let finished = match self.lanes.len() {
@@ -236,7 +236,7 @@ impl<E: Entry, T: Total> Job for Turn<'_, '_, '_, E, T> {
     }
 }
 
-impl<E: Entry, T: Total> Turn<'_, '_, '_, E, T> {
+impl<E: Gatherable, T: Total> Turn<'_, '_, '_, E, T> {
     /// A step of each lane, and again, until one has no equation left; that one's number.
     #[inline(always)]
     fn in_turn<const N: usize>(&mut self) -> Option<usize> {

@@ -7,7 +7,7 @@
 
 use super::{Level, MAX_LEVELS, RawScalable, Shape};
 use crate::blocked;
-use crate::error::{InvalidBytes, InvalidShape};
+use crate::error::InvalidBytes;
 use crate::format::{Header, Mark, StoredCore};
 use crate::storage::{Heap, Storage};
 
@@ -58,7 +58,7 @@ impl StoredCore for RawScalable {
         let [rate, growth, tightening] =
             [shape.rate(), shape.growth(), shape.tightening()].map(f64::to_bits);
         let (levels, words) = (self.levels.len() as u64, self.bytes() / 8);
-        let fields = [shape.capacity(), rate, growth, tightening, levels, words];
+        let fields = [shape.items(), rate, growth, tightening, levels, words];
         Header::new(FAMILY, KERNELS, mark, self.fresh(), &fields)
     }
 
@@ -75,7 +75,7 @@ impl StoredCore for RawScalable {
         let [capacity, rate, growth, tightening, levels, words] = header.fields()?;
         header.expect_kernels(KERNELS)?;
         let levels = u32::try_from(levels).ok().filter(|count| (1..=MAX_LEVELS).contains(count));
-        let levels = levels.ok_or(InvalidShape::TooManyLevels { max: MAX_LEVELS })?;
+        let levels = levels.ok_or(super::shape::too_many_levels())?;
         let [rate, growth, tightening] = [rate, growth, tightening].map(f64::from_bits);
         let shape = Shape::with(capacity, rate, growth, tightening)?;
         let words = words.checked_add(u64::from(levels) * LEVEL as u64);

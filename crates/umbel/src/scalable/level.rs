@@ -206,11 +206,11 @@ fn any_has<I: Isa>(mut levels: &[Level], isa: I, digest: Digest) -> bool {
 }
 
 /// Looks keys up in all levels.
-pub(super) struct LookUp<'a> {
+pub(super) struct LevelsLookUp<'a> {
     pub(super) levels: &'a [Level],
 }
 
-impl Touch for LookUp<'_> {
+impl Touch for LevelsLookUp<'_> {
     #[inline(always)]
     fn bytes(&self) -> usize {
         self.levels.iter().map(|level| size_of_val(level.words())).sum()
@@ -230,20 +230,20 @@ impl Touch for LookUp<'_> {
 }
 
 /// Inserts keys that no older level has into the newest one, which must have room for all of them.
-pub(super) struct Insert<'a> {
+pub(super) struct LevelsInsert<'a> {
     pub(super) older: &'a [Level],
     pub(super) newest: &'a mut Level,
 }
 
-impl Touch for Insert<'_> {
+impl Touch for LevelsInsert<'_> {
     #[inline(always)]
     fn bytes(&self) -> usize {
-        LookUp { levels: self.older }.bytes() + size_of_val(self.newest.words())
+        LevelsLookUp { levels: self.older }.bytes() + size_of_val(self.newest.words())
     }
 
     #[inline(always)]
     fn fetch<const AHEAD: usize>(&self, digest: Digest) {
-        LookUp { levels: self.older }.fetch::<AHEAD>(digest);
+        LevelsLookUp { levels: self.older }.fetch::<AHEAD>(digest);
         self.newest.fetch::<AHEAD>(digest);
     }
 

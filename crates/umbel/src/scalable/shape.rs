@@ -3,7 +3,7 @@
 use crate::blocked;
 use crate::error::InvalidShape;
 use crate::parts::math::{ceil, powi};
-use crate::sizing::Rate;
+use crate::sizing::{Rate, getters, least_rate, ok, shape};
 
 /// The most levels a filter may have. Every look-up of an absent key goes through all of them.
 pub const MAX_LEVELS: u32 = 64;
@@ -22,7 +22,7 @@ const LINE: u64 = 64;
 
 /// The plan of a scalable filter, before any memory exists.
 ///
-/// With a capacity c, a rate p, a growth s and a tightening r, level i is planned for c s^i keys at
+/// With c items, a rate p, a growth s and a tightening r, level i is planned for c s^i keys at
 /// a rate of p (1 − r) r^i. The sum of all rates is p, however many levels there are.
 ///
 /// ```
@@ -40,7 +40,7 @@ const LINE: u64 = 64;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
-    capacity: u64,
+    items: u64,
     rate: f64,
     growth: f64,
     tightening: f64,
@@ -50,17 +50,27 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A filter that starts with room for `capacity` keys and keeps an error rate of at most `rate`,
+    /// A filter that starts with room for `items` keys and keeps an error rate of at most `rate`,
     /// each level twice as large as the one before it and 0.85 times as often wrong.
     ///
-    /// A capacity below what one line of 512 bits has room for, 0 included, counts as that.
+    /// Fewer items than one line of 512 bits has room for, 0 included, count as that many.
     ///
     /// # Errors
     ///
     /// If `rate` is not one ([`Rate::new`]), or the first level cannot be planned:
     /// [`level`](Self::level).
-    pub const fn for_rate(capacity: u64, rate: f64) -> Result<Self, InvalidShape> {
-        Self::with(capacity, rate, GROWTH, TIGHTENING)
+    pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
+        Self::with(items, rate, GROWTH, TIGHTENING)
+    }
+
+    /// The filter with the smallest error rate that starts with room for `items` keys in a first level of
+    /// at most `bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for the items at any rate, or more than [`MAX_BITS`](crate::sizing::MAX_BITS).
+    pub fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
+        least_rate(bytes, |rate| Self::for_rate(items, rate))
     }
 
     /// The same with another growth, above 1. 2 keeps the memory that is not used yet low; 4 is for
@@ -69,9 +79,9 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::GrowthOutOfRange`] unless it is a finite number above 1.
+    /// [`InvalidShape::OutsideOf`] unless it is a finite number above 1.
     pub const fn with_growth(self, growth: f64) -> Result<Self, InvalidShape> {
-        Self::with(self.capacity, self.rate, growth, self.tightening)
+        Self::with(self.items, self.rate, growth, self.tightening)
     }
 
     /// The same with another tightening, above 0 and below 1. A larger one makes the first levels
@@ -79,68 +89,59 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::TighteningOutOfRange`] unless it is above 0 and below 1; or if the first
+    /// [`InvalidShape::OutsideOf`] unless it is above 0 and below 1; or if the first
     /// level cannot be planned then.
     pub const fn with_tightening(self, tightening: f64) -> Result<Self, InvalidShape> {
-        Self::with(self.capacity, self.rate, self.growth, tightening)
+        Self::with(self.items, self.rate, self.growth, tightening)
     }
 
     /// With all four numbers.
     pub(super) const fn with(
-        capacity: u64,
+        items: u64,
         rate: f64,
         growth: f64,
         tightening: f64,
     ) -> Result<Self, InvalidShape> {
-        if let Err(error) = Rate::new(rate) {
-            return Err(error);
-        }
-        if !(growth > 1.0 && growth < f64::INFINITY) {
-            return Err(InvalidShape::GrowthOutOfRange { growth });
-        }
-        if !(tightening > 0.0 && tightening < 1.0) {
-            return Err(InvalidShape::TighteningOutOfRange { tightening });
-        }
+        ok!(Rate::new(rate));
+        ok!(InvalidShape::check_between("growth", growth, 1.0, f64::INFINITY));
+        ok!(InvalidShape::check_between("tightening", tightening, 0.0, 1.0));
         let first_rate = rate * (1.0 - tightening);
-        let line = match blocked::Shape::for_budget(LINE, first_rate) {
-            Ok(line) => line,
-            Err(error) => return Err(error),
-        };
+        let line = ok!(blocked::Shape::for_budget(LINE, first_rate));
         let mut first = (line.items() as f64 * (1.0 - first_rate)) as u64;
-        if first < capacity {
-            first = capacity;
+        if first < items {
+            first = items;
         }
         if first == 0 {
             first = 1;
         }
-        match plan(items_for(first, first_rate), first_rate) {
-            Ok(first_level) => Ok(Self { capacity, rate, growth, tightening, first, first_level }),
-            Err(error) => Err(error),
-        }
+        let first_level = ok!(plan(items_for(first, first_rate), first_rate));
+        Ok(Self { items, rate, growth, tightening, first, first_level })
     }
 
-    /// The number of keys it was asked to start with.
-    #[must_use]
-    pub const fn capacity(&self) -> u64 {
-        self.capacity
+    getters! {
+        /// The number of keys it starts with room for, as it was asked for.
+        items: u64;
     }
 
-    /// The error rate that is never exceeded.
+    /// The number of bits of the first level, which has room for all [`items`](Self::items).
     #[must_use]
-    pub const fn rate(&self) -> f64 {
-        self.rate
+    pub const fn bits(&self) -> u64 {
+        self.first_level.bits()
     }
 
-    /// How much larger each level is than the one before it.
+    /// The number of 64-bit words of the first level.
     #[must_use]
-    pub const fn growth(&self) -> f64 {
-        self.growth
+    pub const fn words(&self) -> u64 {
+        self.first_level.words()
     }
 
-    /// The rate of each level over that of the one before it.
-    #[must_use]
-    pub const fn tightening(&self) -> f64 {
-        self.tightening
+    getters! {
+        /// The error rate that is never exceeded.
+        rate: f64;
+        /// How much larger each level is than the one before it.
+        growth: f64;
+        /// The rate of each level over that of the one before it.
+        tightening: f64;
     }
 
     /// How many fresh keys a level takes, the first one having number 0; `u64::MAX` where it is
@@ -164,23 +165,20 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::TooManyLevels`] from number [`MAX_LEVELS`] on;
+    /// [`InvalidShape::OutOfRange`] from number [`MAX_LEVELS`] on;
     /// [`InvalidShape::RateTooSmall`] or [`InvalidShape::TooLarge`] where no filter can be as
     /// rarely wrong or as large as this level would have to be.
     pub const fn level(&self, level: u32) -> Result<blocked::Shape, InvalidShape> {
         if level == 0 {
             return Ok(self.first_level);
         }
-        match self.level_items(level) {
-            Ok(items) => plan(items, self.level_rate(level)),
-            Err(error) => Err(error),
-        }
+        plan(ok!(self.level_items(level)), self.level_rate(level))
     }
 
     /// The number of items that a level is planned for: see [`level`](Self::level).
     pub(super) const fn level_items(&self, level: u32) -> Result<u64, InvalidShape> {
         if level >= MAX_LEVELS {
-            return Err(InvalidShape::TooManyLevels { max: MAX_LEVELS });
+            return Err(too_many_levels());
         }
         let rate = self.level_rate(level);
         // It may have become 0, which is too small and not out of range.
@@ -188,6 +186,21 @@ impl Shape {
             return Err(InvalidShape::RateTooSmall { rate, min: Rate::MIN.get() });
         }
         Ok(items_for(self.level_capacity(level), rate))
+    }
+
+    /// The error rate after `items` different keys were inserted, in as many levels as they take: all
+    /// are full but the last one.
+    #[must_use]
+    pub const fn expected_rate(&self, items: u64) -> f64 {
+        let (mut left, mut pass, mut number) = (items, 1.0, 0);
+        while left > 0 {
+            let Ok(level) = self.level(number) else { break };
+            let capacity = self.level_capacity(number);
+            let here = if left < capacity { left } else { capacity };
+            pass *= 1.0 - level.expected_rate(here);
+            (left, number) = (left - here, number + 1);
+        }
+        1.0 - pass
     }
 
     /// The error rate of so many levels together when all are full:
@@ -205,6 +218,14 @@ impl Shape {
         }
         rate
     }
+}
+
+shape!(Shape, "ScalableBloomFilter");
+
+/// The error of one level more than there may be.
+pub(super) const fn too_many_levels() -> InvalidShape {
+    let max = MAX_LEVELS as u64;
+    InvalidShape::OutOfRange { what: "levels", got: max + 1, min: 1, max }
 }
 
 /// The number of keys of which so many are fresh, at most.
@@ -235,12 +256,15 @@ mod tests {
         let shape = Shape::for_rate(100, 0.01).unwrap();
         for growth in [1.0, 0.0, -2.0, 0.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let error = shape.with_growth(growth).unwrap_err();
-            assert!(matches!(error, InvalidShape::GrowthOutOfRange { .. }), "{growth}: {error}");
+            assert!(
+                matches!(error, InvalidShape::OutsideOf { what: "growth", .. }),
+                "{growth}: {error}"
+            );
         }
         for tightening in [0.0, -0.0, 1.0, 2.0, -0.5, f64::NAN, f64::INFINITY] {
             let error = shape.with_tightening(tightening).unwrap_err();
             assert!(
-                matches!(error, InvalidShape::TighteningOutOfRange { .. }),
+                matches!(error, InvalidShape::OutsideOf { what: "tightening", .. }),
                 "{tightening}: {error}"
             );
         }
@@ -270,7 +294,7 @@ mod tests {
     fn every_level_is_planned_for_its_keys_at_its_rate_up_to_a_limit() {
         for (capacity, rate) in [(0, 0.01), (1, 0.5), (1_000, 0.01), (1 << 40, 1e-3), (5, 1e-12)] {
             let shape = Shape::for_rate(capacity, rate).unwrap();
-            assert!(shape.level_capacity(0) >= shape.capacity().max(1));
+            assert!(shape.level_capacity(0) >= shape.items().max(1));
             let mut level = 0;
             let limit = loop {
                 match shape.level(level) {
@@ -288,14 +312,14 @@ mod tests {
                     limit,
                     InvalidShape::RateTooSmall { .. }
                         | InvalidShape::TooLarge { .. }
-                        | InvalidShape::TooManyLevels { .. }
+                        | InvalidShape::OutOfRange { what: "levels", .. }
                 ),
                 "{limit}"
             );
         }
         let slow = Shape::for_rate(1, 0.01).unwrap().with_growth(1.000_1).unwrap();
         assert!(slow.level(MAX_LEVELS - 1).is_ok());
-        assert_eq!(slow.level(MAX_LEVELS), Err(InvalidShape::TooManyLevels { max: MAX_LEVELS }));
+        assert_eq!(slow.level(MAX_LEVELS), Err(too_many_levels()));
     }
 
     #[test]

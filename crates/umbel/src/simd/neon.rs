@@ -1,6 +1,6 @@
 //! Advanced SIMD on aarch64, where every processor has it.
 
-use super::portable::Portable;
+use super::portable::Scalar;
 use super::{Block, Calls, Isa, Job, Lanes, Line, Places, SPLIT_SALTS, half, line_number};
 use core::arch::aarch64::*;
 
@@ -107,7 +107,7 @@ fn line_has(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
 fn line_set(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
     let found = line_has(line, x, lanes);
     if !found {
-        Portable.line_set(line, x, lanes);
+        Scalar.line_set(line, x, lanes);
     }
     !found
 }

@@ -5,7 +5,7 @@ use crate::parts::bits::Word;
 
 /// The token of the portable path. Everybody may have one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Portable;
+pub(crate) struct Scalar;
 
 impl Lanes {
     /// Calls `each` with the word and the place in it, modulo 64, of every probe of `x` in the first
@@ -101,7 +101,7 @@ fn put(half: &mut [u64; 4], word: usize, place: u32) {
     }
 }
 
-impl Isa for Portable {
+impl Isa for Scalar {
     /// The bits as a line, to be compared word by word, which every compiler has vectors for.
     type Pattern = [[u64; 4]; 2];
 
@@ -161,16 +161,16 @@ impl Isa for Portable {
 pub(super) fn on_any(job: impl Job, choice: Choice) {
     match choice.made() {
         Some(choice) => dispatch(choice, job),
-        None => job.run(Portable),
+        None => job.run(Scalar),
     }
 }
 
 pub(super) fn has_key(lines: &[Line<u64>], digest: u64, places: &Places) -> bool {
-    super::has_key(Portable, lines, digest, places)
+    super::has_key(Scalar, lines, digest, places)
 }
 
 pub(super) fn set_key(lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
-    super::set_key(Portable, lines, digest, places)
+    super::set_key(Scalar, lines, digest, places)
 }
 
 pub(super) fn has_key_open(lines: &[Line<u64>], digest: u64, places: &Places) -> bool {

@@ -41,7 +41,7 @@ pub(super) fn on_avx2(job: impl Job) {
 #[cfg(feature = "alloc")]
 #[target_feature(enable = "bmi1,bmi2,popcnt")]
 pub(super) fn on_bits(job: impl Job) {
-    job.run(super::Portable);
+    job.run(super::Scalar);
 }
 
 /// The number of a key's first (0) or second (1) line is that of a line, as long as there are any.

@@ -7,7 +7,7 @@ use crate::layout::ring::{Touch, batch, extend, fetch, fetch_and_answer};
 use crate::layout::{Layout, StoredLayout};
 use crate::parts::bits::{SetBit, Word};
 use crate::parts::prefetch::prefetch_to_write;
-use crate::simd::{self, Block, Choice, Isa, Portable, for_each_of_block};
+use crate::simd::{self, Block, Choice, Isa, Scalar, for_each_of_block};
 
 /// The layout of a split-block Bloom filter: a bit of a key in each eighth of one block.
 ///
@@ -42,11 +42,11 @@ const fn half(digest: Digest) -> u32 {
 }
 
 /// Looks keys up.
-struct LookUp<'a, W> {
+struct BlockLookUp<'a, W> {
     blocks: &'a [Block<W>],
 }
 
-impl<W: Word> Touch for LookUp<'_, W> {
+impl<W: Word> Touch for BlockLookUp<'_, W> {
     #[inline(always)]
     fn bytes(&self) -> usize {
         size_of_val(self.blocks)
@@ -64,11 +64,11 @@ impl<W: Word> Touch for LookUp<'_, W> {
 }
 
 /// Inserts keys.
-struct Insert<V> {
+struct BlockInsert<V> {
     words: V,
 }
 
-impl<V: SetBit> Insert<V> {
+impl<V: SetBit> BlockInsert<V> {
     /// The block of a key, by number.
     #[inline(always)]
     fn number(&self, digest: Digest) -> usize {
@@ -79,7 +79,7 @@ impl<V: SetBit> Insert<V> {
     #[inline(always)]
     fn set_shared(&mut self, number: usize, x: u32) -> bool {
         let (blocks, _) = self.words.words().as_chunks();
-        if Portable.block_has(&blocks[number], x) {
+        if Scalar.block_has(&blocks[number], x) {
             return false;
         }
         let mut fresh = false;
@@ -90,7 +90,7 @@ impl<V: SetBit> Insert<V> {
     }
 }
 
-impl<V: SetBit> Touch for Insert<V> {
+impl<V: SetBit> Touch for BlockInsert<V> {
     #[inline(always)]
     fn bytes(&self) -> usize {
         size_of_val(self.words.words())
@@ -152,15 +152,15 @@ impl Layout for Blocks {
         digest: impl Fn(&A) -> Digest,
         found: &mut [bool],
     ) {
-        batch(self.choice, LookUp { blocks: words.as_chunks().0 }, keys, digest, found);
+        batch(self.choice, BlockLookUp { blocks: words.as_chunks().0 }, keys, digest, found);
     }
 
     #[inline(always)]
     fn insert<V: SetBit>(&self, _: &Shape, words: V, digest: Digest) -> bool {
         if V::SHARED {
-            fetch_and_answer(Insert { words }, digest)
+            fetch_and_answer(BlockInsert { words }, digest)
         } else {
-            Insert { words }.answer(Portable, digest)
+            BlockInsert { words }.answer(Scalar, digest)
         }
     }
 
@@ -173,12 +173,12 @@ impl Layout for Blocks {
         digest: impl Fn(&A) -> Digest,
         fresh: &mut [bool],
     ) {
-        batch(self.choice, Insert { words }, keys, digest, fresh);
+        batch(self.choice, BlockInsert { words }, keys, digest, fresh);
     }
 
     #[inline]
     fn extend<V: SetBit>(&self, _: &Shape, words: V, digests: impl Iterator<Item = Digest>) {
-        extend(self.choice, Insert { words }, digests);
+        extend(self.choice, BlockInsert { words }, digests);
     }
 
     fn rate<W: Word>(&self, _: &Shape, words: &[W]) -> f64 {

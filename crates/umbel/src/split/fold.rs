@@ -19,7 +19,7 @@ for_core_and_filter! { impl[] RawBloom<Heap, Blocks> {
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::OddBlocks`] if the number of blocks is odd, as 1 is, and
+    /// [`InvalidShape::NotAMultiple`] if the number of blocks is odd, as 1 is, and
     /// [`InvalidShape::OutOfMemory`] if there is no room for both sizes at once. Nothing is changed
     /// then.
     ///
@@ -131,7 +131,10 @@ mod tests {
     fn odd_numbers_of_blocks_are_refused_and_left_alone() {
         for blocks in [1, 3, 25, 1_001] {
             let mut filter = filled(blocks, 100);
-            assert_eq!(filter.fold(), Err(InvalidShape::OddBlocks { blocks }));
+            assert_eq!(
+                filter.fold(),
+                Err(InvalidShape::NotAMultiple { what: "blocks", got: blocks, of: 2 })
+            );
             assert_eq!(filter.fold_to_rate(0.999), Ok(0));
             assert!(filter == filled(blocks, 100) && filter.shape().items() == 100);
         }

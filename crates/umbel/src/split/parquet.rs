@@ -11,7 +11,7 @@ use super::shape::BLOCK_BYTES;
 use super::{Blocks, Plain, Shape};
 use crate::bloom::RawBloom;
 use crate::edge::Filter;
-use crate::error::InvalidBytes;
+use crate::error::InvalidShape;
 use crate::parts::bits::Word;
 use crate::storage::Allocate;
 
@@ -19,6 +19,7 @@ use crate::storage::Allocate;
 use crate::storage::Storage;
 #[cfg(feature = "alloc")]
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Structures deeper than this are not skipped; those that are known are two deep.
 const MAX_DEPTH: u32 = 16;
@@ -76,6 +77,86 @@ impl<T: ?Sized, S: Storage> Filter<T, Plain, RawBloom<S, Blocks>> {
     }
 }
 
+/// These bytes are not the Bloom filter of a Parquet file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ParquetError {
+    /// Up to this byte there is a header: then it ends too early, is nested too deep, or has a type or a
+    /// number that Thrift does not have.
+    Thrift {
+        /// The number of the byte.
+        at: u64,
+    },
+    /// The header lacks a field, or has it with another type.
+    Field {
+        /// Its name in Parquet's `parquet.thrift`.
+        name: &'static str,
+    },
+    /// The header has a field twice.
+    Twice,
+    /// The header asks for something that this library does not do: another algorithm, another hash, or
+    /// a compression.
+    Choice {
+        /// The name of the field in Parquet's `parquet.thrift`.
+        name: &'static str,
+        /// What it should say.
+        expected: &'static str,
+        /// The number of what it says instead.
+        got: i16,
+    },
+    /// The header announces bytes that are not one block of 32 or several.
+    BlockBytes {
+        /// How many it announces.
+        got: i32,
+    },
+    /// There are fewer or more bytes than the header announces.
+    Length {
+        /// How many there should be.
+        expected: u64,
+        /// How many there are.
+        got: u64,
+    },
+    /// The filter cannot be made.
+    Shape(InvalidShape),
+}
+
+impl fmt::Display for ParquetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Thrift { at } => {
+                write!(f, "byte {at} cannot be part of the header of a Parquet filter")
+            }
+            Self::Field { name } => write!(f, "the header of the Parquet filter has no {name}"),
+            Self::Twice => f.write_str("the header of the Parquet filter has a field twice"),
+            Self::Choice { name, expected, got } => {
+                write!(f, "the {name} of the Parquet filter is number {got}, and not {expected}")
+            }
+            Self::BlockBytes { got } => {
+                write!(f, "expected a Parquet filter of whole blocks of 32 bytes, got {got} bytes")
+            }
+            Self::Length { expected, got } => {
+                write!(
+                    f,
+                    "the Parquet filter has the wrong length: expected {expected} bytes, got {got}"
+                )
+            }
+            Self::Shape(ref shape) => shape.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for ParquetError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        if let Self::Shape(shape) = self { Some(shape) } else { None }
+    }
+}
+
+impl From<InvalidShape> for ParquetError {
+    fn from(shape: InvalidShape) -> Self {
+        Self::Shape(shape)
+    }
+}
+
 /// From Parquet files.
 impl<T: ?Sized, S: Allocate> Filter<T, Plain, RawBloom<S, Blocks>> {
     /// The filter with these bytes, from their first in a Parquet file to their last: a header,
@@ -91,12 +172,8 @@ impl<T: ?Sized, S: Allocate> Filter<T, Plain, RawBloom<S, Blocks>> {
     ///
     /// # Errors
     ///
-    /// [`InvalidBytes::Thrift`], [`Field`](InvalidBytes::Field), [`Choice`](InvalidBytes::Choice),
-    /// [`BlockBytes`](InvalidBytes::BlockBytes) or [`Inconsistent`](InvalidBytes::Inconsistent) if
-    /// the header is not one, lacks something, asks for something else, or says something twice;
-    /// [`Length`](InvalidBytes::Length) if other than the announced number of bytes follow;
-    /// [`Shape`](InvalidBytes::Shape) if there is no memory. None is taken before all else is in
-    /// order. There is no checksum: a flipped bit in a block is not found.
+    /// [`ParquetError`] says what is wrong with the header, or the number of bytes after it. Memory is
+    /// taken when all else is in order. There is no checksum: a flipped bit in a block is not found.
     ///
     /// ```
     /// use umbel::SplitBlockBloomFilter;
@@ -107,18 +184,18 @@ impl<T: ?Sized, S: Allocate> Filter<T, Plain, RawBloom<S, Blocks>> {
     /// let again = SplitBlockBloomFilter::<str>::from_parquet(&bytes)?;
     /// assert!(again == filter && again.contains("umbel"));
     /// assert!(SplitBlockBloomFilter::<str>::from_parquet(&bytes[1..]).is_err());
-    /// # Ok::<(), umbel::InvalidBytes>(())
+    /// # Ok::<(), umbel::split::ParquetError>(())
     /// ```
-    pub fn from_parquet(bytes: &[u8]) -> Result<Self, InvalidBytes> {
+    pub fn from_parquet(bytes: &[u8]) -> Result<Self, ParquetError> {
         let mut reader = Reader { bytes, at: 0 };
         let announced = reader.header()?;
         let payload = &bytes[reader.at..];
         if announced <= 0 || !(announced as u64).is_multiple_of(BLOCK_BYTES) {
-            return Err(InvalidBytes::BlockBytes { got: announced });
+            return Err(ParquetError::BlockBytes { got: announced });
         }
         let expected = reader.at as u64 + announced as u64;
         if expected != bytes.len() as u64 {
-            return Err(InvalidBytes::Length { expected, got: bytes.len() as u64 });
+            return Err(ParquetError::Length { expected, got: bytes.len() as u64 });
         }
         let shape = Shape::with(0, announced as u64 / BLOCK_BYTES)?;
         let mut raw = RawBloom::<S, _>::of_layout(shape, Blocks::default())?;
@@ -137,14 +214,14 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads a header; the number of bytes it announces.
-    fn header(&mut self) -> Result<i32, InvalidBytes> {
+    fn header(&mut self) -> Result<i32, ParquetError> {
         let (mut announced, mut chosen, mut last) = (None, [false; 3], 0);
         let choices = [("algorithm", "BLOCK"), ("hash", "XXHASH"), ("compression", "UNCOMPRESSED")];
         while let Some((id, kind)) = self.field(&mut last)? {
             match (id, kind) {
                 (1, I32) => {
                     if announced.replace(self.number()?).is_some() {
-                        return Err(InvalidBytes::Inconsistent);
+                        return Err(ParquetError::Twice);
                     }
                 }
                 (2..=4, STRUCT) => {
@@ -152,7 +229,7 @@ impl Reader<'_> {
                     let (name, expected) = choices[number];
                     self.choice(name, expected)?;
                     if core::mem::replace(&mut chosen[number], true) {
-                        return Err(InvalidBytes::Inconsistent);
+                        return Err(ParquetError::Twice);
                     }
                 }
                 _ => self.skip_field(kind, MAX_DEPTH)?,
@@ -160,27 +237,27 @@ impl Reader<'_> {
         }
         for ((name, _), chosen) in choices.iter().zip(chosen) {
             if !chosen {
-                return Err(InvalidBytes::Field { name });
+                return Err(ParquetError::Field { name });
             }
         }
-        announced.ok_or(InvalidBytes::Field { name: "numBytes" })
+        announced.ok_or(ParquetError::Field { name: "numBytes" })
     }
 
     /// Reads a union whose first field must be chosen, a structure.
-    fn choice(&mut self, name: &'static str, expected: &'static str) -> Result<(), InvalidBytes> {
+    fn choice(&mut self, name: &'static str, expected: &'static str) -> Result<(), ParquetError> {
         let (mut chosen, mut last) = (false, 0);
         while let Some((got, kind)) = self.field(&mut last)? {
             if (got, kind) != (1, STRUCT) {
-                return Err(InvalidBytes::Choice { name, expected, got });
+                return Err(ParquetError::Choice { name, expected, got });
             }
             self.skip(kind, MAX_DEPTH)?;
             chosen = true;
         }
-        if chosen { Ok(()) } else { Err(InvalidBytes::Field { name }) }
+        if chosen { Ok(()) } else { Err(ParquetError::Field { name }) }
     }
 
     /// The head of the next field of a structure, its number and its type; `None` at its end.
-    fn field(&mut self, last: &mut i16) -> Result<Option<(i16, u8)>, InvalidBytes> {
+    fn field(&mut self, last: &mut i16) -> Result<Option<(i16, u8)>, ParquetError> {
         let head = self.byte()?;
         if head == 0 {
             return Ok(None);
@@ -195,13 +272,13 @@ impl Reader<'_> {
     }
 
     /// Skips a field. A truth value has no bytes of its own: its type says it.
-    fn skip_field(&mut self, kind: u8, depth: u32) -> Result<(), InvalidBytes> {
+    fn skip_field(&mut self, kind: u8, depth: u32) -> Result<(), ParquetError> {
         if BOOLS.contains(&kind) { Ok(()) } else { self.skip(kind, depth) }
     }
 
     /// Skips a value, which has at least one byte, whatever it is. So the work is bounded by the
     /// bytes that are there, whatever lengths they claim.
-    fn skip(&mut self, kind: u8, depth: u32) -> Result<(), InvalidBytes> {
+    fn skip(&mut self, kind: u8, depth: u32) -> Result<(), ParquetError> {
         let depth = depth.checked_sub(1).ok_or(self.here())?;
         match kind {
             I8 => self.skip_bytes(1),
@@ -241,7 +318,7 @@ impl Reader<'_> {
         }
     }
 
-    fn skip_bytes(&mut self, count: u64) -> Result<(), InvalidBytes> {
+    fn skip_bytes(&mut self, count: u64) -> Result<(), ParquetError> {
         let left = self.bytes.len() - self.at;
         if count > left as u64 {
             self.at = self.bytes.len();
@@ -251,20 +328,20 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn byte(&mut self) -> Result<u8, InvalidBytes> {
+    fn byte(&mut self) -> Result<u8, ParquetError> {
         let byte = *self.bytes.get(self.at).ok_or(self.here())?;
         self.at += 1;
         Ok(byte)
     }
 
     /// A number of at most 32 bits with a sign, which is its lowest bit.
-    fn number(&mut self) -> Result<i32, InvalidBytes> {
+    fn number(&mut self) -> Result<i32, ParquetError> {
         let folded = u32::try_from(self.varint(5)?).map_err(|_| self.here())?;
         Ok((folded >> 1) as i32 ^ -((folded & 1) as i32))
     }
 
     /// A number in at most so many bytes, seven bits in each, the lowest first.
-    fn varint(&mut self, most: u32) -> Result<u64, InvalidBytes> {
+    fn varint(&mut self, most: u32) -> Result<u64, ParquetError> {
         let mut value = 0;
         for number in 0..most {
             let byte = self.byte()?;
@@ -278,8 +355,8 @@ impl Reader<'_> {
     }
 
     /// What is wrong, if something is wrong here.
-    fn here(&self) -> InvalidBytes {
-        InvalidBytes::Thrift { at: self.at as u64 }
+    fn here(&self) -> ParquetError {
+        ParquetError::Thrift { at: self.at as u64 }
     }
 }
 
@@ -291,7 +368,7 @@ mod tests {
     type Filter = SplitBlockBloomFilter<str>;
 
     /// A header with this in place of what follows the number of bytes, then one empty block.
-    fn read(header: &[u8]) -> Result<Filter, InvalidBytes> {
+    fn read(header: &[u8]) -> Result<Filter, ParquetError> {
         Filter::from_parquet(&[header, &[0; 32]].concat())
     }
 
@@ -350,7 +427,7 @@ mod tests {
             for len in 1..field.len() {
                 let cut = [&[0x15, 64], &CHOICES[..12], &field[..len]].concat();
                 let error = Filter::from_parquet(&cut).unwrap_err();
-                assert_eq!(error, InvalidBytes::Thrift { at: cut.len() as u64 }, "{field:?}");
+                assert_eq!(error, ParquetError::Thrift { at: cut.len() as u64 }, "{field:?}");
             }
         }
     }
@@ -361,29 +438,29 @@ mod tests {
         for (number, (name, expected)) in names.into_iter().enumerate() {
             let mut header = [&[0x15, 64], &CHOICES[..]].concat();
             header[3 + 4 * number] = 0x2c;
-            let error = InvalidBytes::Choice { name, expected, got: 2 };
+            let error = ParquetError::Choice { name, expected, got: 2 };
             assert_eq!(read(&header).unwrap_err(), error);
             // Nothing chosen, and no field at all.
             header[3 + 4 * number] = 0;
             header.remove(4 + 4 * number);
             header.remove(4 + 4 * number);
-            assert_eq!(read(&header).unwrap_err(), InvalidBytes::Field { name });
+            assert_eq!(read(&header).unwrap_err(), ParquetError::Field { name });
             header[2 + 4 * number] = 0x18;
-            assert_eq!(read(&header).unwrap_err(), InvalidBytes::Field { name });
+            assert_eq!(read(&header).unwrap_err(), ParquetError::Field { name });
         }
         let both = [&[0x15, 64, 0x1c, 0x1c, 0, 0x1c, 0, 0], &CHOICES[4..]].concat();
         let (name, expected) = names[0];
-        assert_eq!(read(&both).unwrap_err(), InvalidBytes::Choice { name, expected, got: 2 });
+        assert_eq!(read(&both).unwrap_err(), ParquetError::Choice { name, expected, got: 2 });
         let error = read(&[&[0x2c], &CHOICES[1..]].concat()).unwrap_err();
-        assert_eq!(error, InvalidBytes::Field { name: "numBytes" });
+        assert_eq!(error, ParquetError::Field { name: "numBytes" });
     }
 
     #[test]
     fn two_answers_to_one_question_are_refused() {
         let twice = [&[0x15, 64], &CHOICES[..12], &[0x05, 2, 64, 0]].concat();
-        assert_eq!(read(&twice).unwrap_err(), InvalidBytes::Inconsistent);
+        assert_eq!(read(&twice).unwrap_err(), ParquetError::Twice);
         let twice = [&[0x15, 64], &CHOICES[..12], &[0x0c, 4, 0x1c, 0, 0, 0]].concat();
-        assert_eq!(read(&twice).unwrap_err(), InvalidBytes::Inconsistent);
+        assert_eq!(read(&twice).unwrap_err(), ParquetError::Twice);
     }
 
     #[test]
@@ -397,24 +474,24 @@ mod tests {
             (&[0xff, 0xff, 0xff, 0xff, 0x0f], i32::MIN),
             (&[0xfe, 0xff, 0xff, 0xff, 0x0f], i32::MAX),
         ] {
-            assert_eq!(announce(varint), InvalidBytes::BlockBytes { got });
+            assert_eq!(announce(varint), ParquetError::BlockBytes { got });
         }
         // Nearly 2 GiB, of which there are 32 bytes: refused before any memory is asked for.
         let header = 1 + 5 + CHOICES.len() as u64;
         let (expected, got) = (header + (1 << 31) - 32, header + 32);
         assert_eq!(
             announce(&[0xc0, 0xff, 0xff, 0xff, 0x0f]),
-            InvalidBytes::Length { expected, got }
+            ParquetError::Length { expected, got }
         );
         // More than 32 bits, and more than five bytes.
         for varint in [&[0xff, 0xff, 0xff, 0xff, 0x1f][..], &[0xc0, 0x80, 0x80, 0x80, 0x80, 0]] {
-            assert!(matches!(announce(varint), InvalidBytes::Thrift { .. }));
+            assert!(matches!(announce(varint), ParquetError::Thrift { .. }));
         }
         let good = Filter::new(10, 0.01).to_parquet();
         for wrong in [&good[..good.len() - 1], &[&good[..], &[0]].concat()] {
             let (expected, got) = (good.len() as u64, wrong.len() as u64);
             let error = Filter::from_parquet(wrong).unwrap_err();
-            assert_eq!(error, InvalidBytes::Length { expected, got });
+            assert_eq!(error, ParquetError::Length { expected, got });
         }
     }
 
@@ -425,18 +502,18 @@ mod tests {
             let bytes = [&[first], &nest.repeat(100_000)[..]].concat();
             let error = Filter::from_parquet(&bytes).unwrap_err();
             let most = 1 + nest.len() as u64 * u64::from(MAX_DEPTH);
-            assert!(matches!(error, InvalidBytes::Thrift { at } if at <= most), "{error:?}");
+            assert!(matches!(error, ParquetError::Thrift { at } if at <= most), "{error:?}");
         }
         // A list of 2^32 - 1 structures, a map of as many, as many bytes.
         for claim in [&[0x19, 0xfc][..], &[0x1b], &[0x18]]
             .map(|kind| [kind, &[255, 255, 255, 255, 15]].concat())
         {
             let bytes = [&claim[..], &[0xcc; 3]].concat();
-            assert!(matches!(Filter::from_parquet(&bytes), Err(InvalidBytes::Thrift { .. })));
+            assert!(matches!(Filter::from_parquet(&bytes), Err(ParquetError::Thrift { .. })));
         }
         // Numbers of fields that do not fit into 16 bits.
         for wrong in [&[0x05, 0x80, 0x80, 4][..], &[0x03, 0xfe, 0xff, 3, 0, 0x13, 0]] {
-            assert!(matches!(Filter::from_parquet(wrong), Err(InvalidBytes::Thrift { .. })));
+            assert!(matches!(Filter::from_parquet(wrong), Err(ParquetError::Thrift { .. })));
         }
     }
 

@@ -1,9 +1,11 @@
 //! The plan of a split-block Bloom filter: how many blocks.
 
 use crate::error::InvalidShape;
-use crate::layout::plan;
+use crate::layout::probing;
 use crate::parts::math::{exp, ln_1p, ln_1p_wide, powi};
-use crate::sizing::{MAX_BITS, Rate, digest_collisions};
+use crate::sizing::{
+    MAX_BITS, Rate, bisect, digest_collisions, gallop, getters, ok, rate_for, shape,
+};
 
 /// The bits of a block.
 const BLOCK: u64 = 256;
@@ -53,7 +55,9 @@ impl Shape {
     /// would have more than 2^25 blocks.
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         match Self::smallest_power(items, rate) {
-            Ok(shape) if shape.blocks > MAX_POWER => Err(shape.too_large(MAX_POWER)),
+            Ok(shape) if shape.blocks > MAX_POWER => {
+                Err(InvalidShape::TooLarge { bits: shape.bits(), max: MAX_POWER * BLOCK })
+            }
             result => result,
         }
     }
@@ -65,34 +69,16 @@ impl Shape {
     ///
     /// As [`for_rate`](Self::for_rate), but up to 2^26 - 1 blocks.
     pub const fn for_rate_tight(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        let mut shape = match Self::smallest_power(items, rate) {
-            Ok(shape) => shape,
-            Err(error) => return Err(error),
-        };
-        // Between a number of blocks that fails and one that does not.
-        let (mut fails, mut works) = (shape.blocks / 2, shape.blocks);
-        while works - fails > 1 {
-            shape.blocks = fails + (works - fails) / 2;
-            if shape.expected_rate(items) <= rate {
-                works = shape.blocks;
-            } else {
-                fails = shape.blocks;
-            }
-        }
-        shape.blocks = works;
-        if works > MAX_BLOCKS { Err(shape.too_large(MAX_BLOCKS)) } else { Ok(shape) }
+        let power = ok!(Self::smallest_power(items, rate)).blocks;
+        let blocks = bisect!(power / 2, power, |blocks| {
+            Self { items, blocks }.expected_rate(items) <= rate
+        });
+        Self::with(items, blocks)
     }
 
     /// The smallest power of two of blocks, be it more than a filter may have.
     const fn smallest_power(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        let rate = match Rate::new(rate) {
-            Ok(rate) => rate.get(),
-            Err(error) => return Err(error),
-        };
-        let collisions = digest_collisions(items);
-        if collisions > rate / 2.0 {
-            return Err(InvalidShape::RateTooSmall { rate, min: 2.0 * collisions });
-        }
+        let rate = ok!(rate_for(items, rate));
         let mut shape = Self { items, blocks: 1 };
         while shape.expected_rate(items) > rate {
             if shape.blocks >= MAX_BITS / BLOCK {
@@ -102,10 +88,6 @@ impl Shape {
             shape.blocks *= 2;
         }
         Ok(shape)
-    }
-
-    const fn too_large(&self, max_blocks: u64) -> InvalidShape {
-        InvalidShape::TooLarge { bits: self.bits(), max: max_blocks * BLOCK }
     }
 
     /// The best filter for `items` items in at most `bytes` bytes: the largest power of two of
@@ -129,29 +111,10 @@ impl Shape {
     ///
     /// As [`for_rate`](Self::for_rate) and [`for_memory`](Self::for_memory).
     pub const fn for_budget(bytes: u64, rate: f64) -> Result<Self, InvalidShape> {
-        let rate = match Rate::new(rate) {
-            Ok(rate) => rate.get(),
-            Err(error) => return Err(error),
-        };
-        let mut shape = match Self::for_memory(0, bytes) {
-            Ok(shape) => shape,
-            Err(error) => return Err(error),
-        };
-        // Between a number of items that fits and one that does not.
-        let (mut fits, mut high) = (0, 1);
-        while shape.expected_rate(high) <= rate {
-            (fits, high) = (high, high * 2);
-        }
-        while high - fits > 1 {
-            let items = fits + (high - fits) / 2;
-            if shape.expected_rate(items) <= rate {
-                fits = items;
-            } else {
-                high = items;
-            }
-        }
-        shape.items = fits;
-        Ok(shape)
+        let rate = ok!(Rate::new(rate)).get();
+        let shape = ok!(Self::for_memory(0, bytes));
+        let too_many = gallop!(0, 1 << 62, 1, |items| shape.expected_rate(items) > rate);
+        Ok(Self { items: too_many - 1, ..shape })
     }
 
     /// A plan with exactly these numbers.
@@ -176,8 +139,9 @@ impl Shape {
         bits: u64,
         probes: u32,
     ) -> Result<Self, InvalidShape> {
-        if !bits.is_multiple_of(BLOCK) || probes != PROBES {
-            return Err(InvalidShape::PartialBlock { bits, probes });
+        ok!(InvalidShape::check_range("probes", probes as u64, PROBES as u64, PROBES as u64));
+        if !bits.is_multiple_of(BLOCK) {
+            return Err(InvalidShape::NotAMultiple { what: "bits", got: bits, of: BLOCK });
         }
         Self::with(items, bits / BLOCK)
     }
@@ -187,22 +151,21 @@ impl Shape {
     #[cfg(feature = "alloc")]
     pub(super) const fn folded(&self, times: u32) -> Result<Self, InvalidShape> {
         if times > self.blocks.trailing_zeros() {
-            return Err(InvalidShape::OddBlocks { blocks: self.blocks });
+            return Err(InvalidShape::NotAMultiple {
+                what: "blocks",
+                got: self.blocks,
+                of: 1 << times,
+            });
         }
         Ok(Self { items: self.items >> times, blocks: self.blocks >> times })
     }
 
-    /// The number of items planned for.
-    #[must_use]
-    pub const fn items(&self) -> u64 {
-        self.items
-    }
-
-    /// The number of blocks of 256 bits.
-    #[must_use]
-    #[inline(always)]
-    pub const fn blocks(&self) -> u64 {
-        self.blocks
+    getters! {
+        /// The number of items planned for.
+        items: u64;
+        /// The number of blocks of 256 bits.
+        #[inline(always)]
+        blocks: u64;
     }
 
     /// How many bits a key has: always 8.
@@ -221,12 +184,6 @@ impl Shape {
     #[must_use]
     pub const fn words(&self) -> u64 {
         self.blocks * (BLOCK / 64)
-    }
-
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.blocks * BLOCK_BYTES
     }
 
     /// The error rate after `items` different keys were inserted, whether planned or not.
@@ -297,7 +254,9 @@ impl Shape {
     }
 }
 
-plan!(Shape, "SplitBlockBloomFilter");
+shape!(Shape, "SplitBlockBloomFilter");
+
+probing!(Shape);
 
 /// The share of an eighth of a block that so many items leave empty, on average.
 const fn left_empty(items: u32) -> f64 {
@@ -440,7 +399,10 @@ mod tests {
         }
         let shape = Shape::with(1, 12).unwrap();
         assert_eq!(shape.folded(2).map(|shape| shape.blocks()), Ok(3));
-        assert_eq!(shape.folded(3), Err(InvalidShape::OddBlocks { blocks: 12 }));
+        assert_eq!(
+            shape.folded(3),
+            Err(InvalidShape::NotAMultiple { what: "blocks", got: 12, of: 8 })
+        );
     }
 
     #[test]
@@ -478,9 +440,12 @@ mod tests {
         assert_eq!(Shape::with(1, 0), Err(InvalidShape::TooSmall { bytes: 0, min: 32 }));
         assert_eq!(Shape::with(1, (1 << 26) - 1).map(|shape| shape.bytes()), Ok((1 << 31) - 32));
         assert_eq!(Shape::with(1, 1 << 26), Err(InvalidShape::TooLarge { bits: 256 << 26, max }));
-        for (bits, probes) in [(255, 8), (256, 7), (0, 9)] {
-            let error = InvalidShape::PartialBlock { bits, probes };
-            assert_eq!(Shape::with_bits(1, bits, probes), Err(error));
+        let error = InvalidShape::NotAMultiple { what: "bits", got: 255, of: 256 };
+        assert_eq!(Shape::with_bits(1, 255, 8), Err(error));
+        for probes in [7, 9] {
+            let got = u64::from(probes);
+            let error = InvalidShape::OutOfRange { what: "probes", got, min: 8, max: 8 };
+            assert_eq!(Shape::with_bits(1, 256, probes), Err(error));
         }
     }
 

@@ -51,7 +51,7 @@ impl<B: AsRef<[u64]>> StoredCore for RawStable<Own<B>> {
     }
 
     fn audit(&self) -> Result<(), InvalidBytes> {
-        let used = self.shape.cells() * u64::from(self.shape.width()) % 64;
+        let used = self.shape.bits() % 64;
         let stray = used != 0 && self.words().last().is_some_and(|last| last >> used != 0);
         if stray { Err(InvalidBytes::Inconsistent) } else { Ok(()) }
     }

@@ -5,7 +5,7 @@ use super::rate::Cell;
 use crate::error::InvalidShape;
 use crate::kernels::MAX_PROBES;
 use crate::parts::math::{ceil, exp, ln};
-use crate::sizing::{MAX_BITS, Rate};
+use crate::sizing::{Rate, bisect, check_bits, check_memory, getters, least_rate, ok, shape};
 use core::f64::consts::LN_2;
 
 /// The most bits a cell may have.
@@ -55,20 +55,15 @@ impl Shape {
     /// If `rate` is none, a cell has not 1 to 8 bits, there are too many of them, or so few that
     /// counting down all of them at every insertion would not be enough.
     pub const fn for_cells(cells: u64, width: u32, rate: f64) -> Result<Self, InvalidShape> {
-        let rate = match Rate::new(rate) {
-            Ok(rate) => rate.get(),
-            Err(error) => return Err(error),
-        };
-        if let Err(error) = check(cells, width) {
-            return Err(error);
-        }
+        let rate = ok!(Rate::new(rate)).get();
+        ok!(check(cells, width));
         let cells = cells | 1;
         let probes = (PROBES[width as usize - 1] * -ln(rate) / LN_2 + 0.5) as u32;
         let probes = if probes > 0 { probes } else { 1 };
         let mut shape = Self { cells, width, probes, decrements: 1 };
         if cells == 1 {
             // It is never zero.
-            return Err(InvalidShape::DecrementsOutOfRange { decrements: 2, max: 1 });
+            return Err(InvalidShape::OutOfRange { what: "decrements", got: 2, min: 1, max: 1 });
         }
         let full = exp(ln(rate) / probes as f64);
         let spread = shape.most_spread(full);
@@ -86,9 +81,7 @@ impl Shape {
     ///
     /// As [`for_cells`](Self::for_cells).
     pub const fn for_rate(capacity: u64, rate: f64) -> Result<Self, InvalidShape> {
-        if let Err(error) = Rate::new(rate) {
-            return Err(error);
-        }
+        ok!(Rate::new(rate));
         // Twice as many until they are enough, then half of what is left between enough and not.
         let (mut low, mut high) = (0, capacity | 1);
         let mut best = loop {
@@ -115,13 +108,18 @@ impl Shape {
     ///
     /// As [`for_cells`](Self::for_cells), and if there is no room for one word.
     pub const fn for_budget(bytes: u64, rate: f64) -> Result<Self, InvalidShape> {
-        if bytes < 8 {
-            return Err(InvalidShape::TooSmall { bytes, min: 8 });
-        }
-        if bytes > MAX_BITS / 8 {
-            return Err(InvalidShape::TooLarge { bits: bytes.saturating_mul(8), max: MAX_BITS });
-        }
+        ok!(check_memory(bytes, 8));
         Self::for_cells(bytes / 8 * (64 / WIDTH as u64) - 1, WIDTH, rate)
+    }
+
+    /// The filter of 4-bit cells in at most `bytes` bytes with the smallest stable rate that finds a key
+    /// with a probability of at least 0.9 when it was inserted `items` insertions ago.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for as many at any rate, or more than [`MAX_BITS`](crate::sizing::MAX_BITS).
+    pub fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
+        least_rate(bytes, |rate| Self::for_rate(items, rate))
     }
 
     /// A filter of so many cells of `width` bits, of which a key has `probes` and an insertion counts
@@ -137,23 +135,16 @@ impl Shape {
         probes: u32,
         decrements: u64,
     ) -> Result<Self, InvalidShape> {
-        if let Err(error) = check(cells, width) {
-            return Err(error);
-        }
+        ok!(check(cells, width));
         if cells.is_multiple_of(2) {
             return Err(InvalidShape::EvenBits { bits: cells });
         }
-        if probes == 0 || probes > MAX_PROBES {
-            return Err(InvalidShape::ProbesOutOfRange { probes, max: MAX_PROBES });
-        }
+        ok!(InvalidShape::check_range("probes", probes as u64, 1, MAX_PROBES as u64));
         Self { cells, width, probes, decrements }.checked()
     }
 
     const fn checked(self) -> Result<Self, InvalidShape> {
-        let (decrements, max) = (self.decrements, self.cells);
-        if decrements == 0 || decrements > max {
-            return Err(InvalidShape::DecrementsOutOfRange { decrements, max });
-        }
+        ok!(InvalidShape::check_range("decrements", self.decrements, 1, self.cells));
         Ok(self)
     }
 
@@ -173,16 +164,11 @@ impl Shape {
         narrow.cell().spread() * 1.1
     }
 
-    /// The number of cells.
-    #[must_use]
-    pub const fn cells(&self) -> u64 {
-        self.cells
-    }
-
-    /// How many bits a cell has.
-    #[must_use]
-    pub const fn width(&self) -> u32 {
-        self.width
+    getters! {
+        /// The number of cells.
+        cells: u64;
+        /// How many bits a cell has.
+        width: u32;
     }
 
     /// The largest number in a cell, which an insertion sets the cells of its key to.
@@ -191,28 +177,29 @@ impl Shape {
         (1 << self.width) - 1
     }
 
-    /// The number of cells a key has: the paper's K.
-    #[must_use]
-    pub const fn probes(&self) -> u32 {
-        self.probes
+    getters! {
+        /// The number of cells a key has: the paper's K.
+        probes: u32;
+        /// The number of cells that an insertion counts down: the paper's P.
+        decrements: u64;
     }
 
-    /// The number of cells that an insertion counts down: the paper's P.
+    /// How many insertions ago a key was inserted that is found with a probability of at least 0.9.
     #[must_use]
-    pub const fn decrements(&self) -> u64 {
-        self.decrements
+    pub const fn items(&self) -> u64 {
+        self.remembers(KEPT)
+    }
+
+    /// The number of bits of all cells.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.cells * self.width as u64
     }
 
     /// The number of 64-bit words.
     #[must_use]
     pub const fn words(&self) -> u64 {
-        (self.cells * self.width as u64).div_ceil(64)
-    }
-
-    /// The memory of the words, in bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.words() * 8
+        self.bits().div_ceil(64)
     }
 
     /// The stable point: the share of cells that are zero, in the mean, once as many are counted
@@ -276,16 +263,7 @@ impl Shape {
             }
             high *= 2;
         }
-        let mut low = high / 2;
-        while low + 1 < high {
-            let middle = low + (high - low) / 2;
-            if self.found_after(middle) >= probability {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        bisect!(high / 2, high, |insertions| self.found_after(insertions) < probability) - 1
     }
 
     /// After how many insertions into an empty filter the mean share of cells that are not zero is
@@ -302,30 +280,17 @@ impl Shape {
         while cell.after(high).0 < least && high < 1 << 62 {
             high *= 2;
         }
-        let mut low = high / 2;
-        while low + 1 < high {
-            let middle = low + (high - low) / 2;
-            if cell.after(middle).0 < least {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        high
+        bisect!(high / 2, high, |insertions| cell.after(insertions).0 >= least)
     }
 }
 
 /// Whether there can be so many cells of so many bits.
 const fn check(cells: u64, width: u32) -> Result<(), InvalidShape> {
-    if width == 0 || width > MAX_WIDTH {
-        return Err(InvalidShape::WidthOutOfRange { width, max: MAX_WIDTH });
-    }
-    let bits = (cells | 1).saturating_mul(width as u64);
-    if bits > MAX_BITS {
-        return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
-    }
-    Ok(())
+    ok!(InvalidShape::check_range("bits of a cell", width as u64, 1, MAX_WIDTH as u64));
+    check_bits((cells | 1).saturating_mul(width as u64))
 }
+
+shape!(Shape, "StableBloomFilter");
 
 /// The number of words for so many cells of `width` bits, or one more to make their number odd: the
 /// `WORDS` of an [`ArrayStableBloomFilter`](super::ArrayStableBloomFilter).

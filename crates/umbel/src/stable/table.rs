@@ -3,65 +3,35 @@
 
 use crate::hash::Digest;
 use crate::kernels::{Digits, Kernels};
+use crate::layout::cells::{CellTable, FIRST};
 use crate::layout::ring::{self, Touch};
 use crate::parts::cells::Cells;
 use crate::simd::{Choice, Isa};
 
-/// How many cells are looked at before the first branch, as in a classic filter.
-const FIRST: u32 = 3;
-
 /// Filters of up to this many bytes are in a core's own cache, where fetching ahead only costs.
 const CACHED: usize = 1 << 20;
 
-/// The cells of a filter, how many there are, and how many a key has.
+/// Asks a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Table<V> {
-    pub(super) cells: Cells<V>,
-    pub(super) len: u64,
-    pub(super) probes: u32,
-}
+pub(super) struct Asker<V>(pub(super) CellTable<V>);
 
-impl<V: AsRef<[u64]>> Table<V> {
-    /// The next cell of a walk.
-    #[inline(always)]
-    fn step(&self, walk: &mut Digest) -> u64 {
-        Digits.step(walk, self.len)
-    }
-
+impl<V: AsRef<[u64]>> Asker<V> {
     /// Whether no cell of the digest is zero.
     #[inline(always)]
     pub(super) fn contains(&self, digest: Digest) -> bool {
         // A width that the compiler knows makes constants of all shifts and masks.
-        match self.cells.width() {
-            2 => self.contains_of_width(2, digest),
-            3 => self.contains_of_width(3, digest),
-            4 => self.contains_of_width(4, digest),
-            width => self.contains_of_width(width, digest),
+        match self.0.cells.width() {
+            2 => self.of_width(2).contains(digest),
+            3 => self.of_width(3).contains(digest),
+            4 => self.of_width(4).contains(digest),
+            width => self.of_width(width).contains(digest),
         }
     }
 
     #[inline(always)]
-    fn contains_of_width(&self, width: u32, digest: Digest) -> bool {
-        let cells = Cells::new(self.cells.words(), width);
-        let (mut walk, mut left) = (Digits.start(digest), self.probes);
-        if left >= FIRST {
-            let mut found = true;
-            for _ in 0..FIRST {
-                let cell = self.step(&mut walk);
-                found &= cells.get(cell) != 0;
-            }
-            if !found {
-                return false;
-            }
-            left -= FIRST;
-        }
-        for _ in 0..left {
-            let cell = self.step(&mut walk);
-            if cells.get(cell) == 0 {
-                return false;
-            }
-        }
-        true
+    fn of_width(&self, width: u32) -> CellTable<&[u64]> {
+        let CellTable { ref cells, len, probes } = self.0;
+        CellTable { cells: Cells::new(cells.words(), width), len, probes }
     }
 
     /// As [`contains`](Self::contains) for each key.
@@ -73,35 +43,28 @@ impl<V: AsRef<[u64]>> Table<V> {
         found: &mut [bool],
     ) {
         assert_eq!(keys.len(), found.len(), "one answer for each key");
-        if self.cells.bytes() <= CACHED {
+        if self.0.cells.bytes() <= CACHED {
             for (key, found) in keys.iter().zip(found) {
                 *found = self.contains(digest(key));
             }
         } else {
-            ring::batch(Choice::OPEN, LookUp(self), keys, digest, found);
+            ring::batch(Choice::OPEN, self, keys, digest, found);
         }
-    }
-
-    /// Starts to load the words of the first `probes` cells of a digest.
-    #[inline(always)]
-    fn fetch<const AHEAD: usize>(&self, digest: Digest, probes: u32) {
-        let mut walk = Digits.start(digest);
-        for _ in 0..probes {
-            let cell = self.step(&mut walk);
-            self.fetch_cell::<AHEAD>(cell);
-        }
-    }
-
-    #[inline(always)]
-    fn fetch_cell<const AHEAD: usize>(&self, cell: u64) {
-        ring::fetch::<_, AHEAD>(self.cells.words(), self.cells.word_of(cell));
     }
 }
 
-/// Looks keys up.
-struct LookUp<V>(Table<V>);
+/// Starts to load the words of the first `probes` cells of a digest.
+#[inline(always)]
+fn fetch<V: AsRef<[u64]>, const AHEAD: usize>(table: &CellTable<V>, digest: Digest, probes: u32) {
+    table.for_cells(digest, probes, |cell| fetch_cell::<V, AHEAD>(table, cell));
+}
 
-impl<V: AsRef<[u64]>> Touch for LookUp<V> {
+#[inline(always)]
+fn fetch_cell<V: AsRef<[u64]>, const AHEAD: usize>(table: &CellTable<V>, cell: u64) {
+    ring::fetch::<_, AHEAD>(table.cells.words(), table.cells.word_of(cell));
+}
+
+impl<V: AsRef<[u64]>> Touch for Asker<V> {
     #[inline(always)]
     fn bytes(&self) -> usize {
         self.0.cells.bytes()
@@ -109,19 +72,19 @@ impl<V: AsRef<[u64]>> Touch for LookUp<V> {
 
     #[inline(always)]
     fn fetch<const AHEAD: usize>(&self, digest: Digest) {
-        self.0.fetch::<AHEAD>(digest, self.0.probes.min(FIRST));
+        fetch::<V, AHEAD>(&self.0, digest, self.0.probes.min(FIRST));
     }
 
     #[inline(always)]
     fn answer<I: Isa>(&mut self, _: I, digest: Digest) -> bool {
-        self.0.contains(digest)
+        self.contains(digest)
     }
 }
 
 /// Inserts keys.
 #[derive(Debug)]
 pub(super) struct Inserter<'a, V> {
-    pub(super) table: Table<V>,
+    pub(super) table: CellTable<V>,
     pub(super) decrements: u64,
     /// How many keys were inserted before.
     pub(super) insertions: &'a mut u64,
@@ -142,7 +105,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Inserter<'_, V> {
 
     #[inline(always)]
     fn insert_of_width(&mut self, width: u32, digest: Digest) -> bool {
-        let Table { ref mut cells, len, probes } = self.table;
+        let CellTable { ref mut cells, len, probes } = self.table;
         let mut cells = Cells::new(cells.words_mut(), width);
         let (mut walk, mut fresh) = (Digits.start(digest), false);
         for _ in 0..probes {
@@ -189,10 +152,10 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Touch for Inserter<'_, V> {
 
     #[inline(always)]
     fn fetch<const AHEAD: usize>(&self, digest: Digest) {
-        self.table.fetch::<AHEAD>(digest, self.table.probes);
+        fetch::<V, AHEAD>(&self.table, digest, self.table.probes);
         // The key is inserted when `AHEAD` keys before it were, of which one just was.
         let insertion = self.insertions.wrapping_add(AHEAD as u64 - 1);
-        self.table.fetch_cell::<AHEAD>(first_aged(insertion, self.table.len));
+        fetch_cell::<V, AHEAD>(&self.table, first_aged(insertion, self.table.len));
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@ use super::hand::Hand;
 use super::shape::EPOCHS;
 use crate::hash::Digest;
 use crate::layout::ring::{Touch, fetch};
-use crate::simd::{Choice, Isa, Job, Lanes, Line, dispatch, half, line_number};
+use crate::simd::{Isa, Lanes, Line, half, line_number};
 
 /// The group of a key.
 #[inline(always)]
@@ -64,13 +64,13 @@ fn fetch_group<const AHEAD: usize>(lines: &[Line<u64>], hand: &Hand, digest: Dig
 }
 
 /// Looks keys up.
-pub(super) struct LookUp<'a> {
+pub(super) struct EpochsLookUp<'a> {
     pub(super) lines: &'a [Line<u64>],
     pub(super) hand: &'a Hand,
     pub(super) lanes: &'static Lanes,
 }
 
-impl Touch for LookUp<'_> {
+impl Touch for EpochsLookUp<'_> {
     #[inline(always)]
     fn bytes(&self) -> usize {
         size_of_val(self.lines)
@@ -88,12 +88,12 @@ impl Touch for LookUp<'_> {
 }
 
 /// Looks keys up as if the hand had passed so many groups more.
-pub(super) struct LookUpAhead<'a> {
-    pub(super) now: LookUp<'a>,
+pub(super) struct EpochsLookUpAhead<'a> {
+    pub(super) now: EpochsLookUp<'a>,
     pub(super) passed: u128,
 }
 
-impl Touch for LookUpAhead<'_> {
+impl Touch for EpochsLookUpAhead<'_> {
     #[inline(always)]
     fn bytes(&self) -> usize {
         self.now.bytes()
@@ -106,7 +106,7 @@ impl Touch for LookUpAhead<'_> {
 
     #[inline(always)]
     fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
-        let LookUp { lines, hand, lanes } = self.now;
+        let EpochsLookUp { lines, hand, lanes } = self.now;
         let number = group_of(hand, digest);
         let gone = usize::try_from(hand.times(number, self.passed)).unwrap_or(usize::MAX);
         // The oldest lines are those after the one that is being filled.
@@ -116,7 +116,7 @@ impl Touch for LookUpAhead<'_> {
 }
 
 /// Inserts keys; with `ANSWER`, tells whether they were not found before.
-pub(super) struct Insert<'a, const ANSWER: bool> {
+pub(super) struct EpochsInsert<'a, const ANSWER: bool> {
     pub(super) lines: &'a mut [Line<u64>],
     pub(super) hand: &'a mut Hand,
     pub(super) lanes: &'static Lanes,
@@ -124,7 +124,7 @@ pub(super) struct Insert<'a, const ANSWER: bool> {
     pub(super) steps: bool,
 }
 
-impl<const ANSWER: bool> Touch for Insert<'_, ANSWER> {
+impl<const ANSWER: bool> Touch for EpochsInsert<'_, ANSWER> {
     #[inline(always)]
     fn bytes(&self) -> usize {
         size_of_val(self.lines)
@@ -151,26 +151,5 @@ impl<const ANSWER: bool> Touch for Insert<'_, ANSWER> {
             self.hand.step(|line| self.lines[line] = [0; 8]);
         }
         fresh
-    }
-}
-
-/// Answers for one key.
-#[inline(always)]
-pub(super) fn one<T: Touch>(choice: Choice, touch: T, digest: Digest) -> bool {
-    let mut answer = false;
-    dispatch(choice, One { touch, digest, answer: &mut answer });
-    answer
-}
-
-struct One<'a, T> {
-    touch: T,
-    digest: Digest,
-    answer: &'a mut bool,
-}
-
-impl<T: Touch> Job for One<'_, T> {
-    #[inline(always)]
-    fn run<I: Isa>(mut self, isa: I) {
-        *self.answer = self.touch.answer(isa, self.digest);
     }
 }

@@ -2,8 +2,7 @@
 
 use crate::blocked;
 use crate::error::InvalidShape;
-use crate::layout::Plan;
-use crate::sizing::{MAX_BITS, Rate};
+use crate::sizing::{Rate, check_bits, getters, least_rate, ok, shape};
 use core::time::Duration;
 
 /// The most epochs a filter may have. Every look-up goes through all of them.
@@ -39,7 +38,7 @@ pub enum Window {
 /// assert_eq!(shape.window(), Window::Insertions(1_000_000));
 /// assert_eq!(shape.longest(), Window::Insertions(1_250_000)); // and then a key is gone
 /// assert!(shape.bits() < 17_500_000);
-/// assert!(shape.expected_rate() <= 0.01);
+/// assert!(shape.expected_rate(1_000_000) <= 0.01);
 ///
 /// let minute = Shape::for_time(Duration::from_secs(60), 1_000_000, 0.01)?;
 /// assert_eq!(minute.longest(), Window::Time(Duration::from_secs(75)));
@@ -64,9 +63,18 @@ impl Shape {
     /// # Errors
     ///
     /// If `rate` is not one ([`Rate::new`]), is too small for digests of 64 bits, or the filter would
-    /// have more than [`MAX_BITS`].
+    /// have more than [`MAX_BITS`](crate::sizing::MAX_BITS).
     pub const fn for_rate(window: u64, rate: f64) -> Result<Self, InvalidShape> {
         Self::smallest(Window::Insertions(window), window, rate)
+    }
+
+    /// A filter of the last `window` insertions with the smallest error rate in at most `bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for the window at any rate, or more than [`MAX_BITS`](crate::sizing::MAX_BITS).
+    pub fn for_memory(window: u64, bytes: u64) -> Result<Self, InvalidShape> {
+        least_rate(bytes, |rate| Self::for_rate(window, rate))
     }
 
     /// As [`for_rate`](Self::for_rate), with so many epochs: a key stays for at most
@@ -94,7 +102,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// As [`for_rate`](Self::for_rate), or [`InvalidShape::TimeOutOfRange`] if the time is zero or
+    /// As [`for_rate`](Self::for_rate), or [`InvalidShape::OutsideOf`] if the time is zero or
     /// more than 146 years.
     pub const fn for_time(
         window: Duration,
@@ -117,22 +125,12 @@ impl Shape {
         rate: f64,
         epochs: u32,
     ) -> Result<Self, InvalidShape> {
-        if let Err(error) = Rate::new(rate) {
-            return Err(error);
-        }
-        if epochs < 2 || epochs > MAX_EPOCHS {
-            return Err(InvalidShape::EpochsOutOfRange { epochs, max: MAX_EPOCHS });
-        }
-        let epoch = match plan_for_bursts(turn(capacity, 2), rate) {
-            Ok(epoch) => epoch,
-            Err(error) => return Err(error),
-        };
+        ok!(check_plan(rate, epochs));
+        let epoch = ok!(plan_for_bursts(turn(capacity, 2), rate));
         // Files hold the capacity, from which a reader derives the insertions of a turn.
         let turn = turn(capacity, epochs);
-        match blocked::Shape::with(turn, epoch.lines(), 1, epoch.probes()) {
-            Ok(epoch) => Self::of(Window::Time(window), capacity, epochs, epoch),
-            Err(error) => Err(error),
-        }
+        let epoch = ok!(blocked::Shape::with(turn, epoch.lines(), 1, epoch.probes()));
+        Self::of(Window::Time(window), capacity, epochs, epoch)
     }
 
     /// A filter of the last `window` of time, at an error rate of at most `rate` while there are at
@@ -166,10 +164,7 @@ impl Shape {
     }
 
     const fn smallest(window: Window, capacity: u64, rate: f64) -> Result<Self, InvalidShape> {
-        let mut best = match Self::in_epochs(window, capacity, rate, EPOCHS as u32) {
-            Ok(shape) => shape,
-            Err(error) => return Err(error),
-        };
+        let mut best = ok!(Self::in_epochs(window, capacity, rate, EPOCHS as u32));
         let mut epochs = EPOCHS as u32;
         while epochs > 2 && best.epoch.lines() <= FEW_LINES {
             epochs -= 1;
@@ -188,16 +183,9 @@ impl Shape {
         rate: f64,
         epochs: u32,
     ) -> Result<Self, InvalidShape> {
-        if let Err(error) = Rate::new(rate) {
-            return Err(error);
-        }
-        if epochs < 2 || epochs > MAX_EPOCHS {
-            return Err(InvalidShape::EpochsOutOfRange { epochs, max: MAX_EPOCHS });
-        }
-        match plan(turn(capacity, epochs), rate, epochs) {
-            Ok(epoch) => Self::of(window, capacity, epochs, epoch),
-            Err(error) => Err(error),
-        }
+        ok!(check_plan(rate, epochs));
+        let epoch = ok!(plan(turn(capacity, epochs), rate, epochs));
+        Self::of(window, capacity, epochs, epoch)
     }
 
     /// The shape of these epochs.
@@ -207,25 +195,19 @@ impl Shape {
         epochs: u32,
         epoch: blocked::Shape,
     ) -> Result<Self, InvalidShape> {
-        if epochs < 2 || epochs > MAX_EPOCHS {
-            return Err(InvalidShape::EpochsOutOfRange { epochs, max: MAX_EPOCHS });
-        }
+        ok!(check_epochs(epochs));
         if let Window::Time(time) = window
             && (time.is_zero() || time.as_nanos() > MAX_TIME.as_nanos())
         {
-            return Err(InvalidShape::TimeOutOfRange { time, max: MAX_TIME });
+            return Err(time_out_of_range(time));
         }
-        let bits = epoch.bits().saturating_mul(epochs as u64);
-        if bits > MAX_BITS {
-            return Err(InvalidShape::TooLarge { bits, max: MAX_BITS });
-        }
+        ok!(check_bits(epoch.bits().saturating_mul(epochs as u64)));
         Ok(Self { window, capacity, epochs, epoch })
     }
 
-    /// How far back it is sure to remember.
-    #[must_use]
-    pub const fn window(&self) -> Window {
-        self.window
+    getters! {
+        /// How far back it is sure to remember.
+        window: Window;
     }
 
     /// How far back a key can still be found because it was inserted: one turn more than the window,
@@ -257,10 +239,9 @@ impl Shape {
         self.capacity
     }
 
-    /// The number of epochs: of lines that a look-up goes through.
-    #[must_use]
-    pub const fn epochs(&self) -> u32 {
-        self.epochs
+    getters! {
+        /// The number of epochs: of lines that a look-up goes through.
+        epochs: u32;
     }
 
     /// The plan of one epoch, as a blocked filter for the insertions of a turn.
@@ -293,36 +274,38 @@ impl Shape {
         self.epoch.words() * self.epochs as u64
     }
 
-    /// The memory of the words, in bytes.
+    /// The error rate for ever with `items` insertions in every window, all of different keys, which come
+    /// evenly. In a window of insertions there are never more than planned, and fewer only before the
+    /// first window has passed. Never low: keys whose bits meet make several epochs err together, which
+    /// is less often than by chance.
     #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.epoch.bytes() * self.epochs as u64
-    }
-
-    /// The error rate for ever, with as many insertions as planned, all of different keys, which come
-    /// evenly. Never low: keys whose bits meet make several epochs err together, which is less often
-    /// than by chance.
-    #[must_use]
-    pub const fn expected_rate(&self) -> f64 {
-        let even = compound_rate(&self.epoch, self.epochs);
+    pub const fn expected_rate(&self, items: u64) -> f64 {
         match self.window {
-            Window::Insertions(_) => even,
+            Window::Insertions(window) if items >= window => {
+                compound_rate(&self.epoch, self.epoch.items(), self.epochs)
+            }
+            // One epoch after another is filled.
+            Window::Insertions(_) => {
+                let (turn, epoch) = (self.epoch.items(), &self.epoch);
+                compound(epoch.expected_rate(items % turn), epoch.expected_rate(turn), items / turn)
+            }
             // Turns of a few insertions are rounded up; no more than two windows of them can be there.
             Window::Time(_) => {
-                let most = two_full(self.epoch.expected_rate(turn(self.capacity, 2)));
+                let even = compound_rate(&self.epoch, turn(items, self.epochs), self.epochs);
+                let most = two_full(self.epoch.expected_rate(turn(items, 2)));
                 if even < most { even } else { most }
             }
         }
     }
 
     /// The highest error rate with at most as many insertions in any window as planned, however they
-    /// come. In a window of insertions that is [`expected_rate`](Self::expected_rate). In a window of
+    /// come. In a window of insertions that is the [`expected_rate`](Self::expected_rate) of as many. In a window of
     /// time, all of them may come at once, and as many again when the window has passed and the first
     /// ones are not yet forgotten: two epochs are full then.
     #[must_use]
     pub const fn burst_rate(&self) -> f64 {
         match self.window {
-            Window::Insertions(_) => self.expected_rate(),
+            Window::Insertions(window) => self.expected_rate(window),
             Window::Time(_) => two_full(self.epoch.expected_rate(turn(self.capacity, 2))),
         }
     }
@@ -336,32 +319,22 @@ impl Shape {
     }
 }
 
-impl Plan for Shape {
-    const NAME: &'static str = "WindowBloomFilter";
+shape!(Shape, "WindowBloomFilter");
 
-    fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
-        Self::for_rate(items, rate)
-    }
+/// Whether there can be so many epochs.
+const fn check_epochs(epochs: u32) -> Result<(), InvalidShape> {
+    InvalidShape::check_range("epochs", epochs as u64, 2, MAX_EPOCHS as u64)
+}
 
-    fn items(&self) -> u64 {
-        self.items()
-    }
+const fn time_out_of_range(time: Duration) -> InvalidShape {
+    let (what, got) = ("window in seconds", time.as_secs_f64());
+    InvalidShape::OutsideOf { what, got, above: 0.0, below: MAX_TIME.as_secs_f64() }
+}
 
-    fn bits(&self) -> u64 {
-        self.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes()
-    }
-
-    fn words(&self) -> u64 {
-        self.words()
-    }
-
-    fn estimate_items(&self, set: u64) -> u64 {
-        self.epoch.estimate_items(set / u64::from(self.epochs)).saturating_mul(self.epochs.into())
-    }
+/// Whether there can be such a plan.
+const fn check_plan(rate: f64, epochs: u32) -> Result<(), InvalidShape> {
+    ok!(Rate::new(rate));
+    check_epochs(epochs)
 }
 
 /// How many of `window` come in a turn, at least one.
@@ -374,17 +347,11 @@ pub(super) const fn turn(window: u64, epochs: u32) -> u64 {
 const fn plan(items: u64, rate: f64, epochs: u32) -> Result<blocked::Shape, InvalidShape> {
     // As if the epoch that is being filled were as full as the others.
     let all = epochs as f64;
-    let safe = match blocked::Shape::for_rate_in_lines(items, rate / all, 1) {
-        Ok(epoch) => epoch,
-        Err(InvalidShape::RateTooSmall { min, .. }) => {
-            return Err(InvalidShape::RateTooSmall { rate, min: min * all });
-        }
-        Err(error) => return Err(error),
-    };
+    let safe = ok!(plan_for_share(items, rate, all));
     // And as what it is on average.
-    let filling = rate_while_filling(&safe) / safe.expected_rate(items);
+    let filling = rate_while_filling(&safe, items) / safe.expected_rate(items);
     match blocked::Shape::for_rate_in_lines(items, rate / (all - 1.0 + filling), 1) {
-        Ok(epoch) if compound_rate(&epoch, epochs) <= rate => Ok(epoch),
+        Ok(epoch) if compound_rate(&epoch, items, epochs) <= rate => Ok(epoch),
         _ => Ok(safe),
     }
 }
@@ -396,9 +363,18 @@ const fn plan(items: u64, rate: f64, epochs: u32) -> Result<blocked::Shape, Inva
 /// together get at most twice as many, because n turns are no longer than two windows. The rate of an
 /// epoch grows faster than in proportion to its insertions, so the worst case is two full epochs.
 const fn plan_for_bursts(items: u64, rate: f64) -> Result<blocked::Shape, InvalidShape> {
-    match blocked::Shape::for_rate_in_lines(items, rate / 2.0, 1) {
+    plan_for_share(items, rate, 2.0)
+}
+
+/// An epoch with one of so many shares of the rate.
+const fn plan_for_share(
+    items: u64,
+    rate: f64,
+    shares: f64,
+) -> Result<blocked::Shape, InvalidShape> {
+    match blocked::Shape::for_rate_in_lines(items, rate / shares, 1) {
         Err(InvalidShape::RateTooSmall { min, .. }) => {
-            Err(InvalidShape::RateTooSmall { rate, min: min * 2.0 })
+            Err(InvalidShape::RateTooSmall { rate, min: min * shares })
         }
         planned => planned,
     }
@@ -409,13 +385,17 @@ const fn two_full(rate: f64) -> f64 {
     2.0 * rate - rate * rate
 }
 
-/// The rate of so many epochs together, one of which is being filled.
-const fn compound_rate(epoch: &blocked::Shape, epochs: u32) -> f64 {
-    let (mut rate, mut full) = (rate_while_filling(epoch), 1);
-    let next = epoch.expected_rate(epoch.items());
-    while full < epochs {
-        rate += next - rate * next;
-        full += 1;
+/// The rate of so many epochs together, with so many insertions a turn, one of which is being filled.
+const fn compound_rate(epoch: &blocked::Shape, turn: u64, epochs: u32) -> f64 {
+    compound(rate_while_filling(epoch, turn), epoch.expected_rate(turn), epochs as u64 - 1)
+}
+
+/// The rate of one epoch, and so many others, together.
+const fn compound(one: f64, other: f64, others: u64) -> f64 {
+    let (mut rate, mut number) = (one, 0);
+    while number < others {
+        rate += other - rate * other;
+        number += 1;
     }
     rate
 }
@@ -423,11 +403,11 @@ const fn compound_rate(epoch: &blocked::Shape, epochs: u32) -> f64 {
 /// The rate of the epoch that is being filled, as the mean over its lines at the worst moment. Groups
 /// begin it one after another, so that its lines have been filled for 1, 2, 3, ... shares of a turn
 /// then. Steps of several such shares, each taken for its end, give no less.
-const fn rate_while_filling(epoch: &blocked::Shape) -> f64 {
+const fn rate_while_filling(epoch: &blocked::Shape, turn: u64) -> f64 {
     let steps = if epoch.lines() < STEPS { epoch.lines() } else { STEPS };
     let (mut sum, mut step) = (0.0, 1);
     while step <= steps {
-        let items = (epoch.items() as u128 * step as u128).div_ceil(steps as u128);
+        let items = (turn as u128 * step as u128).div_ceil(steps as u128);
         sum += epoch.expected_rate(items as u64);
         step += 1;
     }
@@ -446,10 +426,10 @@ mod tests {
         for window in [0, 1, 2, 3, 10, 100, 1_000, 100_000, 1_000_000_000] {
             for rate in RATES {
                 let chosen = Shape::for_rate(window, rate).unwrap();
-                assert!(chosen.expected_rate() <= rate, "{chosen:?}");
+                assert!(chosen.expected_rate(window) <= rate, "{chosen:?}");
                 for epochs in [2, 3, 5, 8, 17, MAX_EPOCHS] {
                     let shape = Shape::for_rate_in_epochs(window, rate, epochs).unwrap();
-                    assert!(shape.expected_rate() <= rate, "{shape:?}");
+                    assert!(shape.expected_rate(window) <= rate, "{shape:?}");
                     assert_eq!(shape.epoch().items(), shape.span());
                     let Window::Insertions(turn) = shape.turn() else { unreachable!() };
                     assert!(turn * u64::from(epochs - 1) >= window);
@@ -490,11 +470,14 @@ mod tests {
         }
         for epochs in [0, 1, MAX_EPOCHS + 1, u32::MAX] {
             let error = Shape::for_rate_in_epochs(10, 0.01, epochs).unwrap_err();
-            assert_eq!(error, InvalidShape::EpochsOutOfRange { epochs, max: MAX_EPOCHS });
+            assert_eq!(
+                error,
+                InvalidShape::OutOfRange { what: "epochs", got: epochs.into(), min: 2, max: 64 }
+            );
         }
         for time in [Duration::ZERO, Duration::MAX, MAX_TIME + Duration::from_nanos(1)] {
             let error = Shape::for_time(time, 10, 0.01).unwrap_err();
-            assert_eq!(error, InvalidShape::TimeOutOfRange { time, max: MAX_TIME });
+            assert_eq!(error, time_out_of_range(time));
         }
         assert!(Shape::for_time(MAX_TIME, 10, 0.01).is_ok());
         assert!(Shape::for_time(Duration::from_nanos(1), 10, 0.01).is_ok());
@@ -527,7 +510,7 @@ mod tests {
                     let time = Duration::from_secs(3_600);
                     let shape = Shape::for_time_in_epochs(time, items, rate, epochs).unwrap();
                     assert!(shape.burst_rate() <= rate, "{shape:?}");
-                    assert!(shape.expected_rate() <= rate, "{shape:?}");
+                    assert!(shape.expected_rate(items) <= rate, "{shape:?}");
                     for pattern in patterns(items, epochs.into()) {
                         let compound = |rate, turn: &u64| {
                             let next = shape.epoch().expected_rate(*turn);
@@ -548,7 +531,7 @@ mod tests {
             let even = Shape::for_even_time(time, items, 0.01).unwrap();
             let counted = Shape::for_rate(items, 0.01).unwrap();
             assert_eq!((even.epoch(), even.epochs()), (counted.epoch(), counted.epochs()));
-            assert!(even.burst_rate() > 0.01 && even.expected_rate() <= 0.01);
+            assert!(even.burst_rate() > 0.01 && even.expected_rate(items) <= 0.01);
             let bursts = Shape::for_time(time, items, 0.01).unwrap();
             assert!(bursts.bits() <= 4 * even.bits() + 5 * 512, "{bursts:?}");
         }

@@ -340,9 +340,11 @@ fn headers_that_lie_are_refused_with_checksums_in_order() {
         })
     };
     let partial =
-        |bits, probes| Err(InvalidBytes::Shape(InvalidShape::PartialLine { bits, probes }));
-    let too_many =
-        |probes| Err(InvalidBytes::Shape(InvalidShape::ProbesOutOfRange { probes, max: 8 }));
+        |what, got, of| Err(InvalidBytes::Shape(InvalidShape::NotAMultiple { what, got, of }));
+    let too_many = |got| {
+        let what = "probes";
+        Err(InvalidBytes::Shape(InvalidShape::OutOfRange { what, got, min: 1, max: 8 }))
+    };
     assert_eq!(forged((1, 5), &[]), Ok((1, 5)));
     assert_eq!(forged((2, 5), &[]), Ok((2, 5)));
     // Kernels: those of another family; 2 for 3 and 3 for 2, which may be another filter.
@@ -350,14 +352,14 @@ fn headers_that_lie_are_refused_with_checksums_in_order() {
         let error = Err(InvalidBytes::Kernels { got: kernels });
         assert_eq!(forged((1, 6), &[(KERNELS, u64::from(kernels), 2)]), error);
     }
-    assert_eq!(forged((1, 5), &[(KERNELS, 3, 2)]), partial(1_536, 5));
+    assert_eq!(forged((1, 5), &[(KERNELS, 3, 2)]), partial("probes", 5, 2));
     assert_eq!(forged((1, 6), &[(KERNELS, 3, 2)]), Ok((2, 3)));
     assert_eq!(forged((2, 5), &[(KERNELS, 2, 2)]), too_many(10));
     // Probes.
     assert_eq!(forged((1, 6), &[(field(2), 0, 8)]), too_many(0));
     assert_eq!(forged((1, 6), &[(field(2), 9, 8)]), too_many(9));
     assert_eq!(forged((2, 6), &[(field(2), 0, 8)]), too_many(0));
-    assert_eq!(forged((2, 6), &[(field(2), 17, 8)]), partial(1_536, 17));
+    assert_eq!(forged((2, 6), &[(field(2), 17, 8)]), partial("probes", 17, 2));
     assert_eq!(forged((2, 6), &[(field(2), 18, 8)]), too_many(9));
     assert_eq!(forged((2, 6), &[(field(2), 1 << 32 | 12, 8)]), Err(InvalidBytes::Inconsistent));
     // Bits, without and with the length that belongs to them.
@@ -366,7 +368,7 @@ fn headers_that_lie_are_refused_with_checksums_in_order() {
             let forged = forged((2, 6), &[(field(1), bits, 8), (LENGTH, length, 8)]);
             assert!(forged.is_err(), "{bits} {length}: {forged:?}");
             if bits % 512 != 0 {
-                assert_eq!(forged, partial(bits, 12));
+                assert_eq!(forged, partial("bits", bits, 512));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What `docs/choosing.md` says of space.
 
 use core::time::Duration;
-use umbel::plan::Outline;
+use umbel::plan::AnyShape;
 use umbel::{RibbonFilter, blocked, bloom, fuse, split, window, xor};
 
 /// `docs/check` compares the table with its copies.
@@ -15,7 +15,7 @@ fn the_chooser_says_the_bits_per_key_of_a_million_keys() {
             .join(", ")
     };
     let of =
-        |family| both(1, &|rate| Outline::for_rate(family, ITEMS, rate).unwrap().unwrap().bytes());
+        |family| both(1, &|rate| AnyShape::for_rate(family, ITEMS, rate).unwrap().unwrap().bytes());
     let minute = Duration::from_secs(60);
     let bursts = |rate| window::Shape::for_time(minute, ITEMS, rate).unwrap().bytes();
     let ribbon = |rate| RibbonFilter::<u64>::build(0..ITEMS, rate).unwrap().bytes();

@@ -6,10 +6,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use umbel::Saved;
-use umbel::counting::{Anywhere, ArrayCountingBloomFilter, CellLayout, CellPlan, Counting};
+use umbel::counting::{Anywhere, ArrayCountingBloomFilter, CellLayout, Counting};
 use umbel::counting::{InLine, LineShape, Shape, Width, words_for};
 use umbel::hash::{Digest, Digester};
-use umbel::layout::Plan;
+use umbel::layout::Probing;
+use umbel::sizing::Shape as _;
 use umbel::storage::Heap;
 use umbel::{
     BlockedCountingBloomFilter, Contains, CountingBloomFilter, Incompatible, Insert, InvalidBytes,
@@ -69,7 +70,7 @@ struct Model<L: Defined> {
 
 impl<L: Defined> Model<L> {
     fn new(shape: L::Shape) -> Self {
-        Self { shape, cells: vec![0; shape.bits() as usize], keys: HashMap::new() }
+        Self { shape, cells: vec![0; shape.places() as usize], keys: HashMap::new() }
     }
 
     fn positions(&self, key: u64) -> Vec<usize> {
@@ -83,7 +84,7 @@ impl<L: Defined> Model<L> {
     fn insert(&mut self, key: u64) -> bool {
         let fresh = self.count(key) == 0;
         for cell in self.positions(key) {
-            self.cells[cell] = self.shape.width().max().min(self.cells[cell] + 1);
+            self.cells[cell] = self.shape.cell_max().min(self.cells[cell] + 1);
         }
         *self.keys.entry(key).or_default() += 1;
         fresh
@@ -94,7 +95,7 @@ impl<L: Defined> Model<L> {
             return false;
         }
         for cell in self.positions(key) {
-            let saturated = self.cells[cell] == self.shape.width().max();
+            let saturated = self.cells[cell] == self.shape.cell_max();
             self.cells[cell] = self.cells[cell].saturating_sub(u64::from(!saturated));
         }
         let times = self.keys.get_mut(&key).expect("only keys that are there are removed");
@@ -103,7 +104,7 @@ impl<L: Defined> Model<L> {
     }
 
     fn words(&self) -> Vec<u64> {
-        let bits = u64::from(self.shape.width().bits());
+        let bits = u64::from(self.shape.cell_bits());
         let mut words = vec![0; self.shape.words() as usize];
         for (cell, number) in (0..).zip(&self.cells) {
             words[(cell * bits / 64) as usize] |= number << (cell * bits % 64);
@@ -197,7 +198,7 @@ fn follow<L: Defined>(shape: L::Shape, history: Vec<Step>) {
     let mut found = vec![false; keys.len()];
     filter.contains_batch(&keys, &mut found);
     for (key, found) in keys.into_iter().zip(found) {
-        let (count, max) = (model.count(key), shape.width().max());
+        let (count, max) = (model.count(key), shape.cell_max());
         assert_eq!(filter.estimated_count(&key), count);
         assert_eq!((filter.contains(&key), found), (count > 0, count > 0));
         let times = model.keys.get(&key).copied().unwrap_or_default();
@@ -206,7 +207,7 @@ fn follow<L: Defined>(shape: L::Shape, history: Vec<Step>) {
         assert_eq!(filter.count_at_least(&key, count + 1), count == max);
     }
     let count = |is: fn(u64, u64) -> bool| {
-        model.cells.iter().filter(|cell| is(**cell, shape.width().max())).count() as u64
+        model.cells.iter().filter(|cell| is(**cell, shape.cell_max())).count() as u64
     };
     assert_eq!(filter.count_nonzero(), count(|cell, _| cell > 0));
     assert_eq!(filter.saturated(), count(|cell, max| cell == max));
@@ -581,7 +582,7 @@ fn bytes_of_lines_are_not_those_of_cells_anywhere() {
         // One cell more is no whole line.
         let bytes = with(&bytes, field(1), &[bytes[field(1)] + 1]);
         let error = BlockedCountingBloomFilter::<u64>::from_bytes(&bytes).unwrap_err();
-        assert!(matches!(error, InvalidBytes::Shape(InvalidShape::PartialLine { .. })), "{error}");
+        assert!(matches!(error, InvalidBytes::Shape(InvalidShape::NotAMultiple { .. })), "{error}");
     }
 }
 

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use umbel::filter::{Contains, Edge, Insert, Remove, Union};
 use umbel::hash::Digester;
 use umbel::multi::{Dimensions, Everything, InsertEach, Multi};
+use umbel::stable::{self, ArrayStableBloomFilter};
 use umbel::{ArrayBloomFilter, AtomicBloomFilter, BlockedBloomFilter, BloomFilter};
 use umbel::{
     CountingBloomFilter, CuckooFilter, InvalidBytes, Saved, ScalableBloomFilter,
@@ -494,7 +495,7 @@ fn every_family_can_be_a_dimension_and_a_joint_filter() {
         CountingBloomFilter::<u64>::new(10, 1e-6),
         ScalableBloomFilter::<u64>::new(10, 1e-6),
         StableBloomFilter::<str>::new(10, 1e-6),
-        umbel::stable![u64; 730 cells; 3 bits; rate 0.001],
+        ArrayStableBloomFilter::<u64, { stable::words_for(730, 3) }>::for_cells(730, 3, 0.001),
         SplitBlockBloomFilter::<u64>::new(10, 1e-6),
     );
     let mut multi = Multi::with_joint(dimensions, StableBloomFilter::<u64>::new(10, 1e-6));
@@ -526,7 +527,8 @@ fn dimensions_that_forget_do_so_each_by_itself() {
 fn stable_dimensions_stay_at_the_rates_of_their_formulas() {
     const ROUNDS: usize = 100_000;
     const PARTS: usize = 50;
-    let axis = || umbel::stable![u64; 730 cells; 3 bits; rate 0.03];
+    let axis =
+        || ArrayStableBloomFilter::<u64, { stable::words_for(730, 3) }>::for_cells(730, 3, 0.03);
     let mut multi = Multi::of([axis(), axis(), axis()]);
     let shape = *multi.dimensions()[0].shape();
     let settled = shape.settles_after(1e-4) as usize;

@@ -107,7 +107,7 @@ fn every_size_of_the_scan_can_be_built() {
 fn every_width<M: Map>() {
     for (bits, items) in (1..=32).zip([1, 3, 40, 1_000, 20_000].into_iter().cycle()) {
         let filter = exact::<M>(&keys(bits << 33, items), 0.5_f64.powi(bits as i32));
-        assert_eq!((filter.shape().bits(), filter.len()), (bits as u32, items));
+        assert_eq!((filter.shape().fingerprint_bits(), filter.len()), (bits as u32, items));
         let plan = Shape::<M>::for_bits(items, bits as u32).unwrap();
         assert!(filter.bytes() >= plan.bytes() && filter.bytes() <= plan.bytes() * 3 / 2 + 8);
     }

@@ -598,7 +598,10 @@ fn filters_that_do_not_fit_are_refused_and_left_alone() {
     assert_eq!(left.fits(&right), Ok(()));
     assert_eq!(left.union_with(&right), Err(Incompatible::Room { keys: 180, most: 95 }));
     assert!(left == before);
-    assert_eq!(left.grow(), Err(InvalidShape::RemainderOutOfRange { bits: 1 }));
+    assert_eq!(
+        left.grow(),
+        Err(InvalidShape::OutOfRange { what: "bits of a remainder", got: 1, min: 2, max: 32 })
+    );
     assert!(left == before);
 }
 

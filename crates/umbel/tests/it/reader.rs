@@ -637,7 +637,7 @@ fn a_static_filter_without_keys_has_no_words_and_contains_nothing() {
     }
     let none: [(u64, u8); 0] = [];
     let how = Build::for_values_hashed_by(Portable::default());
-    let map = RibbonMap::<u64, u8>::build_with(how, ribbon::Width::Bits(3), none).unwrap();
+    let map = RibbonMap::<u64, u8>::build_with(how, ribbon::ValueWidth::Bits(3), none).unwrap();
     assert_eq!(map.to_bytes().len(), 192);
     assert!(Reader::open(&map.to_bytes()).words.is_empty());
     assert!((0..ASKED).all(|number| map.get(&number) == 0));

@@ -300,7 +300,7 @@ proptest! {
 mod maps {
     use super::split_mix;
     use umbel::frozen::{Build, BuildError};
-    use umbel::ribbon::{MapError, Width, map_peak_bytes};
+    use umbel::ribbon::{MapError, ValueWidth, map_peak_bytes};
     use umbel::{Digest, Portable, RibbonMap};
     use umbel_laws::{Answers, a_stranger_gets_each_value_at_chance, every_key_gets_its_value};
 
@@ -309,7 +309,7 @@ mod maps {
     impl Answers for Map {
         fn make(pairs: &[(u64, u32)], bits: u32, seed: u64) -> Self {
             let how = Build::for_values_hashed_by(Portable::seeded(seed));
-            Self(RibbonMap::build_with(how, Width::Bits(bits), pairs.iter().copied()).unwrap())
+            Self(RibbonMap::build_with(how, ValueWidth::Bits(bits), pairs.iter().copied()).unwrap())
         }
 
         fn get(&self, key: u64) -> u32 {
@@ -392,7 +392,7 @@ mod maps {
     fn values_that_do_not_fit_are_refused() {
         let with = |bits, value| {
             let how = Build::for_values().checked();
-            RibbonMap::<u64, u8>::build_with(how, Width::Bits(bits), [(1, 0), (2, value)])
+            RibbonMap::<u64, u8>::build_with(how, ValueWidth::Bits(bits), [(1, 0), (2, value)])
         };
         assert_eq!(with(3, 7).unwrap().get(&2), 7);
         assert_eq!(with(3, 8).unwrap_err(), MapError::ValueTooLarge { value: 8, bits: 3 });
@@ -400,7 +400,8 @@ mod maps {
             assert_eq!(with(bits, 1).unwrap_err(), MapError::BitsOutOfRange { bits, max: 8 });
         }
         let torn = [Ok((1, 1)), Err("torn")];
-        let failed = RibbonMap::<u64, u8>::try_build_with(Build::for_values(), Width::Fewest, torn);
+        let failed =
+            RibbonMap::<u64, u8>::try_build_with(Build::for_values(), ValueWidth::Fewest, torn);
         assert_eq!(failed.unwrap_err(), MapError::Build(BuildError::Source("torn")));
     }
 
@@ -410,7 +411,7 @@ mod maps {
         let with = |limit| {
             let how = Build::for_values().memory_limit(limit);
             let pairs = (0..10_000).map(|key| (key, 1));
-            RibbonMap::<u64, u8>::build_with(how, Width::Bits(8), pairs)
+            RibbonMap::<u64, u8>::build_with(how, ValueWidth::Bits(8), pairs)
         };
         assert_eq!(
             with(needed).unwrap().get_digest(Digest::mixed(0)),

@@ -147,7 +147,7 @@ proptest! {
                 Step::Fold => {
                     let folded = filter.fold();
                     if blocks % 2 == 1 {
-                        prop_assert_eq!(folded, Err(InvalidShape::OddBlocks { blocks }));
+                        prop_assert_eq!(folded, Err(not_even(blocks)));
                     } else {
                         folded.unwrap();
                         let mut half = Model::new(blocks / 2);
@@ -223,7 +223,7 @@ proptest! {
             prop_assert_eq!(bytes_of(&filter), Model::of(blocks, &keys).bytes());
             prop_assert_eq!(filter.fold().is_ok(), blocks % 2 == 0);
         }
-        prop_assert_eq!(filter.fold(), Err(InvalidShape::OddBlocks { blocks: odd }));
+        prop_assert_eq!(filter.fold(), Err(not_even(odd)));
     }
 
     #[test]
@@ -242,6 +242,10 @@ proptest! {
 
 /// The law compares with the bits set; this compares with the plan, whose number of blocks is
 /// tight. Filters differ by luck, so their own spread is the sigma.
+fn not_even(got: u64) -> InvalidShape {
+    InvalidShape::NotAMultiple { what: "blocks", got, of: 2 }
+}
+
 #[test]
 fn absent_keys_are_found_at_the_rate_of_the_plan() {
     const FILTERS: u64 = 40;

@@ -132,6 +132,10 @@ proptest! {
     }
 }
 
+fn out_of_range(what: &'static str, got: u64, max: u64) -> InvalidShape {
+    InvalidShape::OutOfRange { what, got, min: 1, max }
+}
+
 #[test]
 fn batches_of_a_filter_larger_than_the_cache_do_as_single_calls() {
     for (cells, width) in [(6_000_001, 2), (1_500_001, 7), (10_000_001, 4)] {
@@ -235,7 +239,7 @@ fn hostile_parameters_are_refused_before_memory_is_touched() {
         }
     }
     for width in [0, 9, 64, u32::MAX] {
-        let refused = Err(InvalidShape::WidthOutOfRange { width, max: 8 });
+        let refused = Err(out_of_range("bits of a cell", width.into(), 8));
         assert_eq!(Shape::for_cells(100, width, 0.1), refused);
         assert_eq!(Shape::with(101, width, 3, 7), refused);
     }
@@ -249,17 +253,17 @@ fn hostile_parameters_are_refused_before_memory_is_touched() {
     }
     assert_eq!(Shape::with(100, 2, 3, 7), Err(InvalidShape::EvenBits { bits: 100 }));
     for probes in [0, 65] {
-        let refused = InvalidShape::ProbesOutOfRange { probes, max: 64 };
+        let refused = out_of_range("probes", probes.into(), 64);
         assert_eq!(Shape::with(101, 2, probes, 7), Err(refused));
     }
     for decrements in [0, 102, u64::MAX] {
-        let refused = InvalidShape::DecrementsOutOfRange { decrements, max: 101 };
+        let refused = out_of_range("decrements", decrements, 101);
         assert_eq!(Shape::with(101, 2, 3, decrements), Err(refused));
     }
     // Cells so wide that counting all of them down every time is not enough.
     for (cells, width) in [(0, 1), (1, 1), (3, 8), (101, 8), (501, 8)] {
         let error = Shape::for_cells(cells, width, 0.01).unwrap_err();
-        assert!(matches!(error, InvalidShape::DecrementsOutOfRange { .. }), "{error}");
+        assert!(matches!(error, InvalidShape::OutOfRange { what: "decrements", .. }), "{error}");
     }
     assert_eq!(Shape::for_budget(7, 0.1), Err(InvalidShape::TooSmall { bytes: 7, min: 8 }));
     type Short = ArrayStableBloomFilter<u64, 3>;
@@ -319,16 +323,16 @@ fn bytes_keep_everything_and_refuse_what_contradicts_itself() {
 fn arrays_are_made_by_the_compiler_and_do_as_the_heap() {
     const CELLS: u64 = 1_000;
     static EMPTY: ArrayStableBloomFilter<u64, { words_for(CELLS, 2) }> =
-        umbel::stable![CELLS cells; 2 bits; rate 0.1];
+        ArrayStableBloomFilter::for_cells(CELLS, 2, 0.1);
     let mut array = EMPTY.clone();
     let mut heap = made(*EMPTY.shape());
     for key in 0..3_000 {
         assert_eq!(array.insert(&key), heap.insert(&key));
     }
     assert_eq!(array.words(), heap.words());
-    let named = umbel::stable![str; 730 cells; 3 bits; rate 0.03];
+    let named = ArrayStableBloomFilter::<str, { words_for(730, 3) }>::for_cells(730, 3, 0.03);
     assert_eq!(named.shape(), &Shape::for_cells(730, 3, 0.03).unwrap());
-    let wide = umbel::stable![u64; 4_000 cells; 8 bits; rate 0.03];
+    let wide = ArrayStableBloomFilter::<u64, { words_for(4_000, 8) }>::for_cells(4_000, 8, 0.03);
     assert_eq!(wide.shape(), &Shape::for_cells(4_000, 8, 0.03).unwrap());
     // The words, the insertions, the shape and the seed.
     assert!(size_of_val(&named) <= 35 * 8 + 8 + 24 + 16);

@@ -9,14 +9,15 @@ use std::marker::PhantomData;
 use umbel::any::{AnyFilter, ChangeError};
 use umbel::blocked::{self, ArrayBlockedBloomFilter, Lines};
 use umbel::bloom::Bloom;
-use umbel::counting::{Anywhere, CellLayout, CellPlan, InLine};
+use umbel::counting::{Anywhere, CellLayout, InLine};
 use umbel::format::{Saved, Stored, StoredCore};
 use umbel::frozen::{Arrangement, Build, Frozen};
 use umbel::hash::{City64, Digest, Digester, Farm64, Murmur3, Xxh3, Xxh64};
 use umbel::kernels::Digits;
-use umbel::layout::{Layout, Plan, StoredLayout};
+use umbel::layout::{Layout, Probing, StoredLayout};
 use umbel::multi::Multi;
 use umbel::raw::{self, Make, Probe, RemoveEach, Shaped};
+use umbel::sizing::Shape;
 use umbel::split;
 use umbel::stable;
 use umbel::storage::{Allocate, Heap, SharedHeap};
@@ -48,7 +49,7 @@ fn remembered<K: 'static, P: Copy + 'static>(
     })
 }
 
-fn planned<P: Plan>(capacity: u64, err_rate: f64) -> P {
+fn planned<P: Shape>(capacity: u64, err_rate: f64) -> P {
     remembered::<P, P>(capacity, err_rate, || P::for_rate(capacity, err_rate).unwrap())
 }
 
@@ -223,11 +224,11 @@ impl<L: CellLayout<Shape: PartialEq>> Family for Cells<L> {
 
     fn same<H: Digester<u64>>(one: &Keys<Self, H>, other: &Keys<Self, H>) -> bool {
         let shape = one.shape();
-        let bits = u64::from(shape.width().bits());
+        let bits = u64::from(shape.cell_bits());
         let found = |filter: &Keys<Self, H>| -> Vec<bool> {
             let words = filter.words();
-            let cell = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & shape.width().max();
-            (0..shape.bits()).map(|number| cell(number * bits) != 0).collect()
+            let cell = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & shape.cell_max();
+            (0..shape.places()).map(|number| cell(number * bits) != 0).collect()
         };
         shape == other.shape()
             && one.hasher().check() == other.hasher().check()

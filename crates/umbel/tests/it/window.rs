@@ -327,7 +327,7 @@ fn more_keys_than_planned_raise_the_rate_and_are_found() {
     seen.advance(Duration::from_secs(5));
     seen.extend(0..10_000_u64);
     assert!((0..10_000).all(|key| seen.contains(&key)));
-    assert!(seen.expected_rate() > 0.5 && seen.shape().expected_rate() <= 0.01);
+    assert!(seen.expected_rate() > 0.5 && seen.shape().expected_rate(1_000) <= 0.01);
     seen.advance(Duration::from_secs(7));
     assert!(seen.is_empty() && seen.expected_rate() == 0.0);
 }
@@ -403,7 +403,7 @@ fn the_rate_is_kept_at_every_moment_of_a_turn() {
         let mean = rates.iter().sum::<f64>() / count;
         let squares = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>();
         let luck = 5.0 * (squares / (count * (count - 1.0))).sqrt();
-        let planned = shape.expected_rate();
+        let planned = shape.expected_rate(window);
         assert!(planned <= rate && mean <= planned + luck, "{window}: {mean} {planned} {luck}");
         // Nor much less: the plan is for the fullest moment of a turn.
         assert!(window < 10_000 || mean >= 0.9 * planned, "{window}: {mean} {planned}");
