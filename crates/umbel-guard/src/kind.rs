@@ -16,7 +16,6 @@
 //! A generation may be slow and may fail, so that it can be in another process; one in memory is ready when
 //! it is asked, and costs nothing for that.
 
-mod frozen;
 mod local;
 #[cfg(feature = "shared")]
 mod shared;

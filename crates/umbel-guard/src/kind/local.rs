@@ -1,17 +1,21 @@
 //! Filters in the memory of this process, of any family.
 
-use super::frozen::Fixed;
 use super::{Generation, Kind, Measure};
 use crate::error::Trouble;
 use std::future::{Future, ready};
 use std::io;
 use std::path::Path;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use umbel::format::{OpenError, Opening};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use umbel::any::ChangeError;
+use umbel::format::{OpenError, Opening, Saved};
+use umbel::frozen::Build;
 use umbel::hash::Digester;
-use umbel::layout::Probing;
+use umbel::raw::Any;
 use umbel::{AtomicBlockedBloomFilter, AtomicBloomFilter, CountingBloomFilter, CuckooFilter};
-use umbel::{Digest, Full, InvalidShape, Keyed, QuotientFilter, Saved, ScalableBloomFilter};
+use umbel::{BinaryFuse4Filter, BinaryFuseFilter, RibbonFilter, XorFilter};
+use umbel::{
+    Digest, Filter, InvalidBytes, InvalidShape, Keyed, QuotientFilter, ScalableBloomFilter,
+};
 use umbel::{blocked, bloom, counting, cuckoo, quotient, scalable};
 
 /// Makes filters in memory. Keys come from outside, so they are hashed with a secret: a new one for every
@@ -65,6 +69,22 @@ impl Family {
     /// Whether the filter is built once, of all keys.
     const fn is_fixed(self) -> bool {
         matches!(self, Self::Xor | Self::Fuse | Self::Fuse4 | Self::Ribbon)
+    }
+
+    /// The name of the family in files.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Blocked => "blocked",
+            Self::Classic => "bloom",
+            Self::Scalable => "scalable",
+            Self::Counting => "counting",
+            Self::Cuckoo => "cuckoo",
+            Self::Quotient => "quotient",
+            Self::Xor => "xor",
+            Self::Fuse => "fuse",
+            Self::Fuse4 => "fuse4",
+            Self::Ribbon => "ribbon",
+        }
     }
 }
 
@@ -149,24 +169,36 @@ impl Local {
             }
             Family::Scalable => {
                 let shape = scalable::Shape::for_rate(items, rate)?;
-                Body::Scalable(RwLock::new(ScalableBloomFilter::with(shape, hasher)?))
+                Body::locked(ScalableBloomFilter::with(shape, hasher)?)
             }
             Family::Counting => {
                 let shape = counting::Shape::for_rate(items, rate)?;
-                Body::Counting(RwLock::new(CountingBloomFilter::with(shape, hasher)?))
+                Body::locked(CountingBloomFilter::with(shape, hasher)?)
             }
             Family::Cuckoo => {
                 let shape = cuckoo::Shape::for_rate(items, rate)?;
-                Body::Cuckoo(RwLock::new(CuckooFilter::with(shape, hasher)?))
+                Body::locked(CuckooFilter::with(shape, hasher)?)
             }
             Family::Quotient => {
                 let shape = quotient::Shape::for_rate(items, rate)?;
-                Body::Quotient(RwLock::new(QuotientFilter::with(shape, hasher)?))
+                Body::locked(QuotientFilter::with(shape, hasher)?)
             }
             Family::Xor | Family::Fuse | Family::Fuse4 | Family::Ribbon => {
-                Body::Fixed(RwLock::new(Fixed::Gathering(Vec::new())))
+                Body::Locked(RwLock::new(Locked::Gathering(Vec::new())))
             }
         })
+    }
+
+    /// The static filter of all digests that were gathered.
+    fn build(&self, hasher: Keyed, digests: Vec<Digest>) -> Result<Locked, Trouble> {
+        let how = Build::with_hasher(self.rate, hasher);
+        let built = match self.family {
+            Family::Xor => XorFilter::build_from_digests(how, digests).map(any),
+            Family::Fuse => BinaryFuseFilter::build_from_digests(how, digests).map(any),
+            Family::Fuse4 => BinaryFuse4Filter::build_from_digests(how, digests).map(any),
+            _ => RibbonFilter::build_from_digests(how, digests).map(any),
+        };
+        built.map(Locked::Filter).map_err(|error| Trouble::Build(Arc::new(error)))
     }
 
     fn load_body(&self, path: &Path) -> Result<Body, OpenError> {
@@ -177,11 +209,13 @@ impl Local {
         Ok(match self.family {
             Family::Blocked => Body::Blocked(how.load(path)?),
             Family::Classic => Body::Classic(how.load(path)?),
-            Family::Scalable => Body::Scalable(RwLock::new(how.load(path)?)),
-            Family::Counting => Body::Counting(RwLock::new(how.load(path)?)),
-            Family::Cuckoo => Body::Cuckoo(RwLock::new(how.load(path)?)),
-            Family::Quotient => Body::Quotient(RwLock::new(how.load(path)?)),
-            fixed => Body::Fixed(RwLock::new(Fixed::load(fixed, how, path)?)),
+            _ => {
+                let filter: AnyKeyed = how.load(path)?;
+                if filter.raw().family() != self.family.name() {
+                    return Err(InvalidBytes::Inconsistent.into());
+                }
+                Body::Locked(RwLock::new(Locked::Filter(filter)))
+            }
         })
     }
 }
@@ -222,15 +256,34 @@ pub struct LocalGeneration {
     kind: Local,
 }
 
+/// Atomic filters take and answer without a lock, all others behind one.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each filter, and a box would be a cache miss for each key"
+)]
 enum Body {
     Blocked(AtomicBlockedBloomFilter<[u8], Keyed>),
     Classic(AtomicBloomFilter<[u8], Keyed>),
-    Scalable(RwLock<ScalableBloomFilter<[u8], Keyed>>),
-    Counting(RwLock<CountingBloomFilter<[u8], Keyed>>),
-    Cuckoo(RwLock<CuckooFilter<[u8], Keyed>>),
-    Quotient(RwLock<QuotientFilter<[u8], Keyed>>),
-    Fixed(RwLock<Fixed>),
+    Locked(RwLock<Locked>),
+}
+
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each filter, and a box would be a cache miss for each key"
+)]
+enum Locked {
+    /// The digests of a static set, until its filter is built.
+    Gathering(Vec<Digest>),
+    Filter(AnyKeyed),
+}
+
+type AnyKeyed = Filter<[u8], Keyed, Any>;
+
+fn any<C: Into<Any>>(filter: Filter<[u8], Keyed, C>) -> AnyKeyed {
+    let hasher = *filter.hasher();
+    Filter::from_raw(filter.into_raw().into(), hasher)
 }
 
 /// A filter whose writer panicked is as it was: insertions are all or nothing.
@@ -242,96 +295,117 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Body {
-    fn hasher(&self) -> Option<Keyed> {
-        Some(match self {
-            Self::Blocked(filter) => *filter.hasher(),
-            Self::Classic(filter) => *filter.hasher(),
-            Self::Scalable(filter) => *read(filter).hasher(),
-            Self::Counting(filter) => *read(filter).hasher(),
-            Self::Cuckoo(filter) => *read(filter).hasher(),
-            Self::Quotient(filter) => *read(filter).hasher(),
-            Self::Fixed(fixed) => return read(fixed).hasher(),
-        })
-    }
-
+impl Locked {
     #[inline]
     fn contains(&self, digest: Digest) -> Result<bool, Trouble> {
-        Ok(match self {
-            Self::Blocked(filter) => filter.contains_digest(digest),
-            Self::Classic(filter) => filter.contains_digest(digest),
-            Self::Scalable(filter) => read(filter).contains_digest(digest),
-            Self::Counting(filter) => read(filter).contains_digest(digest),
-            Self::Cuckoo(filter) => read(filter).contains_digest(digest),
-            Self::Quotient(filter) => read(filter).contains_digest(digest),
-            Self::Fixed(fixed) => {
-                let contains = read(fixed).contains(digest);
-                contains.ok_or_else(|| Trouble::Unavailable("it is not built yet".into()))?
-            }
-        })
+        match self {
+            Self::Gathering(_) => Err(Trouble::Unavailable("it is not built yet".into())),
+            Self::Filter(filter) => Ok(filter.raw().contains_digest(digest)),
+        }
     }
 
-    fn add_all(&self, digests: &[Digest]) -> Result<(), Trouble> {
-        fn each<F>(
-            lock: &RwLock<F>,
-            digests: &[Digest],
-            add: impl Fn(&mut F, Digest) -> Result<bool, Full>,
-        ) -> Result<(), Trouble> {
-            // In short turns, so that readers of a filter in use do not wait long.
-            for some in digests.chunks(64) {
-                let mut filter = write(lock);
-                for digest in some {
-                    add(&mut filter, *digest).map_err(|_| Trouble::Full)?;
-                }
-            }
-            Ok(())
-        }
+    fn add(&mut self, digests: &[Digest]) -> Result<(), Trouble> {
         match self {
-            Self::Blocked(filter) => {
-                filter.insert_digests(digests, &mut vec![false; digests.len()]);
-                Ok(())
+            Self::Gathering(gathered) => {
+                gathered.try_reserve(digests.len()).map_err(|_| Trouble::Full)?;
+                gathered.extend_from_slice(digests);
             }
-            Self::Classic(filter) => {
-                filter.insert_digests(digests, &mut vec![false; digests.len()]);
-                Ok(())
-            }
-            Self::Scalable(filter) => each(filter, digests, ScalableBloomFilter::insert_digest),
-            Self::Counting(filter) => {
-                each(filter, digests, |filter, digest| Ok(filter.insert_digest(digest)))
-            }
-            Self::Cuckoo(filter) => each(filter, digests, CuckooFilter::insert_digest),
-            Self::Quotient(filter) => each(filter, digests, QuotientFilter::insert_digest),
-            Self::Fixed(fixed) => match &mut *write(fixed) {
-                Fixed::Gathering(gathered) => {
-                    gathered.try_reserve(digests.len()).map_err(|_| Trouble::Full)?;
-                    gathered.extend_from_slice(digests);
-                    Ok(())
+            Self::Filter(filter) => {
+                for digest in digests {
+                    let added = filter.raw_mut().insert_digest(*digest);
+                    added.map_err(|error| match error {
+                        ChangeError::Unsupported(_) => Trouble::ReadOnly,
+                        _ => Trouble::Full,
+                    })?;
                 }
-                _ => Err(Trouble::ReadOnly),
+            }
+        }
+        Ok(())
+    }
+
+    fn measure(&self) -> Measure {
+        let Self::Filter(filter) = self else {
+            return Measure { bytes: 0, capacity: 0, items: 0, fill: 0.0, rate: 1.0 };
+        };
+        let core = filter.raw();
+        let items = core.estimated_len().unwrap_or(0);
+        let (capacity, fill) = match core {
+            Any::Scalable(core) => {
+                let levels = 0..core.levels().len() as u32;
+                let capacity = levels.map(|level| core.shape().level_capacity(level)).sum();
+                (capacity, core.fresh() as f64 / capacity as f64)
+            }
+            Any::Counting(core) => {
+                let cells = core.shape().cells();
+                (core.shape().items(), core.count_nonzero() as f64 / cells as f64)
+            }
+            Any::Cuckoo(core) => (core.shape().room(), core.load()),
+            Any::Quotient(core) => (core.capacity(), core.load()),
+            _ => (items, 1.0),
+        };
+        Measure { bytes: core.bytes(), capacity, items, fill, rate: core.expected_rate() }
+    }
+}
+
+impl Body {
+    fn locked<C: Into<Any>>(filter: Filter<[u8], Keyed, C>) -> Self {
+        Self::Locked(RwLock::new(Locked::Filter(any(filter))))
+    }
+
+    fn hasher(&self) -> Option<Keyed> {
+        match self {
+            Self::Blocked(filter) => Some(*filter.hasher()),
+            Self::Classic(filter) => Some(*filter.hasher()),
+            Self::Locked(lock) => match &*read(lock) {
+                Locked::Gathering(_) => None,
+                Locked::Filter(filter) => Some(*filter.hasher()),
             },
         }
     }
 
     #[inline]
+    fn contains(&self, digest: Digest) -> Result<bool, Trouble> {
+        match self {
+            Self::Blocked(filter) => Ok(filter.contains_digest(digest)),
+            Self::Classic(filter) => Ok(filter.contains_digest(digest)),
+            Self::Locked(lock) => read(lock).contains(digest),
+        }
+    }
+
+    fn add_all(&self, digests: &[Digest]) -> Result<(), Trouble> {
+        match self {
+            Self::Blocked(filter) => {
+                filter.insert_digests(digests, &mut vec![false; digests.len()]);
+            }
+            Self::Classic(filter) => {
+                filter.insert_digests(digests, &mut vec![false; digests.len()]);
+            }
+            Self::Locked(lock) => {
+                // In short turns, so that readers of a filter in use do not wait long.
+                for some in digests.chunks(64) {
+                    write(lock).add(some)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
     fn add(&self, digest: Digest) -> Result<(), Trouble> {
-        let added = match self {
-            Self::Blocked(filter) => Ok(filter.insert_digest(digest)),
-            Self::Classic(filter) => Ok(filter.insert_digest(digest)),
-            Self::Scalable(filter) => write(filter).insert_digest(digest),
-            Self::Counting(filter) => Ok(write(filter).insert_digest(digest)),
-            Self::Cuckoo(filter) => write(filter).insert_digest(digest),
-            Self::Quotient(filter) => write(filter).insert_digest(digest),
-            Self::Fixed(_) => return self.add_all(&[digest]),
-        };
-        added.map(drop).map_err(|_| Trouble::Full)
+        match self {
+            Self::Blocked(filter) => _ = filter.insert_digest(digest),
+            Self::Classic(filter) => _ = filter.insert_digest(digest),
+            Self::Locked(lock) => write(lock).add(&[digest])?,
+        }
+        Ok(())
     }
 
     fn remove(&self, digest: Digest) {
-        match self {
-            Self::Counting(filter) => _ = write(filter).remove_digest(digest),
-            Self::Cuckoo(filter) => _ = write(filter).remove_digest(digest),
-            Self::Quotient(filter) => _ = write(filter).remove_digest(digest),
-            Self::Blocked(_) | Self::Classic(_) | Self::Scalable(_) | Self::Fixed(_) => {}
+        if let Self::Locked(lock) = self
+            && let Locked::Filter(filter) = &mut *write(lock)
+        {
+            // A family that cannot remove keeps the key.
+            _ = filter.raw_mut().remove_digest(digest);
         }
     }
 
@@ -343,15 +417,10 @@ impl Body {
             match self {
                 Self::Blocked(filter) => filter.contains_digests(some, found),
                 Self::Classic(filter) => filter.contains_digests(some, found),
-                Self::Scalable(filter) => read(filter).contains_digests(some, found),
-                Self::Counting(filter) => read(filter).contains_digests(some, found),
-                Self::Cuckoo(filter) => read(filter).contains_digests(some, found),
-                Self::Quotient(filter) => read(filter).contains_digests(some, found),
-                Self::Fixed(_) => {
-                    for (digest, found) in some.iter().zip(found.iter_mut()) {
-                        *found = self.contains(*digest)?;
-                    }
-                }
+                Self::Locked(lock) => match &*read(lock) {
+                    Locked::Filter(filter) => filter.raw().contains_digests(some, found),
+                    gathering => _ = gathering.contains(some[0])?,
+                },
             }
             missing += found.iter().filter(|found| !**found).count() as u64;
         }
@@ -359,62 +428,23 @@ impl Body {
     }
 
     fn measure(&self) -> Measure {
-        fn of_bits(bytes: u64, shape: &impl Probing, items: u64, ones: u64, rate: f64) -> Measure {
-            let fill = ones as f64 / shape.bits() as f64;
-            Measure { bytes, capacity: shape.items(), items, fill, rate }
+        /// What atomic filters have, whose shapes have no type in common.
+        macro_rules! measured {
+            ($filter:expr) => {{
+                let shape = $filter.shape();
+                Measure {
+                    bytes: $filter.bytes(),
+                    capacity: shape.items(),
+                    items: $filter.estimated_len(),
+                    fill: $filter.count_ones() as f64 / shape.bits() as f64,
+                    rate: $filter.expected_rate(),
+                }
+            }};
         }
         match self {
-            Self::Blocked(filter) => {
-                let (items, ones) = (filter.estimated_len(), filter.count_ones());
-                of_bits(filter.bytes(), filter.shape(), items, ones, filter.expected_rate())
-            }
-            Self::Classic(filter) => {
-                let (items, ones) = (filter.estimated_len(), filter.count_ones());
-                of_bits(filter.bytes(), filter.shape(), items, ones, filter.expected_rate())
-            }
-            Self::Scalable(filter) => {
-                let filter = read(filter);
-                let levels = 0..filter.levels().len() as u32;
-                let capacity = levels.map(|level| filter.shape().level_capacity(level)).sum();
-                Measure {
-                    bytes: filter.bytes(),
-                    capacity,
-                    items: filter.estimated_len(),
-                    fill: filter.fresh() as f64 / capacity as f64,
-                    rate: filter.expected_rate(),
-                }
-            }
-            Self::Counting(filter) => {
-                let filter = read(filter);
-                Measure {
-                    bytes: filter.bytes(),
-                    capacity: filter.shape().items(),
-                    items: filter.estimated_len(),
-                    fill: filter.count_nonzero() as f64 / filter.shape().cells() as f64,
-                    rate: filter.expected_rate(),
-                }
-            }
-            Self::Cuckoo(filter) => {
-                let filter = read(filter);
-                Measure {
-                    bytes: filter.bytes(),
-                    capacity: filter.shape().room(),
-                    items: filter.len(),
-                    fill: filter.load(),
-                    rate: filter.expected_rate(),
-                }
-            }
-            Self::Quotient(filter) => {
-                let filter = read(filter);
-                Measure {
-                    bytes: filter.bytes(),
-                    capacity: filter.capacity(),
-                    items: filter.len(),
-                    fill: filter.load(),
-                    rate: filter.expected_rate(),
-                }
-            }
-            Self::Fixed(fixed) => read(fixed).measure(),
+            Self::Blocked(filter) => measured!(filter),
+            Self::Classic(filter) => measured!(filter),
+            Self::Locked(lock) => read(lock).measure(),
         }
     }
 
@@ -425,12 +455,22 @@ impl Body {
         match self {
             Self::Blocked(filter) => saved(&filter.snapshot(), path, with_secret),
             Self::Classic(filter) => saved(&filter.snapshot(), path, with_secret),
-            // Copies, so that writers wait for memory and not for a disk.
-            Self::Scalable(filter) => saved(&read(filter).clone(), path, with_secret),
-            Self::Counting(filter) => saved(&read(filter).clone(), path, with_secret),
-            Self::Cuckoo(filter) => saved(&read(filter).clone(), path, with_secret),
-            Self::Quotient(filter) => saved(&read(filter).clone(), path, with_secret),
-            Self::Fixed(fixed) => read(fixed).save(path, with_secret),
+            Self::Locked(lock) => {
+                let locked = read(lock);
+                let Locked::Filter(filter) = &*locked else {
+                    return Err(io::ErrorKind::Unsupported.into());
+                };
+                if matches!(
+                    filter.raw(),
+                    Any::Xor(_) | Any::Fuse(_) | Any::Fuse4(_) | Any::Ribbon(_)
+                ) {
+                    return saved(filter, path, with_secret);
+                }
+                // A copy, so that writers wait for memory and not for a disk.
+                let copy = filter.clone();
+                drop(locked);
+                saved(&copy, path, with_secret)
+            }
         }
     }
 }
@@ -469,16 +509,15 @@ impl Generation for LocalGeneration {
     }
 
     async fn seal(&self) -> Result<(), Trouble> {
-        let Body::Fixed(fixed) = &self.body else { return Ok(()) };
-        let digests = match &mut *write(fixed) {
-            Fixed::Gathering(digests) => std::mem::take(digests),
-            _ => return Ok(()),
+        let Body::Locked(lock) = &self.body else { return Ok(()) };
+        let digests = match &mut *write(lock) {
+            Locked::Gathering(digests) => std::mem::take(digests),
+            Locked::Filter(_) => return Ok(()),
         };
-        let (family, rate, hasher) = (self.kind.family, self.kind.rate, self.hasher);
-        let building = move || Fixed::build(family, rate, hasher, digests);
-        let built = tokio::task::spawn_blocking(building).await;
+        let (kind, hasher) = (self.kind, self.hasher);
+        let built = tokio::task::spawn_blocking(move || kind.build(hasher, digests)).await;
         let built = built.map_err(|_| Trouble::Unavailable("building it was given up".into()))?;
-        *write(fixed) = built?;
+        *write(lock) = built?;
         Ok(())
     }
 
@@ -528,6 +567,25 @@ mod tests {
             assert!(measure.rate <= 0.011 && measure.bytes > 800, "{family:?}: {measure:?}");
             assert!((950..1_050).contains(&measure.items), "{family:?}: {measure:?}");
             assert_eq!(now(again.add(digests[0])).is_ok(), kind.takes(), "{family:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_of_another_family_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("f.umbel");
+        let all = || Family::CHANGING.into_iter().chain(Family::FIXED);
+        for family in all() {
+            let filter = Local::new(family, 0.01).begin(100).await.unwrap();
+            filter.seal().await.unwrap();
+            filter.save(&path).unwrap();
+            for other in all() {
+                assert_eq!(
+                    Local::new(other, 0.01).load(&path).is_ok(),
+                    family == other,
+                    "{other:?}"
+                );
+            }
         }
     }
 
