@@ -14,13 +14,13 @@
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
+use crate::murmur::murmur3_twice;
 use crate::read::Reader;
 use crate::unseeded;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE;
 use std::f64::consts::LN_2;
 use umbel::bloom::Shape;
-use umbel::hash::Murmur3;
 use umbel::kernels::Kernels;
 
 /// A filter of bits-and-blooms.
@@ -32,19 +32,7 @@ pub struct Hash;
 
 impl Hash {
     fn of(bytes: &[u8]) -> Four {
-        const FEW: usize = 128;
-        let (h0, h1) = Murmur3::default().hash128(bytes);
-        let (mut few, many);
-        let longer = if bytes.len() < FEW {
-            few = [1; FEW];
-            few[..bytes.len()].copy_from_slice(bytes);
-            &few[..=bytes.len()]
-        } else {
-            many = [bytes, &[1]].concat();
-            &many
-        };
-        let (h2, h3) = Murmur3::default().hash128(longer);
-        Four { hashes: [h0, h1, h2, h3], next: 0 }
+        Four { hashes: murmur3_twice(bytes, 1), next: 0 }
     }
 }
 
