@@ -14,13 +14,13 @@
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
+use crate::murmur::murmur3_twice;
 use crate::read::Reader;
 use crate::unseeded;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE;
 use std::f64::consts::LN_2;
 use umbel::bloom::Shape;
-use umbel::hash::Murmur3;
 use umbel::kernels::Kernels;
 
 /// A filter of bits-and-blooms.
@@ -31,20 +31,10 @@ pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 pub struct Hash;
 
 impl Hash {
+    #[inline]
     fn of(bytes: &[u8]) -> Four {
-        const FEW: usize = 128;
-        let (h0, h1) = Murmur3::default().hash128(bytes);
-        let (mut few, many);
-        let longer = if bytes.len() < FEW {
-            few = [1; FEW];
-            few[..bytes.len()].copy_from_slice(bytes);
-            &few[..=bytes.len()]
-        } else {
-            many = [bytes, &[1]].concat();
-            &many
-        };
-        let (h2, h3) = Murmur3::default().hash128(longer);
-        Four { hashes: [h0, h1, h2, h3], next: 0 }
+        let [base, other_base, stride, other_stride] = murmur3_twice(bytes, 1);
+        Four { base, stride, other_base, other_stride, number: 0 }
     }
 }
 
@@ -53,11 +43,14 @@ digests! { Hash => Four, check unseeded;
     str: |_hash, key| Hash::of(key.as_bytes());
 }
 
-/// Four hashes, and the number of the next position.
+/// Four hashes: which two of them give the next position, which two the one after it, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Four {
-    hashes: [u64; 4],
-    next: u64,
+    base: u64,
+    stride: u64,
+    other_base: u64,
+    other_stride: u64,
+    number: u64,
 }
 
 /// The kernels: four hashes, mixed in turn.
@@ -68,11 +61,15 @@ impl Kernels for Positions {
     type Digest = Four;
 
     #[inline]
-    fn step(&self, Four { hashes, next }: &mut Four, bits: u64) -> u64 {
-        let i = *next;
-        *next += 1;
-        let (base, stride) = ((i % 2) as usize, 2 + ((i + i % 2) % 4 / 2) as usize);
-        hashes[base].wrapping_add(i.wrapping_mul(hashes[stride])) % bits
+    fn step(&self, key: &mut Four, bits: u64) -> u64 {
+        let position = key.base.wrapping_add(key.number.wrapping_mul(key.stride)) % bits;
+        // The bases take turns one by one, the strides two by two: 0 and 2, 1 and 3, 0 and 3, 1 and 2.
+        std::mem::swap(&mut key.base, &mut key.other_base);
+        if key.number.is_multiple_of(2) {
+            std::mem::swap(&mut key.stride, &mut key.other_stride);
+        }
+        key.number += 1;
+        position
     }
 }
 

@@ -31,6 +31,7 @@ pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 pub struct Hash;
 
 impl Hash {
+    #[inline]
     fn of(bytes: &[u8]) -> (u64, u64) {
         let (h1, h2) = cassandra_murmur3(bytes);
         (h2, h1)

@@ -42,6 +42,7 @@ impl Hash {
         self.seed
     }
 
+    #[inline]
     fn of(self, bytes: &[u8]) -> (u64, u64) {
         let h0 = Xxh64::seeded(self.seed).digest(bytes).bits();
         (h0, Xxh64::seeded(h0).digest(bytes).bits())

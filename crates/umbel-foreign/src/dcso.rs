@@ -36,6 +36,7 @@ const GENERATOR: u64 = 18_446_744_073_709_550_147;
 pub struct Hash;
 
 impl Hash {
+    #[inline]
     fn of(bytes: &[u8]) -> u64 {
         let fnv = |hash: u64, byte: &u8| hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(*byte);
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, fnv) % PRIME

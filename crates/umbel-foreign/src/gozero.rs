@@ -22,6 +22,7 @@ pub struct Hash;
 pub type Positions = Modulo<14>;
 
 impl Hash {
+    #[inline]
     fn of(bytes: &[u8]) -> Hashes<14> {
         let mut data = Vec::with_capacity(bytes.len() + 1);
         data.extend_from_slice(bytes);

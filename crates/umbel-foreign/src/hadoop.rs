@@ -55,6 +55,7 @@ impl Hash {
         self.kind
     }
 
+    #[inline]
     fn of(self, bytes: &[u8]) -> Hashes<MAX_PROBES> {
         let mut hash = 0;
         Hashes::of((0..self.probes).map(|_| {

@@ -14,9 +14,7 @@ pub(crate) fn murmur64a(key: &[u8], seed: u64) -> u64 {
         hash = (hash ^ mixed.wrapping_mul(M64)).wrapping_mul(M64);
     }
     if !tail.is_empty() {
-        let mut last = [0; 8];
-        last[..tail.len()].copy_from_slice(tail);
-        hash = (hash ^ u64::from_le_bytes(last)).wrapping_mul(M64);
+        hash = (hash ^ little_endian(tail) as u64).wrapping_mul(M64);
     }
     hash ^= hash >> 47;
     hash = hash.wrapping_mul(M64);
@@ -49,9 +47,7 @@ const fn murmur2_end(mut hash: u32) -> u32 {
 pub(crate) fn murmur2(key: &[u8], seed: u32) -> u32 {
     let (mut hash, tail) = murmur2_words(key, seed);
     if !tail.is_empty() {
-        let mut last = [0; 4];
-        last[..tail.len()].copy_from_slice(tail);
-        hash = (hash ^ u32::from_le_bytes(last)).wrapping_mul(M32);
+        hash = (hash ^ little_endian(tail) as u32).wrapping_mul(M32);
     }
     murmur2_end(hash)
 }
@@ -86,38 +82,84 @@ pub(crate) fn spark_murmur3(key: &[u8], seed: u32) -> u32 {
     hash ^ hash >> 16
 }
 
-/// Cassandra's MurmurHash3 x64-128, seed 0: the last one to fifteen bytes are taken with their signs.
-#[inline]
-pub(crate) fn cassandra_murmur3(key: &[u8]) -> (u64, u64) {
-    const C1: u64 = 0x87c3_7b91_1142_53d5;
-    const C2: u64 = 0x4cf5_ad43_2745_937f;
-    let first = |word: u64| word.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2);
-    let second = |word: u64| word.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1);
-    let fmix = |h: u64| {
+const C1: u64 = 0x87c3_7b91_1142_53d5;
+const C2: u64 = 0x4cf5_ad43_2745_937f;
+
+const fn first(word: u64) -> u64 {
+    word.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2)
+}
+
+const fn second(word: u64) -> u64 {
+    word.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1)
+}
+
+/// A block of MurmurHash3 x64-128.
+#[inline(always)]
+const fn murmur3_block((h1, h2): (u64, u64), block: &[u8; 16]) -> (u64, u64) {
+    let block = u128::from_le_bytes(*block);
+    let h1 = (h1 ^ first(block as u64)).rotate_left(27).wrapping_add(h2);
+    let h1 = h1.wrapping_mul(5).wrapping_add(0x52dc_e729);
+    let h2 = (h2 ^ second((block >> 64) as u64)).rotate_left(31).wrapping_add(h1);
+    (h1, h2.wrapping_mul(5).wrapping_add(0x3849_5ab5))
+}
+
+/// The end of MurmurHash3 x64-128: the tail, and the length.
+#[inline(always)]
+const fn murmur3_end((h1, h2): (u64, u64), tail: u128, len: usize) -> (u64, u64) {
+    const fn fmix(h: u64) -> u64 {
         let h = (h ^ h >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
         let h = (h ^ h >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
         h ^ h >> 33
-    };
-    let (mut h1, mut h2) = (0_u64, 0_u64);
-    let (blocks, tail) = key.as_chunks::<16>();
-    for block in blocks {
-        let block = u128::from_le_bytes(*block);
-        h1 = (h1 ^ first(block as u64)).rotate_left(27).wrapping_add(h2);
-        h1 = h1.wrapping_mul(5).wrapping_add(0x52dc_e729);
-        h2 = (h2 ^ second((block >> 64) as u64)).rotate_left(31).wrapping_add(h1);
-        h2 = h2.wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
+    let (h1, h2) =
+        (h1 ^ first(tail as u64) ^ len as u64, h2 ^ second((tail >> 64) as u64) ^ len as u64);
+    let h1 = h1.wrapping_add(h2);
+    let (h1, h2) = (fmix(h1), fmix(h2.wrapping_add(h1)));
+    let h1 = h1.wrapping_add(h2);
+    (h1, h2.wrapping_add(h1))
+}
+
+/// Cassandra's MurmurHash3 x64-128, seed 0: the last one to fifteen bytes are taken with their signs.
+#[inline]
+pub(crate) fn cassandra_murmur3(key: &[u8]) -> (u64, u64) {
+    let (blocks, tail) = key.as_chunks::<16>();
+    let hash = blocks.iter().fold((0, 0), murmur3_block);
     let mut last = [0_u64; 2];
     for (place, byte) in tail.iter().enumerate() {
-        last[place / 8] ^= ((*byte as i8 as i64) << (8 * (place % 8))) as u64;
+        last[place / 8] ^= (i64::from(*byte as i8) << (8 * (place % 8))) as u64;
     }
-    h1 ^= first(last[0]) ^ key.len() as u64;
-    h2 ^= second(last[1]) ^ key.len() as u64;
-    h1 = h1.wrapping_add(h2);
-    h2 = h2.wrapping_add(h1);
-    (h1, h2) = (fmix(h1), fmix(h2));
-    h1 = h1.wrapping_add(h2);
-    (h1, h2.wrapping_add(h1))
+    murmur3_end(hash, u128::from(last[0]) | u128::from(last[1]) << 64, key.len())
+}
+
+/// MurmurHash3 x64-128, seed 0, of a key, and of it with one byte more: both halves of each. The blocks are gone through once.
+#[inline]
+pub(crate) fn murmur3_twice(key: &[u8], more: u8) -> [u64; 4] {
+    let (blocks, tail) = key.as_chunks::<16>();
+    let hash = blocks.iter().fold((0, 0), murmur3_block);
+    let last = little_endian(tail);
+    let (h0, h1) = murmur3_end(hash, last, key.len());
+    let last = last | u128::from(more) << (8 * tail.len());
+    let (h2, h3) = if tail.len() == 15 {
+        murmur3_end(murmur3_block(hash, &last.to_le_bytes()), 0, key.len() + 1)
+    } else {
+        murmur3_end(hash, last, key.len() + 1)
+    };
+    [h0, h1, h2, h3]
+}
+
+/// Up to fifteen bytes as a number, in overlapping reads: copying so few costs more than hashing them.
+#[inline(always)]
+fn little_endian(tail: &[u8]) -> u128 {
+    let len = tail.len();
+    if let (Some(first), Some(last)) = (tail.first_chunk::<8>(), tail.last_chunk::<8>()) {
+        let last = u128::from(u64::from_le_bytes(*last));
+        return u128::from(u64::from_le_bytes(*first)) | last << (8 * (len - 8));
+    }
+    if let (Some(first), Some(last)) = (tail.first_chunk::<4>(), tail.last_chunk::<4>()) {
+        let last = u64::from(u32::from_le_bytes(*last));
+        return (u64::from(u32::from_le_bytes(*first)) | last << (8 * (len - 4))).into();
+    }
+    tail.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)).into()
 }
 
 #[cfg(test)]
@@ -143,6 +185,9 @@ mod tests {
             let small: Vec<u8> = (0..len).map(|byte: u8| byte.wrapping_mul(31) % 128).collect();
             let large: Vec<u8> = (0..len).map(|byte: u8| byte.wrapping_mul(31) | 0x80).collect();
             assert_eq!(cassandra_murmur3(&small), Murmur3::default().hash128(&small), "{len}");
+            let (h0, h1) = Murmur3::default().hash128(&large);
+            let (h2, h3) = Murmur3::default().hash128(&[&large[..], &[1]].concat());
+            assert_eq!(murmur3_twice(&large, 1), [h0, h1, h2, h3], "{len}");
             let same = cassandra_murmur3(&large) == Murmur3::default().hash128(&large);
             assert_eq!(same, len % 16 == 0, "{len}");
             assert_eq!(hadoop_murmur(&small, 7) == murmur2(&small, 7), len % 4 < 2, "{len}");

@@ -50,6 +50,7 @@ impl Hash {
         &self.seeds[..self.probes]
     }
 
+    #[inline]
     fn of(&self, bytes: &[u8]) -> Hashes<MAX_PROBES> {
         Hashes::of(self.seeds().iter().map(|seed| {
             let (h1, h2) = Murmur3::seeded(*seed).hash128(bytes);

@@ -28,6 +28,7 @@ pub type BloomFilter<T, H = Sha256> = crate::BloomFilter<T, H, Positions>;
 pub struct Sha256;
 
 impl Sha256 {
+    #[inline]
     fn of(bytes: &[u8]) -> u128 {
         let mut half = [0; 16];
         half.copy_from_slice(&sha2::Sha256::digest(bytes)[..16]);

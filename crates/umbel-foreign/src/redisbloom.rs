@@ -33,6 +33,7 @@ pub enum Hash {
 }
 
 impl Hash {
+    #[inline]
     fn of(self, bytes: &[u8]) -> (u64, u64) {
         match self {
             Self::Old => {

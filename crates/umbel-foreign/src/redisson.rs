@@ -34,6 +34,7 @@ const KEY: Key = Key([
 pub struct Hash;
 
 impl Hash {
+    #[inline]
     fn of(bytes: &[u8]) -> Alternating {
         let [h1, h2] = HighwayHasher::new(KEY).hash128(bytes);
         Alternating { at: h1, next: h2, after: h1 }

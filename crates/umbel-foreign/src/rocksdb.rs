@@ -29,6 +29,7 @@ pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 pub struct Hash;
 
 impl Hash {
+    #[inline]
     fn of(bytes: &[u8]) -> (u32, u32) {
         let hash = xxph3::hash(bytes);
         (hash as u32, (hash >> 32) as u32)

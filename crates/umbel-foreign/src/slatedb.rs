@@ -24,6 +24,7 @@ pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 pub struct Hash;
 
 impl Hash {
+    #[inline]
     fn of(bytes: &[u8]) -> Enhanced {
         Enhanced::of(SipHasher13::new().hash(bytes))
     }

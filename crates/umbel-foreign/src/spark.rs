@@ -43,6 +43,7 @@ impl Hash {
         self.seed as i32
     }
 
+    #[inline]
     fn of(self, bytes: &[u8]) -> (i64, i64) {
         let h1 = spark_murmur3(bytes, self.seed);
         let h2 = spark_murmur3(bytes, h1);

@@ -35,6 +35,7 @@ impl Hash {
         Self { seed }
     }
 
+    #[inline]
     fn of(&self, bytes: &[u8]) -> Pair {
         let (halves, _) = self.seed.as_chunks::<16>();
         let hash = |key: &[u8; 16]| {

@@ -94,6 +94,21 @@ fn spark_filters_are_read_asked_and_written() {
 }
 
 #[test]
+fn spark_filters_may_have_a_seed_and_be_made_for_a_rate() {
+    let name = "spark-V2-seed12345-string";
+    let golden = bytes(&format!("{name}.bin"));
+    let filter = spark::read::<str>(&golden).unwrap();
+    assert_eq!(filter.hasher().seed(), 12_345);
+    answers_as(name, &keys(), &absent(), |key| filter.contains(key));
+    let mut built = spark::with::<str>(spark::Version::V2, 1_000, 8_192, 12_345).unwrap();
+    built.extend(keys());
+    assert_eq!(spark::write(&built), golden);
+    let mut built = spark::new::<str>(1_000, 0.02).unwrap();
+    built.extend(keys());
+    assert_eq!(spark::write(&built), bytes("spark-default-create.bin"));
+}
+
+#[test]
 fn bits_and_blooms_filters_are_read_asked_and_written() {
     let golden = bytes("go-bits-and-blooms-v3.bin");
     let filter = bits_and_blooms::read::<str>(&golden).unwrap();
@@ -154,6 +169,22 @@ fn datasketches_filters_are_read_asked_and_written() {
     let mut built = datasketches::new::<str>(1_000, 0.02, 9_001).unwrap();
     built.filter.extend(keys());
     assert_eq!(datasketches::write(&built), golden);
+}
+
+#[test]
+fn datasketches_filters_of_numbers_may_be_counted_or_empty() {
+    let golden = bytes("datasketches-java-long.bin");
+    let sketch = datasketches::read::<i64>(&golden, 0).unwrap();
+    let name = "datasketches-java-long";
+    answers_as(name, &longs(), &absent_longs(), |key| sketch.filter.contains(key));
+    let mut built = datasketches::with::<i64>(8_192, 6, 9_001).unwrap();
+    assert_eq!(datasketches::write(&built), bytes("datasketches-java-empty.bin"));
+    built.filter.extend(longs());
+    assert_eq!(datasketches::write(&built), golden);
+    built.counted = true;
+    let counted = bytes("datasketches-java-counted.bin");
+    assert_eq!(datasketches::write(&built), counted);
+    assert!(datasketches::read::<i64>(&counted, 0).unwrap().counted);
 }
 
 #[test]
@@ -243,6 +274,18 @@ fn pybloomfilter_files_are_read_asked_and_written() {
     let seeds = [11, 22, 33, 44, 55, 66];
     let mut built = pybloomfilter::with::<str>(1_000, 0.02, 8_152, &seeds).unwrap();
     built.filter.extend(keys());
+    assert_eq!(pybloomfilter::write(&built), golden);
+}
+
+#[test]
+fn pybloomfilter_files_of_numbers_go_by_the_hash_of_python() {
+    let golden = bytes("pybloomfiltermmap3-int.bin");
+    let file = pybloomfilter::read::<i64>(&golden).unwrap();
+    let name = "pybloomfiltermmap3-int";
+    answers_as(name, &longs(), &absent_longs(), |key| file.filter.contains(key));
+    let seeds = [11, 22, 33, 44, 55, 66];
+    let mut built = pybloomfilter::with::<i64>(1_000, 0.02, 8_152, &seeds).unwrap();
+    built.filter.extend(longs());
     assert_eq!(pybloomfilter::write(&built), golden);
 }
 
