@@ -12,8 +12,8 @@
 //!
 //! | you need | type | bits per key at 1 %, 0.1 % |
 //! |---|---|---|
-//! | a set that only grows; unions | [`BloomFilter`] | 9.6, 14.4 |
-//! | the same, two to five times faster | [`BlockedBloomFilter`] | 9.9, 14.6 |
+//! | a set of a known largest size that only grows; unions | [`BloomFilter`] | 9.6, 14.4 |
+//! | the same, up to four times faster at 1 % | [`BlockedBloomFilter`] | 9.9, 14.6 |
 //! | the same in an array or a `static`, without an allocator | [`ArrayBloomFilter`], [`ArrayBlockedBloomFilter`](blocked::ArrayBlockedBloomFilter) | 9.6, 14.4 and 9.9, 14.6 |
 //! | the same, filled by many threads at once | [`AtomicBloomFilter`], [`AtomicBlockedBloomFilter`] | 9.6, 14.4 and 9.9, 14.6 |
 //! | to remove keys, in little space | [`CuckooFilter`] | 10.6, 13.8 |
@@ -23,11 +23,11 @@
 //! | a set whose size is unknown | [`ScalableBloomFilter`] | 16.9 at 1 %, grown 64-fold and full |
 //! | the last W insertions | [`WindowBloomFilter`] | 16.7, 25.3 |
 //! | the insertions of the last T seconds, even if all come at once | [`WindowBloomFilter`] with [`window::Shape::for_time`] | 58, 89 |
-//! | a stream without end, in fixed memory | [`StableBloomFilter`] | 69, 108 for each of the last keys, nine of ten found |
+//! | a stream without end, where old keys may be forgotten | [`StableBloomFilter`] | 69, 108 per key of the latest keys, nine of ten of which it finds |
 //! | a static set, fast look-ups | [`BinaryFuseFilter`], [`BinaryFuse4Filter`] | 7.9, 11.3 and 7.5, 10.7 |
 //! | a static set, the simplest algorithm | [`XorFilter`] | 8.7, 12.4 |
 //! | a static set in the least space | [`RibbonFilter`] | 7.02, 10.02 |
-//! | small values for the keys of a static set | [`RibbonMap`] | the bits of a value, and 0.3 % |
+//! | small values for the keys of a static set | [`RibbonMap`] | the bits of a value, plus 0.3 % |
 //! | Bloom filters of Parquet files | [`SplitBlockBloomFilter`] | 10.5, 16.9, or up to twice that |
 //! | records that are looked up by any of their attributes | [`MultiBloomFilter`] | the sum of its filters |
 //!
