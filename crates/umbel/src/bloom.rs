@@ -406,3 +406,6 @@ impl<S: Storage, L: Layout> PartialEq for RawBloom<S, L> {
         self.compatible(other).is_ok() && words.map(Word::load).eq(others.map(Word::load))
     }
 }
+
+/// Not of filters that other threads may be filling.
+impl<B: AsRef<[u64]>, L: Layout> Eq for RawBloom<Own<B>, L> {}

@@ -330,3 +330,5 @@ impl<B: AsRef<[u64]>, L: CellLayout> PartialEq for RawCounting<Own<B>, L> {
         self.shape.compatible(&other.shape).is_ok() && self.words() == other.words()
     }
 }
+
+impl<B: AsRef<[u64]>, L: CellLayout> Eq for RawCounting<Own<B>, L> {}

@@ -444,3 +444,5 @@ impl<B: AsRef<[u64]>> PartialEq for RawCuckoo<Own<B>> {
             && self.places().all(|place| mine.count(place) == yours.count(place))
     }
 }
+
+impl<B: AsRef<[u64]>> Eq for RawCuckoo<Own<B>> {}

@@ -466,6 +466,8 @@ impl<T: ?Sized, H: Digester<T, C::Digest>, C: Core + PartialEq> PartialEq for Fi
     }
 }
 
+impl<T: ?Sized, H: Digester<T, C::Digest>, C: Core + Eq> Eq for Filter<T, H, C> {}
+
 impl<T: ?Sized, H: fmt::Debug, C: Core> fmt::Debug for Filter<T, H, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = f.debug_struct(C::NAME);

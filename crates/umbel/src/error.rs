@@ -93,6 +93,7 @@ impl InvalidShape {
     }
 
     /// An error unless a number is above one and below another.
+    #[cfg(feature = "alloc")]
     pub(crate) const fn check_between(
         what: &'static str,
         got: f64,

@@ -314,3 +314,5 @@ impl<A: Arrangement, S: Storage<Word = u64>> PartialEq for RawFrozen<A, S> {
         self.shape == other.shape && self.storage.words() == other.storage.words()
     }
 }
+
+impl<A: Arrangement, S: Storage<Word = u64>> Eq for RawFrozen<A, S> {}

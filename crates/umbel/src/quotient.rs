@@ -496,3 +496,5 @@ impl PartialEq for RawQuotient {
             && self.prefixes().eq(other.prefixes())
     }
 }
+
+impl Eq for RawQuotient {}

@@ -334,3 +334,5 @@ impl PartialEq for RawScalable {
             && self.levels.iter().zip(&other.levels).all(|(one, two)| one.same(two))
     }
 }
+
+impl Eq for RawScalable {}

@@ -306,3 +306,5 @@ impl<B: AsRef<[u64]>> PartialEq for RawStable<Own<B>> {
             && self.words() == other.words()
     }
 }
+
+impl<B: AsRef<[u64]>> Eq for RawStable<Own<B>> {}

@@ -256,7 +256,7 @@ impl RawWindow {
             groups += 1.0;
         }
         let share = self.hand.groups() as f64 / groups;
-        let whole = set.map(|set| (set as f64 * share) as u64);
+        let whole = set.map(|set| (set as f64 * share + 0.5) as u64);
         let items = whole[..epochs].iter().map(|set| epoch.estimate_items(*set));
         (whole.iter().sum(), items.fold(0, u64::saturating_add), rates / groups)
     }
@@ -407,3 +407,5 @@ impl PartialEq for RawWindow {
             && self.words() == other.words()
     }
 }
+
+impl Eq for RawWindow {}

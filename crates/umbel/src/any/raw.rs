@@ -27,7 +27,7 @@ use core::fmt;
 macro_rules! families {
     ($($(#[$doc:meta])* $variant:ident($core:ty) = $name:literal $(if $kernels:literal)?;)*) => {
         /// The core of an [`AnyFilter`]: that of a family which is known only at run time.
-        #[derive(Clone, PartialEq)]
+        #[derive(Clone, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Any {
             $($(#[$doc])* $variant($core),)*

@@ -312,7 +312,7 @@ impl<S: Storage> RawBloom<S, Lines> {
         let sample = || lines.iter().step_by(stride.max(1));
         let ones: u64 = sample().map(|line| crate::parts::bits::count(line)).sum();
         let share = lines.len() as f64 / sample().len() as f64;
-        ((ones as f64 * share) as u64, rate_of(&self.shape, sample()))
+        ((ones as f64 * share + 0.5) as u64, rate_of(&self.shape, sample()))
     }
 }
 

@@ -427,3 +427,5 @@ impl<V, S: Storage<Word = u64>> PartialEq for RawRibbonMap<V, S> {
         self.shape == other.shape && self.storage.words() == other.storage.words()
     }
 }
+
+impl<V, S: Storage<Word = u64>> Eq for RawRibbonMap<V, S> {}

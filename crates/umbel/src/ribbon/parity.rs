@@ -70,9 +70,9 @@ pub(super) trait Parities: Copy {
 
 /// With what every processor has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Any;
+pub(super) struct AnyProcessor;
 
-impl Parities for Any {
+impl Parities for AnyProcessor {
     #[inline(always)]
     #[allow(unsafe_code, reason = "instructions that every processor of this kind has")]
     fn of(self, window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
@@ -96,7 +96,7 @@ pub(super) struct Way(Means);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Means {
-    Any,
+    AnyProcessor,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     Avx2Parities,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -114,7 +114,7 @@ impl Way {
             }
             _ => {}
         }
-        Self(Means::Any)
+        Self(Means::AnyProcessor)
     }
 
     /// Answers a question in this way.
@@ -122,7 +122,7 @@ impl Way {
     #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
     pub(super) fn ask<Q: Question>(self, question: Q, shape: &Shape, words: &[u64]) -> Q::Answer {
         match self.0 {
-            Means::Any => on_any(question, shape, words),
+            Means::AnyProcessor => on_any(question, shape, words),
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             // SAFETY: a way that the processor does not have is never made.
             Means::Avx2Parities => unsafe { x86::avx2::ask(question, shape, words) },
@@ -153,7 +153,7 @@ pub(super) trait Question {
 /// Out of line where there are better ways, so that it takes no registers from them.
 #[cfg_attr(target_arch = "x86_64", inline(never))]
 fn on_any<Q: Question>(question: Q, shape: &Shape, words: &[u64]) -> Q::Answer {
-    question.answer(Any, shape, words)
+    question.answer(AnyProcessor, shape, words)
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -352,7 +352,7 @@ mod tests {
 
     /// All ways of this processor, on whatever path it is.
     fn ways() -> Vec<Way> {
-        let mut ways = Vec::from([Way(Means::Any)]);
+        let mut ways = Vec::from([Way(Means::AnyProcessor)]);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             ways.extend(crate::simd::Path::Avx2.is_available().then_some(Way(Means::Avx2Parities)));

@@ -88,6 +88,16 @@ macro_rules! cell {
         let _: fn(&$f<u64>, Vec<u64>) = |mut filter, keys| filter.extend(keys);
         "by `&`"
     }};
+    (eq $f:ident yes) => {{
+        fn is_eq<F: Eq>() {}
+        is_eq::<$f<u64>>();
+        "`Eq`"
+    }};
+    (eq $f:ident partly) => {{
+        fn is_eq<F: PartialEq>() {}
+        is_eq::<$f<u64>>();
+        "`PartialEq`"
+    }};
     (clear $f:ident yes) => {{
         let _: fn(&mut $f<u64>) = $f::clear;
         "yes"
@@ -97,7 +107,7 @@ macro_rules! cell {
 
 macro_rules! rows {
     ($($f:ident: $made:ident $insert:ident $remove:ident $count:ident $unite:ident $len:ident
-        $extend:ident $clear:ident;)*) => {
+        $extend:ident $clear:ident $eq:ident;)*) => {
         [$([
             stringify!($f),
             cell!(made $f $made),
@@ -108,6 +118,7 @@ macro_rules! rows {
             cell!(len $f $len),
             cell!(extend $f $extend),
             cell!(clear $f $clear),
+            cell!(eq $f $eq),
         ]),*]
     };
 }
@@ -125,22 +136,22 @@ fn table(head: &str) -> Vec<&'static str> {
 #[test]
 fn the_table_of_methods_is_true() {
     let rows = rows! {
-        BloomFilter: new bool no no union_with estimated_len yes yes;
-        BlockedBloomFilter: new bool no no union_with estimated_len yes yes;
-        SplitBlockBloomFilter: new bool no no union_with estimated_len yes yes;
-        AtomicBloomFilter: new shared no no shared estimated_len shared yes;
-        AtomicBlockedBloomFilter: new shared no no shared estimated_len shared yes;
-        CountingBloomFilter: new bool yes yes merge_with estimated_len yes yes;
-        BlockedCountingBloomFilter: new bool yes yes merge_with estimated_len yes yes;
-        ScalableBloomFilter: collect Result no no no estimated_len yes yes;
-        StableBloomFilter: new bool no no no no yes yes;
-        WindowBloomFilter: new bool no no no estimated_len yes yes;
-        CuckooFilter: new Result yes yes merge_with len no yes;
-        QuotientFilter: new Result yes yes merge_with len no yes;
-        XorFilter: build no no no no len no no;
-        BinaryFuseFilter: build no no no no len no no;
-        BinaryFuse4Filter: build no no no no len no no;
-        RibbonFilter: build no no no no len no no;
+        BloomFilter: new bool no no union_with estimated_len yes yes yes;
+        BlockedBloomFilter: new bool no no union_with estimated_len yes yes yes;
+        SplitBlockBloomFilter: new bool no no union_with estimated_len yes yes yes;
+        AtomicBloomFilter: new shared no no shared estimated_len shared yes partly;
+        AtomicBlockedBloomFilter: new shared no no shared estimated_len shared yes partly;
+        CountingBloomFilter: new bool yes yes merge_with estimated_len yes yes yes;
+        BlockedCountingBloomFilter: new bool yes yes merge_with estimated_len yes yes yes;
+        ScalableBloomFilter: collect Result no no no estimated_len yes yes yes;
+        StableBloomFilter: new bool no no no no yes yes yes;
+        WindowBloomFilter: new bool no no no estimated_len yes yes yes;
+        CuckooFilter: new Result yes yes merge_with len no yes yes;
+        QuotientFilter: new Result yes yes merge_with len no yes yes;
+        XorFilter: build no no no no len no no yes;
+        BinaryFuseFilter: build no no no no len no no yes;
+        BinaryFuse4Filter: build no no no no len no no yes;
+        RibbonFilter: build no no no no len no no yes;
     };
     let expected: Vec<String> =
         rows.iter().map(|cells| format!("| {} |", cells.join(" | "))).collect();

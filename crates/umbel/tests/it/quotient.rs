@@ -583,7 +583,7 @@ fn filters_that_do_not_fit_are_refused_and_left_alone() {
     let refused = |filter: &mut Quotient, other: Quotient| filter.merge_with(&other).unwrap_err();
     let error = refused(&mut filter, of(100, 108, 7));
     assert_eq!(error, Incompatible::Prefixes { expected: 107 << 7, got: 108 << 7 });
-    assert!(error.to_string().contains("13696"));
+    assert!(error.to_string().contains("13,696"));
     assert!(matches!(refused(&mut filter, of(100, 107, 8)), Incompatible::Prefixes { .. }));
     let seeded = QuotientFilter::with(*filter.shape(), Portable::seeded(9)).unwrap();
     assert_eq!(refused(&mut filter, seeded), Incompatible::Hasher);
