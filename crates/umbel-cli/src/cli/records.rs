@@ -2,7 +2,7 @@
 
 use crate::amount;
 use crate::input::{Cut, Limits};
-use crate::key::{JsonAs, Keys, Part, Pointer, Span, columns};
+use crate::key::{JsonAs, Keys, Part, Pointer, Span, columns, is_well_formed};
 use crate::skipped::Skipped;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -157,6 +157,9 @@ impl Records {
     /// Refuses a record of other columns than [`item_keys`](Self::item_keys) looks for.
     pub(crate) fn fits_item(&self, keys: &Keys, item: &[u8]) -> Result<()> {
         let Part::Csv(wanted, between) = &keys.part else { return Ok(()) };
+        if !is_well_formed(keys.content(item), *between) {
+            bail!("a quoted value is never closed, or bytes follow its closing quote");
+        }
         let found = columns(keys.content(item), *between).count();
         if self.has_header() && found != wanted.len() {
             let names: Vec<&str> = self.named().collect();

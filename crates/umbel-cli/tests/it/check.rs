@@ -141,6 +141,9 @@ fn single_keys_of_several_parts_are_asked_for() {
             "--item {item:?}: expected one value for each column of --csv, customer, sku with ',' between them, found "
         ));
     }
+    place.umbel("check f --csv customer,sku --item ann,\"A").fails(
+        "--item \"ann,\\\"A\": a quoted value is never closed, or bytes follow its closing quote",
+    );
     // Keys of one part are themselves.
     place.umbel_with("build -o g -p 1e-9 -n 100 --csv sku -i", table).prints("");
     place.umbel("check g -i --csv sku --item A").prints("A\n");
