@@ -29,7 +29,7 @@ pub(crate) fn columns(header: &[u8], between: u8) -> impl Iterator<Item = Cow<'_
 pub(crate) fn is_well_formed(content: &[u8], between: u8) -> bool {
     raw_fields(content, between).all(|raw| {
         let quotes = memchr::memchr_iter(b'"', raw).count();
-        raw.first() != Some(&b'"') || quotes % 2 == 0 && closed(raw) == raw.len()
+        raw.first() != Some(&b'"') || quotes.is_multiple_of(2) && closed(raw) == raw.len()
     })
 }
 
@@ -87,9 +87,10 @@ mod tests {
         ] {
             assert!(fields(record, between).eq(expected.iter().copied()), "{expected:?}");
         }
-        for (record, well) in [("a,\"b,c\"", true), ("\"a\"\"\"", true), ("5\" x,b", true), ("", true)]
-            .into_iter()
-            .chain([("\"a", false), ("\"", false), ("\"\"\"", false), ("a,\"b\"c", false)])
+        for (record, well) in
+            [("a,\"b,c\"", true), ("\"a\"\"\"", true), ("5\" x,b", true), ("", true)]
+                .into_iter()
+                .chain([("\"a", false), ("\"", false), ("\"\"\"", false), ("a,\"b\"c", false)])
         {
             assert_eq!(is_well_formed(record.as_bytes(), b','), well, "{record}");
         }
