@@ -161,13 +161,6 @@ pub(crate) fn show_rate(rate: f64) -> String {
     if rate >= PERCENT { percent(rate) } else { scientific(rate) }
 }
 
-/// The rates of one column of a table, in one notation: in percent if each of them is shown so alone, and otherwise all as `9.5e-7`.
-pub(crate) fn show_rates(column: &[Option<f64>], none: &str) -> Vec<String> {
-    let known = || column.iter().flatten().filter(|rate| **rate > 0.0);
-    let show = if known().all(|rate| *rate >= PERCENT) { percent } else { scientific };
-    column.iter().map(|rate| rate.map_or_else(|| none.to_owned(), show)).collect()
-}
-
 fn percent(rate: f64) -> String {
     match rate * 100.0 {
         0.0 => "0".to_owned(),
@@ -311,10 +304,5 @@ mod tests {
                     || matches!(text, "0" | "100 %")
             );
         }
-        let column = |rates: &[f64]| {
-            show_rates(&rates.iter().copied().map(Some).chain([None]).collect::<Vec<_>>(), "full")
-        };
-        assert_eq!(column(&[0.5, 0.01, 0.0]), ["50.0 %", "1.00 %", "0", "full"]);
-        assert_eq!(column(&[0.5, 0.01, 1e-6]), ["5.0e-1", "1.0e-2", "1.0e-6", "full"]);
     }
 }

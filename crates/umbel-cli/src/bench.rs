@@ -1,6 +1,6 @@
 //! `umbel bench`: speed and rate on the user's own keys.
 
-use crate::amount::{show_bytes, show_count, show_rate, show_rates};
+use crate::amount::{show_bytes, show_count, show_rate};
 use crate::build::distinct;
 use crate::cli::{Bench, FamilyChoice, Form};
 use crate::output::print;
@@ -239,10 +239,6 @@ fn json_of(row: &Row) -> Value {
 
 fn table(rows: &[Row], rate: f64, keys: &Keys) -> Result<String> {
     let mut output = String::new();
-    // One notation for rates that are compared.
-    let rates =
-        rows.iter().flat_map(|row| [row.expected, row.measured, row.interval[0], row.interval[1]]);
-    let rates = show_rates(&rates.map(Some).collect::<Vec<_>>(), "");
     let sizes = rows.iter().map(|row| {
         (format!("{:.2}", row.bytes as f64 * 8.0 / keys.different as f64), show_bytes(row.bytes))
     });
@@ -262,7 +258,7 @@ fn table(rows: &[Row], rate: f64, keys: &Keys) -> Result<String> {
         .map(str::to_owned)
         .into(),
     ];
-    for ((row, rates), (bits, size)) in rows.iter().zip(rates.chunks_exact(4)).zip(sizes) {
+    for (row, (bits, size)) in rows.iter().zip(sizes) {
         let time = |nanos: f64| format!("{nanos:.1}");
         let off = if row.good { "" } else { "OFF" };
         cells.push(vec![
@@ -272,9 +268,9 @@ fn table(rows: &[Row], rate: f64, keys: &Keys) -> Result<String> {
             time(row.build),
             time(row.present),
             time(row.absent),
-            rates[0].clone(),
-            rates[1].clone(),
-            format!("{} to {}", rates[2], rates[3]),
+            show_rate(row.expected),
+            show_rate(row.measured),
+            format!("{} to {}", show_rate(row.interval[0]), show_rate(row.interval[1])),
             off.to_owned(),
         ]);
     }

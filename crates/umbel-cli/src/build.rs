@@ -48,7 +48,8 @@ fn refuse_idle(args: &Build, family: FamilyChoice) -> Result<()> {
     }
     if args.size.capacity.is_some() && family.is_static() {
         bail!(
-            "-n has no effect on a {name} filter, which holds exactly the keys that are read: leave it out"
+            "-n has no effect with {}, whose filter holds exactly the keys that are read: leave it out",
+            if args.immutable { "--static".into() } else { format!("--family {name}") }
         );
     }
     if args.threads.is_some() && !family.is_static() {
@@ -79,8 +80,8 @@ fn refuse_idle(args: &Build, family: FamilyChoice) -> Result<()> {
 #[derive(Clone, Copy, Debug)]
 enum Keys {
     Exactly(u64),
-    /// Others were taken for keys that were there: they were, or they are false positives.
-    AtLeast(u64),
+    /// Some were taken for keys that were there: they were, or they are false positives.
+    About(u64),
 }
 
 /// A filter that was built.
@@ -138,9 +139,9 @@ fn empty(family: FamilyChoice, items: u64, rate: f64, hasher: AnyHasher) -> Resu
 /// Says what was built.
 fn tell(args: &Build, built: &Built) -> Result<()> {
     let Built { filter, keys, skipped } = built;
-    let (number, at_least) = match *keys {
+    let (number, about) = match *keys {
         Keys::Exactly(number) => (number, ""),
-        Keys::AtLeast(number) => (number, "at least "),
+        Keys::About(number) => (number, "about "),
     };
     let rate = filter.expected_rate();
     if args.report == Form::Json {
@@ -157,7 +158,7 @@ fn tell(args: &Build, built: &Built) -> Result<()> {
         ));
     }
     note(&format!(
-        "{at_least}{}, {}, {}, false positive rate {}",
+        "{about}{}, {}, {}, false positive rate {}",
         show_things(number, "key"),
         filter.family(),
         show_bytes(filter.bytes()),
@@ -167,11 +168,15 @@ fn tell(args: &Build, built: &Built) -> Result<()> {
 }
 
 fn family_of(args: &Build) -> FamilyChoice {
-    match args.family {
-        Some(family) => family,
-        None if args.immutable => FamilyChoice::Ribbon,
-        None if args.deletable => FamilyChoice::Cuckoo,
-        None => FamilyChoice::Blocked,
+    args.family.unwrap_or_else(|| family_for(args.immutable, args.deletable))
+}
+
+/// The family of a filter for which none was named.
+pub(crate) fn family_for(immutable: bool, deletable: bool) -> FamilyChoice {
+    match (immutable, deletable) {
+        (true, _) => FamilyChoice::Ribbon,
+        (_, true) => FamilyChoice::Cuckoo,
+        _ => FamilyChoice::Blocked,
     }
 }
 
@@ -227,12 +232,13 @@ fn streamed(
             ),
             Err(error) => return Err(error),
         };
-    let warning = into.limit.check(into.offered, Fill::of(&into.filter))?;
+    let fill = Fill::of(&into.filter);
+    let warning = into.limit.check(into.fresh, into.offered, fill)?;
     let keys = match counts {
         true => Keys::Exactly(into.offered),
         // Each of them was certainly new.
         false if into.fresh == records => Keys::Exactly(records),
-        false => Keys::AtLeast(into.fresh),
+        false => Keys::About(into.limit.known(into.fresh, into.offered, fill).held),
     };
     if let Some(warning) = warning {
         warn(&format!("{warning}; {HELP}"));

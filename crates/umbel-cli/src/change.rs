@@ -12,7 +12,7 @@ use crate::output::{may_write_filter, note, print, replace_file, warn, write_fil
 use crate::outputs::{Output, are_apart};
 use crate::progress::Progress;
 use crate::reading::{Batch, Counts, Reader, read};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read};
@@ -55,22 +55,22 @@ fn run(args: &Change, what: What, overfull: bool) -> Result<()> {
         &args.files,
         "name the file with the keys",
     )?;
-    let (totals, filter) = if is_standard(path) {
+    let (totals, filter, fill) = if is_standard(path) {
         on_streams(args, what, overfull)?
     } else {
         not_a_state(path)?;
         not_another_file(path)?;
         let secret = secret_in(&Header::read(path).with_context(name)?);
         replace_file(path, secret == Secret::Kept, |file| {
-            let (totals, filter) = changed(args, what, overfull)?;
+            let (totals, filter, fill) = changed(args, what, overfull)?;
             filter.to_writer(file, secret).with_context(name)?;
-            Ok((totals, filter))
+            Ok((totals, filter, fill))
         })?
     };
     if let Some(warning) = &totals.warning {
         warn(&format!("{}: {warning}", name()));
     }
-    let (fill, planned) = (Fill::of(&filter), Planned::of(&filter));
+    let planned = Planned::of(&filter);
     if args.report == Form::Json {
         return print(format!("{}\n", totals.json(&name(), what, fill, planned)));
     }
@@ -79,7 +79,7 @@ fn run(args: &Change, what: What, overfull: bool) -> Result<()> {
 }
 
 /// The filter comes from standard input, and goes to standard output when it is changed.
-fn on_streams(args: &Change, what: What, overfull: bool) -> Result<(Totals, AnyFilter)> {
+fn on_streams(args: &Change, what: What, overfull: bool) -> Result<(Totals, AnyFilter, Fill)> {
     if args.files.is_empty() || args.files.iter().any(|path| is_standard(path)) {
         bail!(
             "standard input cannot be the filter and the keys at once: name a file for one of them"
@@ -91,14 +91,14 @@ fn on_streams(args: &Change, what: What, overfull: bool) -> Result<(Totals, AnyF
         );
     }
     may_write_filter(&args.filter, false)?;
-    let (totals, filter) = changed(args, what, overfull)?;
+    let (totals, filter, fill) = changed(args, what, overfull)?;
     // A filter that was read has its secret in its bytes, if it has one.
     write_filter(&args.filter, &filter, Secret::Kept)?;
-    Ok((totals, filter))
+    Ok((totals, filter, fill))
 }
 
 /// What was done, and the filter with the change.
-fn changed(args: &Change, what: What, overfull: bool) -> Result<(Totals, AnyFilter)> {
+fn changed(args: &Change, what: What, overfull: bool) -> Result<(Totals, AnyFilter, Fill)> {
     let name = || args.filter.display().to_string();
     let (header, mut filter) = open_for_lines(&args.filter)?;
     if is_marked(&header, &filter) {
@@ -123,12 +123,16 @@ fn changed(args: &Change, what: What, overfull: bool) -> Result<(Totals, AnyFilt
     let Counts { records, skipped } = counts.map_err(|error| changer.explained(error))?;
     let Changer { copies, filter, totals, limit, .. } = changer;
     let totals = Totals { records, skipped, repeated: copies.repeated, ..totals };
+    let fill = match what {
+        What::Add => limit.known(totals.changed, totals.offered, Fill::of(&filter)),
+        What::Remove => Fill::of(&filter),
+    };
     // A run that adds nothing makes nothing worse.
     if what == What::Add && totals.changed > 0 {
-        let warning = limit.check(totals.offered, Fill::of(&filter)).with_context(name)?;
-        return Ok((Totals { warning, ..totals }, filter));
+        let warning = limit.check(totals.changed, totals.offered, fill).with_context(name)?;
+        return Ok((Totals { warning, ..totals }, filter, fill));
     }
-    Ok((totals, filter))
+    Ok((totals, filter, fill))
 }
 
 /// What a run has done.
@@ -163,9 +167,12 @@ impl Totals {
                 text += &format!(", {} {what}", show_count(number));
             }
         };
+        let were = if found == 1 { "was" } else { "were" };
         match what {
-            What::Add if self.counts => add(found, "of them present before or false positives"),
-            What::Add => add(found, "present before or false positives"),
+            What::Add if self.counts => {
+                add(found, &format!("of them {were} already in it, or seemed to be"))
+            }
+            What::Add => add(found, &format!("{were} already in it, or seemed to be")),
             What::Remove => {
                 add(self.still, "of them still found: added more than once, or false positives");
                 add(found, "not found");
@@ -217,12 +224,12 @@ fn add_on_server(args: &Add) -> Result<()> {
     let totals = Totals::default();
     let mut adder = Adder { filter, limit, digests: Vec::new(), fresh: Vec::new(), totals };
     // Before anything is added: a filter that is past its limit already takes no more.
-    adder.limit.check(0, adder.filter.fill()?).with_context(|| address.to_string())?;
+    adder.limit.check(0, 0, adder.filter.fill()?).with_context(|| address.to_string())?;
     let Counts { records, skipped } =
         read(change.files.clone(), &change.records, &Progress::alone(), &mut adder)?;
     let Adder { filter, limit, totals, .. } = adder;
     let (totals, fill) = (Totals { records, skipped, ..totals }, filter.fill()?);
-    if let Ok(Some(warning)) = limit.check(totals.offered, fill) {
+    if let Ok(Some(warning)) = limit.check(totals.changed, totals.offered, fill) {
         warn(&format!("{address}: {warning}"));
     }
     if change.report == Form::Json {
@@ -356,11 +363,22 @@ pub(crate) fn load_for_lines(path: &Path) -> Result<AnyFilter> {
 
 fn open_for_lines(path: &Path) -> Result<(Header, AnyFilter)> {
     let (header, filter) = open(path)?;
-    if filter.hasher().keys() != Kind::Bytes {
-        let what = "expected a filter of bytes, got one of numbers, which only the program that made it can use";
-        bail!("{}: {what}", path.display());
-    }
+    of_lines(filter.hasher().keys()).with_context(|| path.display().to_string())?;
     Ok((header, filter))
+}
+
+/// Refuses keys that are no bytes of a line: those that a program made of numbers, or of several parts.
+pub(crate) fn of_lines(keys: Kind) -> Result<()> {
+    match keys {
+        Kind::Bytes => Ok(()),
+        Kind::Parts => bail!(
+            "expected a filter of bytes, got one whose keys are tuples or options of a program, which have other bytes than the keys of \
+             several parts that -k 1,2, --csv a,b and two --json make: only the program that made it can use it"
+        ),
+        _ => bail!(
+            "expected a filter of bytes, got one of numbers, which only the program that made it can use"
+        ),
+    }
 }
 
 struct Changer {
@@ -399,15 +417,20 @@ impl Changer {
             return error;
         }
         let Some(planned) = Planned::of(&self.filter) else { return error };
-        let (held, keys) = (Fill::of(&self.filter).held, planned.keys);
-        let counts =
-            format!("planned for {}, holds {}", show_things(keys, "key"), show_count(held));
-        let name = &self.name;
-        error.context(if held < keys {
-            format!("{name}: there is no room for more copies of one key ({counts}): it was added by too many runs; the filter stays as it was")
+        let (full, keys) = (Fill::of(&self.filter).held, planned.keys);
+        let (name, before) = (&self.name, show_things(self.limit.before(), "key"));
+        let unchanged = format!("nothing was added, the filter still holds {before}");
+        if full < keys {
+            let planned = show_things(keys, "key");
+            anyhow!(
+                "{name}: there is no room for another copy of one key, which was added by too many runs (planned for {planned}): {unchanged}"
+            )
         } else {
-            format!("{name}: there is no room for more keys ({counts}), and the filter stays as it was. Build a filter with a larger -n")
-        })
+            let (full, keys) = (show_things(full, "key"), show_count(keys));
+            anyhow!(
+                "{name}: full after {full} (planned for {keys}): {unchanged}. Build one with a larger -n"
+            )
+        }
     }
 }
 

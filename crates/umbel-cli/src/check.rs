@@ -3,12 +3,12 @@
 use crate::asked::Asked;
 use crate::cli::{Check, Records};
 use crate::input::is_standard;
-use crate::key::folded;
+use crate::key::{Part, folded};
 use crate::output::Found;
 use crate::outputs::{Output, are_apart};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::ops::Range;
 use umbel::hash::{Digest, Digester};
@@ -109,10 +109,20 @@ struct Checker {
 }
 
 impl Checker {
-    /// Asks for keys that were given as they are.
+    /// Asks for keys that were given as arguments: as they are, or as records.
     fn items(&mut self, items: &[OsString], how: &Records) -> Result<()> {
+        let keys = how.item_keys()?;
         for item in items {
-            let key = folded(item.as_encoded_bytes(), how.ignore_case);
+            let bytes = item.as_encoded_bytes();
+            let key = if keys.part == Part::Whole {
+                folded(bytes, how.ignore_case)
+            } else {
+                let (mut key, mut ends) = (Vec::new(), Vec::new());
+                how.fits_item(&keys, bytes)
+                    .and_then(|()| keys.add(bytes, &mut key, &mut ends))
+                    .with_context(|| format!("--item {:?}", item.to_string_lossy()))?;
+                key.into()
+            };
             let mut found = [false];
             self.filter.contains(&[self.filter.hasher().digest(&key)], &mut found)?;
             if found == [self.wanted] {

@@ -77,7 +77,7 @@ pub(crate) enum Verb {
     Plan(Plan),
     /// Measure a family on your own keys: speed, and the rate with its confidence
     Bench(Bench),
-    /// Stand before a data set: look-ups of absent keys never reach it
+    /// Stand before a data set: few look-ups of absent keys reach it, as the false positive rate says
     #[cfg(feature = "guard")]
     #[command(subcommand)]
     Guard(crate::guard::cli::Verb),
@@ -145,7 +145,7 @@ pub(crate) enum FamilyChoice {
     Scalable,
     /// Keys can be removed, small
     Cuckoo,
-    /// Keys can be removed, and filters of any size merged
+    /// Keys can be removed, and filters that were built with the same -n and -p merged
     Quotient,
     /// Does not change; simple
     Xor,

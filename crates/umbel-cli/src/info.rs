@@ -6,6 +6,7 @@ use crate::cli::{Form, Info, Verify};
 use crate::dedup::is_marked;
 use crate::exact::{self, Saved};
 use crate::input::is_standard;
+use crate::limit::Planned;
 use crate::output::{print, shown, told, warn};
 use crate::progress::Progress;
 use anyhow::{Context, Result};
@@ -107,7 +108,7 @@ fn facts(path: &Path) -> Result<Map<String, Value>> {
         add("insertions", json!(insertions));
     }
     add_shape(&filter, &mut add);
-    add("rate_now", json!(filter.expected_rate()));
+    add_rates(&filter, &mut add);
     add("checksums", json!("match"));
     Ok(facts)
 }
@@ -155,8 +156,21 @@ fn facts_of_server(address: &crate::remote::Address) -> Result<Map<String, Value
     add("generation", json!(remote.shared().generation()));
     add("bytes", json!(filter.bytes()));
     add_shape(&filter, &mut add);
-    add("rate_now", json!(filter.expected_rate()));
+    add_rates(&filter, &mut add);
     Ok(facts)
+}
+
+/// The false positive rate now, and if the filter was planned for a number of keys the rate with these.
+fn add_rates(filter: &AnyFilter, add: &mut impl FnMut(&str, Value)) {
+    let now = filter.expected_rate();
+    let planned = Planned::of(filter).filter(|planned| planned.keys > 0);
+    if let Some(planned) = planned {
+        add("rate_planned", json!(planned.rate));
+    }
+    add("rate_now", json!(now));
+    if let Some(planned) = planned {
+        add("overfull", json!(planned.is_overfull(now)));
+    }
 }
 
 /// What the three families of Bloom filters have, whose shapes have no type in common.

@@ -9,7 +9,7 @@ mod field;
 mod json;
 mod pointer;
 
-pub(crate) use csv::columns;
+pub(crate) use csv::{columns, is_well_formed};
 pub(crate) use field::{Field, SingleField, Span};
 pub(crate) use json::{JsonAs, Pointer};
 

@@ -8,8 +8,11 @@ use crate::limit::{Fill, Limit, Overfull};
 use crate::output::{is_standard_output, may_write_filter, note, print, warn, write_filter};
 use crate::outputs::{Output, are_apart};
 use crate::progress::Progress;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
+use umbel::any::{AnyFilter, ChangeError};
+use umbel::error::Incompatible;
+use umbel::raw::Any;
 
 pub(crate) fn run(args: &Merge) -> Result<()> {
     let form = args.report.form();
@@ -46,12 +49,15 @@ pub(crate) fn run(args: &Merge) -> Result<()> {
         let (_, other) = open(path)?;
         let merged =
             if args.intersect { all.intersect_with(&other) } else { all.merge_with(&other) };
-        merged.with_context(|| format!("{} and {}", first.display(), path.display()))?;
+        merged.map_err(|error| {
+            let (first, second) = (first.display(), path.display());
+            anyhow!("{first} and {second}: {error}{}", remedy(&error, &all, args.intersect))
+        })?;
     }
     let fill = Fill::of(&all);
     if !args.intersect && args.filters.len() > 1 {
         let limit = Limit::of(&all, overfull);
-        if let Some(warning) = limit.check(u64::MAX, fill).context("all filters together")? {
+        if let Some(warning) = limit.check(0, u64::MAX, fill).context("all filters together")? {
             warn(&format!("{}: {warning}", args.output.display()));
         }
     }
@@ -78,4 +84,30 @@ pub(crate) fn run(args: &Merge) -> Result<()> {
         show_rate(fill.rate)
     ));
     Ok(())
+}
+
+/// What makes filters that can be merged.
+fn remedy(error: &ChangeError, filter: &AnyFilter, intersect: bool) -> String {
+    let name = filter.family();
+    match error {
+        ChangeError::Unsupported(_) if intersect => {
+            "; only bloom, blocked and split filters can".to_owned()
+        }
+        ChangeError::Unsupported(_) => match filter.raw() {
+            Any::Ribbon(_) => "; build one filter from all keys: umbel build --static -o all a.gz b.txt".into(),
+            Any::Xor(_) | Any::Fuse(_) | Any::Fuse4(_) => {
+                format!("; build one filter from all keys: umbel build --family {name} -o all a.gz b.txt")
+            }
+            _ => format!("; build one filter from all keys, or both with another family than {name} and the same -n and -p"),
+        },
+        ChangeError::Family { .. } => "; build both with the same --family, -n and -p".into(),
+        ChangeError::Incompatible(Incompatible::Hasher) => {
+            "; build both with --hash portable and the same --seed, or add keys to copies of one empty filter".into()
+        }
+        ChangeError::Full | ChangeError::Incompatible(Incompatible::Room { .. }) => {
+            "; build both with the same larger -n, which has room for all keys together".into()
+        }
+        ChangeError::Incompatible(Incompatible::OutOfMemory { .. }) => String::new(),
+        _ => "; build both with the same -n and -p".into(),
+    }
 }

@@ -3,7 +3,8 @@
 mod chart;
 mod svg;
 
-use crate::amount::{show_bytes, show_rate, show_rates, show_things};
+use crate::amount::{show_bytes, show_rate, show_things};
+use crate::build::family_for;
 use crate::cli::{Form, Plan, RATE};
 use crate::input::is_standard;
 use crate::making::least_rate;
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &Plan) -> Result<()> {
         })?;
     }
     if form == Form::Json {
-        return print(json_of(items, &outlines));
+        return print(json_of(items, by, args.size.memory, &outlines));
     }
     let mut page = table(items, by, &outlines)?;
     if args.chart {
@@ -113,9 +114,11 @@ fn table(items: u64, by: By, outlines: &[AnyShape]) -> Result<String> {
         "columns 0.5x to 4x: the rate when the filter holds 0.5 to 4 times as many keys as planned\n"
     )?;
     let column = |load: f64| {
-        let rates: Vec<_> =
-            outlines.iter().map(|outline| outline.expected_rate(at(items, load))).collect();
-        let shown = show_rates(&rates, "full");
+        let shown: Vec<_> = outlines
+            .iter()
+            .map(|outline| outline.expected_rate(at(items, load)))
+            .map(|rate| rate.map_or_else(|| "full".to_owned(), show_rate))
+            .collect();
         let width = shown.iter().map(String::len).max().unwrap_or(0).max(5);
         (format!("{load}x"), shown, width + 2)
     };
@@ -138,11 +141,40 @@ fn table(items: u64, by: By, outlines: &[AnyShape]) -> Result<String> {
     output += "\nlines  cache lines that a look-up touches\n\
                grow   takes more keys than planned at the planned rate: scalable by itself, quotient when a program calls grow()\n\
                full   takes no more keys\n\
-               -      static: built once from all keys\n";
+               -      static: built once from all keys\n\n";
+    let missing = missing(outlines);
+    if !missing.is_empty() {
+        writeln!(output, "do not fit: {}", missing.join(", "))?;
+    }
+    writeln!(output, "umbel build takes: {}", taken(&missing))?;
     Ok(output)
 }
 
-fn json_of(items: u64, outlines: &[AnyShape]) -> String {
+/// The families without an outline: they take more memory, or there is no such rate.
+fn missing(outlines: &[AnyShape]) -> Vec<&'static str> {
+    let fits = |family: &str| outlines.iter().any(|outline| outline.family() == family);
+    FAMILIES.into_iter().filter(|family| !fits(family)).collect()
+}
+
+/// Which families `umbel build` takes by its options.
+fn taken(missing: &[&str]) -> String {
+    let ways = [("by default", false, false), ("with --static", true, false)];
+    ways.into_iter()
+        .chain([("with --deletable", false, true)])
+        .map(|(how, immutable, deletable)| {
+            let family = family_for(immutable, deletable).name();
+            let fits = if missing.contains(&family) { " (does not fit)" } else { "" };
+            format!("{family} {how}{fits}")
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn json_of(items: u64, by: By, memory: Option<u64>, outlines: &[AnyShape]) -> String {
+    let rate = match by {
+        By::Rate { rate, .. } => Some(rate),
+        By::Memory { .. } => None,
+    };
     let families: Vec<_> = outlines
         .iter()
         .map(|outline| {
@@ -166,5 +198,14 @@ fn json_of(items: u64, outlines: &[AnyShape]) -> String {
             })
         })
         .collect();
-    format!("{:#}\n", json!({ "keys": items, "families": families }))
+    format!(
+        "{:#}\n",
+        json!({
+            "keys": items,
+            "rate": rate,
+            "memory": memory,
+            "families": families,
+            "do_not_fit": missing(outlines),
+        })
+    )
 }

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use umbel::any::{AnyFilter, AnyHasher};
 use umbel::blocked::Shape;
-use umbel::hash::{Digest, Kind};
+use umbel::hash::Digest;
 use umbel::plan::AnyShape;
 use umbel::{BlockedBloomFilter, Keyed, Portable};
 use umbel_redis::{Answer, Blocking, Error, Found, Limits, Options, Reason, Server, SharedBloom};
@@ -209,11 +209,7 @@ impl Remote {
             other => other.with_context(|| address.to_string())?,
         };
         let remote = Self { filter, address: address.clone() };
-        if remote.hasher().keys() != Kind::Bytes {
-            bail!(
-                "{address}: expected a filter of bytes, got one of numbers, which only the program that made it can use"
-            );
-        }
+        crate::change::of_lines(remote.hasher().keys()).with_context(|| address.to_string())?;
         Ok(remote.warned())
     }
 

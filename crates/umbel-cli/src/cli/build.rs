@@ -8,7 +8,8 @@ use std::path::PathBuf;
 #[command(after_help = "\
 The false positive rate is 1 %, or what -p says, or with --memory alone the lowest that fits. Without -n, keys are counted before \
 the filter is made: that takes eight bytes for each. Every key is looked up before the file is written.
-With -n the filter is planned for so many keys. More are inserted with a warning, up to ten times the planned rate; past that the \
+With -n the filter is planned for so many keys. More are inserted with a warning as soon as the false positive rate is above the planned \
+one, up to ten times that; past that the \
 command ends with status 2 and writes nothing, unless --overfull is given. Cuckoo and quotient filters (--deletable) keep their rate \
 and end with status 2 when they are full; --overfull is not for them.
 Equal lines count once, also in a filter that can remove keys (--deletable, or --family counting, blocked-counting, cuckoo, quotient). \

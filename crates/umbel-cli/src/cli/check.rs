@@ -9,6 +9,8 @@ use std::path::PathBuf;
 #[command(disable_help_flag = true)]
 #[command(after_help = "\
 A line that is not printed is certainly not in the filter; one that is may be there by mistake, as rarely as `umbel info` says.
+The options that say what a key is (-k, -t, --csv, --json, --json-as, -i, -z, --crlf) are not in the file: give those that make the same \
+keys as those of build did, otherwise a key that is in the filter is reported as absent.
 Exit status: 0 if there was such a line, 1 if there was none, 2 if something went wrong; also if standard output is closed early.
 
 Examples:
@@ -46,7 +48,8 @@ pub(crate) struct Check {
     /// Every field of a line is a key: look for lines with any field in the filter; -t says what stands between fields
     #[arg(long, conflicts_with_all = ["field", "csv", "json"])]
     pub(crate) each: bool,
-    /// Ask for this key instead of reading lines; may be repeated
+    /// Ask for this key instead of reading lines; may be repeated. With -k or --json it is a record that has the key, with --csv the values
+    /// of the columns: --csv customer,sku --item ann,A
     #[arg(
         long,
         value_name = "KEY",

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Filters can be merged if they have one family, one size and one hash: build each with the -n and -p of all together. If the filters \
+Filters can be merged if they have one family, one size and one hash: build each with the -n and -p of all together. Static and \
+scalable filters cannot be merged: build one filter from all keys. If the filters \
 together hold so many keys that the false positive rate is more than ten times the planned one, nothing is written, unless \
 --overfull is given.
 

@@ -2,7 +2,7 @@
 
 use crate::amount;
 use crate::input::{Cut, Limits};
-use crate::key::{JsonAs, Keys, Part, Pointer, Span};
+use crate::key::{JsonAs, Keys, Part, Pointer, Span, columns, is_well_formed};
 use crate::skipped::Skipped;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -141,6 +141,41 @@ impl Records {
         };
         let end = if self.null { 0 } else { b'\n' };
         Ok(Keys { part, ignore_case: self.ignore_case, end, crlf: self.crlf })
+    }
+
+    /// How the key is found in a record that is an argument. It has no header, so its columns are those that `--csv` names, in their order.
+    pub(crate) fn item_keys(&self) -> Result<Keys> {
+        let mut keys = self.keys()?;
+        if let Part::Csv(columns, _) = &mut keys.part
+            && self.has_header()
+        {
+            *columns = (0..self.named().count()).collect();
+        }
+        Ok(keys)
+    }
+
+    /// Refuses a record of other columns than [`item_keys`](Self::item_keys) looks for.
+    pub(crate) fn fits_item(&self, keys: &Keys, item: &[u8]) -> Result<()> {
+        let Part::Csv(wanted, between) = &keys.part else { return Ok(()) };
+        if !is_well_formed(keys.content(item), *between) {
+            bail!("a quoted value is never closed, or bytes follow its closing quote");
+        }
+        let found = columns(keys.content(item), *between).count();
+        if self.has_header() && found != wanted.len() {
+            let names: Vec<&str> = self.named().collect();
+            bail!(
+                "expected one value for each column of --csv, {} with {:?} between them, found {found}; a value that has this \
+                 byte stands in quotes",
+                names.join(", "),
+                char::from(*between)
+            );
+        }
+        Ok(())
+    }
+
+    /// What `--csv` names. Without a header, a name that has a comma is two.
+    fn named(&self) -> impl Iterator<Item = &str> {
+        self.csv.iter().flat_map(|column| column.split(','))
     }
 
     /// The numbers of columns without a header.

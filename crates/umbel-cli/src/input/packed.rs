@@ -59,6 +59,8 @@ enum Kind {
     Read(Format),
     /// The name of the format, and the command that unpacks it.
     Refused(&'static str, &'static str),
+    /// A filter, which has no records.
+    Filter,
     /// A frame that holds no data, of zstd or of lz4: RFC 8878, 3.1.2.
     Skippable,
 }
@@ -100,6 +102,7 @@ const fn bzip2(behind: &[u8; 6]) -> [Byte; 10] {
 
 /// How the streams of each format begin.
 const KNOWN: &[(&[Byte], Kind)] = &[
+    (&exactly(b"umbel\0\r\n"), Kind::Filter),
     (&exactly(b"\x1f\x8b\x08"), Kind::Read(Format::Gzip)),
     (&exactly(b"\x28\xb5\x2f\xfd"), Kind::Read(Format::Zstd)),
     (&[(0x50, 0x5f), (0x2a, 0x2a), (0x4d, 0x4d), (0x18, 0x18)], Kind::Skippable),
@@ -146,7 +149,8 @@ fn kind(first: &[u8]) -> Result<Kind, bool> {
 
 /// Whether a file of these first bytes is packed, in a format that is read or in one that is refused.
 pub(crate) fn is_packed(first: &[u8]) -> bool {
-    (1..=first.len()).any(|length| kind(&first[..length]).is_ok())
+    (1..=first.len())
+        .any(|length| matches!(kind(&first[..length]), Ok(kind) if kind != Kind::Filter))
 }
 
 /// What a stream contains, unpacked if it is packed.
@@ -181,6 +185,9 @@ pub(super) fn unpacked(mut reader: impl Read + 'static, name: &str) -> Result<Bo
                 }
                 skipped = true;
             }
+            Some(Kind::Filter) if !skipped => bail!(
+                "{name}: expected a file with keys or lines, found a filter, from which no keys can be read; `umbel merge` makes one filter of several"
+            ),
             Some(Kind::Refused(format, command)) if !skipped => bail!(
                 "{name}: is packed in the format {format}, which umbel does not read; unpack it first, such as with {command} FILE | umbel ..."
             ),
@@ -227,6 +234,8 @@ mod tests {
         assert_eq!(kind(b"BZh9"), Err(true));
         assert_eq!(kind(b"BZh9\n"), Err(false));
         assert_eq!(kind(b"BZh0"), Err(false));
+        assert_eq!(kind(b"umbel\n"), Err(false));
+        assert_eq!(kind(b"umbel\0\r\n"), Ok(Kind::Filter));
         assert_eq!(kind(b"PK\n"), Err(false));
         assert_eq!(kind(b"\x1f\x8b\x08"), Ok(Kind::Read(Format::Gzip)));
         assert_eq!(kind(b"\x5f\x2a\x4d\x18"), Ok(Kind::Skippable));

@@ -25,6 +25,14 @@ pub(crate) fn columns(header: &[u8], between: u8) -> impl Iterator<Item = Cow<'_
     fields(header, between)
 }
 
+/// Whether each field that begins with a quote ends with the one that closes it. Records of an input are known to.
+pub(crate) fn is_well_formed(content: &[u8], between: u8) -> bool {
+    raw_fields(content, between).all(|raw| {
+        let quotes = memchr::memchr_iter(b'"', raw).count();
+        raw.first() != Some(&b'"') || quotes.is_multiple_of(2) && closed(raw) == raw.len()
+    })
+}
+
 /// The fields as they stand there. A mark of UTF-8, as spreadsheets write it, is no part of the first.
 fn raw_fields(content: &[u8], between: u8) -> impl Iterator<Item = &[u8]> {
     let content = content.strip_prefix(MARK).unwrap_or(content);
@@ -78,6 +86,13 @@ mod tests {
             (b",\"\"\r", b',', &[b"", b""]),
         ] {
             assert!(fields(record, between).eq(expected.iter().copied()), "{expected:?}");
+        }
+        for (record, well) in
+            [("a,\"b,c\"", true), ("\"a\"\"\"", true), ("5\" x,b", true), ("", true)]
+                .into_iter()
+                .chain([("\"a", false), ("\"", false), ("\"\"\"", false), ("a,\"b\"c", false)])
+        {
+            assert_eq!(is_well_formed(record.as_bytes(), b','), well, "{record}");
         }
         assert!(columns("\u{feff}\"a,b\",c".as_bytes(), b',').eq([&b"a,b"[..], b"c"]));
     }

@@ -37,7 +37,7 @@ impl FromStr for Pointer {
     fn from_str(text: &str) -> Result<Self, String> {
         if !text.is_empty() && !text.starts_with('/') {
             return Err(format!(
-                "expected a JSON pointer, which begins with a slash, such as /{text}"
+                "expected a JSON pointer, which begins with a slash, such as /{text}; for a report as JSON, use --report json"
             ));
         }
         let unescaped = |name: &str| name.replace("~1", "/").replace("~0", "~");

@@ -115,6 +115,79 @@ fn errors_are_no_answers() {
     place.umbel("check f text nowhere").fails("nowhere: No such file or directory (os error 2)");
 }
 
+/// What `--item` gives is a record, of which the key is made as of a line.
+#[test]
+fn single_keys_of_several_parts_are_asked_for() {
+    let place = Place::new();
+    let table = "customer,sku,n\nann,A,1\n\"b,o\",B,2\n";
+    place.umbel_with("build -o f -p 1e-9 -n 100 --csv customer,sku", table).prints("");
+    place.umbel("check f --csv customer,sku --item ann,A").prints("ann,A\n");
+    place.umbel("check f --csv customer --csv sku --item \"b,o\",B").prints("\"b,o\",B\n");
+    place.umbel("check f --csv sku,customer --item A,ann").gives(1, "", "");
+    place.umbel("check f --csv 1,2 -t ; --item ann;A").prints("ann;A\n");
+    place.umbel("check f --csv 1,3 --no-header --item ann,x,A").prints("ann,x,A\n");
+    place.umbel("check f -i --csv customer,sku --item ANN,B").gives(1, "", "");
+    place
+        .umbel("check f -k 1,2 --item ann:A")
+        .fails("--item \"ann:A\": there is no field 2 (the record has 1 field)");
+    place.umbel("check f -k 3,1 -t : --item A:x:ann").prints("A:x:ann\n");
+    place
+        .umbel("check f --json /c --json /s --item {\"s\":\"A\",\"c\":\"ann\"}")
+        .prints("{\"s\":\"A\",\"c\":\"ann\"}\n");
+    place.umbel("check f --json /c --item {").refuses("--item \"{\": expected JSON");
+    for item in ["ann", "ann,A,1"] {
+        let ran = place.umbel(&format!("check f --csv customer,sku --item {item}"));
+        ran.refuses(&format!(
+            "--item {item:?}: expected one value for each column of --csv, customer, sku with ',' between them, found "
+        ));
+    }
+    place.umbel("check f --csv customer,sku --item ann,\"A").fails(
+        "--item \"ann,\\\"A\": a quoted value is never closed, or bytes follow its closing quote",
+    );
+    // Keys of one part are themselves.
+    place.umbel_with("build -o g -p 1e-9 -n 100 --csv sku -i", table).prints("");
+    place.umbel("check g -i --csv sku --item A").prints("A\n");
+    place.umbel("check g --item a").prints("a\n");
+    // The file cannot say how its keys were made, so the help of all verbs that take keys does.
+    for verb in ["check", "add", "remove"] {
+        let help = place.umbel(&format!("{verb} --help")).out;
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = "(-k, -t, --csv, --json, --json-as, -i, -z, --crlf) are not in the file: give those that make the same keys as those of build";
+        assert!(help.contains(said), "{verb}: {help}");
+    }
+}
+
+/// `umbel check a b` asks one filter for the lines of a file, and `umbel add a b` inserts them.
+#[test]
+fn a_filter_is_no_file_of_keys() {
+    let place = place();
+    place.umbel_with("build -o g", "a\n").prints("");
+    let said = "expected a file with keys or lines, found a filter, from which no keys can be read; `umbel merge` makes one filter of several";
+    let before = place.read("f");
+    for args in
+        ["check f g", "check -q f g", "add f g", "build -o h g", "dedup g", "dedup --in-place g"]
+    {
+        place.umbel(args).fails(&format!("g: {said}"));
+    }
+    place.shell("umbel check f < g").fails(&format!("standard input: {said}"));
+    assert!(place.read("f") == before && !place.path("h").exists());
+    // A text that begins like one is a text.
+    place.umbel_with("check -v f", "umbel\numbel").prints("umbel\numbel");
+}
+
+#[test]
+fn lines_are_not_asked_of_a_filter_of_tuples() {
+    let place = Place::new();
+    let mut tuples = BloomFilter::<(&str, &str)>::new(10, 0.01);
+    tuples.insert(&("ann", "A"));
+    tuples.save(place.path("tuples")).unwrap();
+    let refused = "tuples: expected a filter of bytes, got one whose keys are tuples or options of a program, which have other bytes than the keys of \
+                   several parts that -k 1,2, --csv a,b and two --json make: only the program that made it can use it";
+    place.umbel("check tuples --item ann").fails(refused);
+    place.umbel("check tuples --csv a,b --item ann,A").fails(refused);
+    place.umbel_with("add tuples -k 1,2", "ann A\n").fails(refused);
+}
+
 #[test]
 fn lines_are_not_asked_of_a_filter_of_numbers() {
     let place = Place::new();

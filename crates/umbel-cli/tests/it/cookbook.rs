@@ -1,6 +1,8 @@
 //! Every command of docs/cookbook.md, as written.
 
 use crate::place::Place;
+use serde_json::Value;
+use std::collections::BTreeSet;
 
 const COOKBOOK: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cookbook.md"));
 
@@ -46,8 +48,103 @@ fn cook(number: usize) {
 
 #[test]
 fn there_are_ten_tasks_and_all_are_run() {
-    assert_eq!(COOKBOOK.matches("\n## ").count(), 10);
+    // Behind the tasks stand the fields of reports.
+    assert_eq!(COOKBOOK.matches("\n## ").count(), 11);
+    assert!((1..=10).all(|number| COOKBOOK.contains(&format!("\n## {number}. "))));
     assert_eq!(COOKBOOK.matches("\n```").count() % 2, 0);
+}
+
+/// The names in all objects of a report.
+fn names(report: &Value, all: &mut BTreeSet<String>) {
+    match report {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                all.insert(name.clone());
+                names(value, all);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| names(value, all)),
+        _ => {}
+    }
+}
+
+/// What the tables of a verb call fields: the words in code of their first column.
+fn documented(verb: &str) -> BTreeSet<String> {
+    let (_, text) = COOKBOOK.split_once("\n## Reports for programs\n").expect("the section");
+    let (_, text) = text.split_once(&format!("\n`umbel {verb} --")).expect("the verb");
+    let text = text.split("\n\n`umbel ").next().unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    let first = rows.map(|row| row.split(" | ").next().unwrap());
+    first
+        .flat_map(|cell| cell.split('`').step_by(2))
+        .map(str::to_owned)
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+#[test]
+fn every_field_of_a_report_is_documented_and_nothing_else() {
+    let place = Place::new();
+    place.write("keys", "a\nb\nb\n");
+    for family in crate::place::FAMILIES {
+        place.umbel(&format!("build -q --family {family} -o {family} keys")).prints("");
+    }
+    place.umbel("dedup -q --total --state exact keys").prints("2\n");
+    place.umbel("dedup -q --total --window 9 --state last keys").prints("2\n");
+    place.umbel("dedup -q --total --window 9s -n 9 --state latest keys").prints("2\n");
+    let info = format!("info --json {} exact last latest", crate::place::FAMILIES.join(" "));
+    let decrements = "decrements"; // Stable filters are made by programs.
+    let verbs: [(&str, Vec<&str>, &[&str]); 8] = [
+        (
+            "dedup",
+            vec!["dedup --report json -o d keys", "dedup --report json --force -o d -d keys"],
+            &[],
+        ),
+        ("build", vec!["build --report json -o f keys"], &[]),
+        ("add", vec!["add --report json cuckoo keys", "remove --report json cuckoo keys"], &[]),
+        ("merge", vec!["merge --json -o m bloom bloom"], &[]),
+        ("info", vec![&info], &["server", "shards", "generation", decrements, "private"]),
+        ("verify", vec!["verify --json bloom keys"], &[]),
+        ("plan", vec!["plan --json -n 1000"], &[]),
+        ("bench", vec!["bench --report json --family blocked keys"], &[]),
+    ];
+    for (verb, commands, elsewhere) in verbs {
+        let mut all: BTreeSet<String> = elsewhere.iter().map(|name| (*name).to_owned()).collect();
+        for command in commands {
+            let ran = place.umbel(command);
+            // Errors about files stand beside the objects.
+            let text = if verb == "dedup" { ran.err } else { ran.out };
+            for report in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
+                names(
+                    &report.unwrap_or_else(|error| panic!("{command}: {error}: {text}")),
+                    &mut all,
+                );
+            }
+        }
+        assert_eq!(all, documented(verb), "{verb}");
+    }
+}
+
+/// `printed` and `dropped` are about the output, `new` and `repeated` about the input.
+#[test]
+fn printed_and_repeated_are_what_the_cookbook_says() {
+    let place = Place::new();
+    place.write("keys", "a\nb\na\na\nb\nc\n");
+    for (args, printed) in [
+        ("", 3),
+        ("-d", 2),
+        ("--repeats", 3),
+        ("--total", 3),
+        ("-d --total", 2),
+        ("-u", 1),
+        ("-c", 3),
+    ] {
+        let ran = place.umbel(&format!("dedup --report json {args} keys"));
+        let report: Value = serde_json::from_str(&ran.err).expect("an object");
+        let fields =
+            ["records", "new", "repeated", "printed", "dropped"].map(|name| report[name].as_u64());
+        assert_eq!(fields, [6, 3, 3, printed, 6 - printed].map(Some), "{args}: {report}");
+    }
 }
 
 /// One test a task, so that they run side by side.

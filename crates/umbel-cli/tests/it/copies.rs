@@ -25,7 +25,7 @@ fn equal_lines_of_one_run_count_once() {
                 );
                 place.umbel("check f lines").prints("b\n");
                 let ran = place.umbel("add f lines");
-                assert!(ran.err.contains("umbel: 2 keys added, 1 of them present before or false positives, 1 repeated line; "), "{}", ran.err);
+                assert!(ran.err.contains("umbel: 2 keys added, 1 of them was already in it, or seemed to be, 1 repeated line; "), "{}", ran.err);
                 place.umbel_with("remove f", "a\n").prints("");
                 place.umbel("check f lines").prints("b\n");
             }
@@ -92,7 +92,7 @@ fn a_key_that_too_many_runs_add_is_refused_and_said_to_be_so() {
     }
     let before = place.read("f");
     place.umbel_with("add f", "a\n").fails(
-        "f: there is no room for more copies of one key (planned for 1,000 keys, holds 8): it was added by too many runs; the filter stays as it was: the filter is full",
+        "f: there is no room for another copy of one key, which was added by too many runs (planned for 1,000 keys): nothing was added, the filter still holds 8 keys",
     );
     assert!(place.read("f") == before);
 }

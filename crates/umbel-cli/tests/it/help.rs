@@ -39,6 +39,28 @@ fn every_verb_has_help_with_examples() {
 }
 
 #[test]
+fn help_promises_no_more_than_filters_keep() {
+    let place = Place::new();
+    let words = |args: &str| place.umbel(args).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let root = words("--help");
+    assert!(
+        root.contains("few look-ups of absent keys reach it") && !root.contains("never reach"),
+        "{root}"
+    );
+    let merged = "Keys can be removed, and filters that were built with the same -n and -p merged";
+    assert!(words("build --help").contains(merged) && !words("build --help").contains("any size"));
+    #[cfg(feature = "guard")]
+    assert!(words("guard attach --help").contains(merged));
+    assert!(
+        words("merge --help").contains(
+            "Static and scalable filters cannot be merged: build one filter from all keys"
+        )
+    );
+    let warned = "with a warning as soon as the false positive rate is above the planned one";
+    assert!(words("build --help").contains(warned));
+}
+
+#[test]
 fn versions_name_the_format() {
     let place = Place::new();
     let version = concat!("umbel ", env!("CARGO_PKG_VERSION"), " (file format 1)\n");

@@ -29,7 +29,9 @@ fn all_that_is_known_is_told() {
          bits              1,023\n\
          probes            5\n\
          fill              37.9 %\n\
+         rate planned      0.87 %\n\
          rate now          0.78 %\n\
+         overfull          no\n\
          checksums         match\n",
         "",
     );
@@ -52,6 +54,21 @@ fn programs_get_json() {
         assert!(object["rate_now"].as_f64().is_some_and(|rate| rate < 0.02), "{object}");
         let keys = ["keys_in_it", "keys_estimated"].iter().find_map(|name| object[name].as_u64());
         assert!(keys.is_some_and(|keys| keys.abs_diff(100) < 20), "{object}");
+    }
+}
+
+#[test]
+fn a_filter_with_far_more_keys_than_planned_is_overfull() {
+    let place = place();
+    place.umbel("build -q --overfull -n 20 -o f keys");
+    let ran = place.umbel("info --json f");
+    let facts: Value = serde_json::from_str(&ran.out).expect("an object");
+    assert_eq!((&facts["keys_planned"], &facts["overfull"]), (&20.into(), &true.into()), "{facts}");
+    assert!(facts["rate_planned"].as_f64().is_some_and(|rate| rate < 0.011), "{facts}");
+    // What grows, or is built whole, has no plan to pass.
+    for family in ["scalable", "ribbon"] {
+        place.umbel(&format!("build -q --force --family {family} -o f keys"));
+        assert!(!place.umbel("info f").out.contains("overfull"), "{family}");
     }
 }
 

@@ -142,7 +142,7 @@ fn json_that_is_none_is_an_error_that_names_the_record() {
         .fails("l.json:1: expected JSON, found a record that ends inside a value, at column 5; write each value on one line, as jq -c does, or skip such records with --skip-bad");
     place
         .umbel("dedup --json a")
-        .refuses("expected a JSON pointer, which begins with a slash, such as /a");
+        .refuses("expected a JSON pointer, which begins with a slash, such as /a; for a report as JSON, use --report json");
     place.umbel("dedup --json /a -k 1").refuses("cannot be used with");
 }
 

@@ -79,7 +79,9 @@ fn add_leaves_a_filter_as_it_was_past_ten_times_its_rate() {
         let ran = place.umbel("add f many");
         assert_eq!((ran.code, &*ran.out), (Some(2), ""), "{family}: {}", ran.err);
         assert!(
-            ran.err.starts_with("umbel: f: planned for 1,000 keys at a false positive rate of "),
+            ran.err.starts_with(
+                "umbel: f: planned for 1,000 keys, with which its false positive rate is "
+            ),
             "{}",
             ran.err
         );
@@ -92,7 +94,7 @@ fn add_leaves_a_filter_as_it_was_past_ten_times_its_rate() {
         assert_eq!(place.names(), ["f", "few", "many"]);
         let ran = place.umbel("add --overfull f many");
         assert_eq!(ran.code, Some(0), "{family}: {}", ran.err);
-        assert!(ran.err.starts_with("umbel: f: planned for 1,000 keys at "), "{}", ran.err);
+        assert!(ran.err.starts_with("umbel: f: planned for 1,000 keys, with "), "{}", ran.err);
         place.umbel("check -c f many").prints("20000\n");
         // Keys that are in it make nothing worse.
         assert_eq!(place.umbel("add f few").code, Some(0), "{family}");
@@ -150,6 +152,44 @@ fn a_few_more_keys_than_planned_are_a_warning() {
     place.umbel("check -c f keys").prints("1000\n");
 }
 
+/// A number of keys that is certain has no margin: from the first key past the plan that makes the rate worse than asked for.
+#[test]
+fn a_handful_of_keys_past_the_plan_are_a_warning() {
+    let place = Place::new();
+    for count in [1_010, 1_100, 1_140] {
+        let ran = place.umbel_with("build --force -o f -n 1000", keys(count));
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let lines: Vec<&str> = ran.err.lines().collect();
+        let said = "umbel: planned for 1,000 keys at a false positive rate of 1.00 %, holds about ";
+        assert!(lines[0].starts_with(said), "{count}: {}", ran.err);
+        // One number of keys in one report.
+        let held = lines[0][said.len()..].split(';').next().unwrap();
+        assert!(lines[1].starts_with(&format!("umbel: about {held} keys, ")), "{}", ran.err);
+    }
+    // The same in two runs, as far as the bits of the filter tell.
+    place.umbel_with("build --force -q -o f -n 1000", keys(1_000)).gives(0, "", "");
+    let more: String = (0..120).map(|key| format!("more {key}\n")).collect();
+    let ran = place.umbel_with("add -q f", more);
+    let said = "umbel: f: planned for 1,000 keys, with which its false positive rate is 0.98 %, holds about 1,1";
+    assert!(ran.err.starts_with(said), "{}", ran.err);
+}
+
+#[test]
+fn a_filter_that_was_built_of_nothing_was_planned_for_nothing() {
+    let place = Place::new();
+    for family in ENDLESS {
+        place.umbel(&format!("build -q --force --family {family} -o f /dev/null")).gives(0, "", "");
+        let ran = place.umbel_with("add -q f", "a\nb\n");
+        let said = "umbel: f: planned for 0 keys at a false positive rate of 1.00 %, holds ";
+        assert!(ran.code == Some(0) && ran.err.starts_with(said), "{family}: {}", ran.err);
+    }
+    // The least cuckoo filter has no more than a few slots. It takes no --overfull, and so none is offered.
+    place.umbel("build -q --force --family cuckoo -o f /dev/null").gives(0, "", "");
+    place.umbel_with("add -q f", "a\nb\n").fails(
+        "f: planned for 0 keys at a false positive rate of 1.00 %, and 2 would make it 12.9 %: nothing is saved. Build a filter with a larger -n",
+    );
+}
+
 #[test]
 fn merge_writes_no_filter_past_ten_times_its_rate() {
     let place = Place::new();
@@ -161,14 +201,14 @@ fn merge_writes_no_filter_past_ten_times_its_rate() {
     let ran = place.umbel("merge -o all one two three");
     assert_eq!((ran.code, &*ran.out), (Some(2), ""), "{}", ran.err);
     assert!(
-        ran.err.starts_with("umbel: all filters together: planned for 1,000 keys at "),
+        ran.err.starts_with("umbel: all filters together: planned for 1,000 keys, with "),
         "{}",
         ran.err
     );
     assert!(!place.path("all").exists());
     let ran = place.umbel("merge --overfull -o all one two three");
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.err.starts_with("umbel: all: planned for 1,000 keys at "), "{}", ran.err);
+    assert!(ran.err.starts_with("umbel: all: planned for 1,000 keys, with "), "{}", ran.err);
     place.umbel_with("check -c all", keys(3_600)).prints("3600\n");
     // What is in all of them is less, whatever each of them holds.
     place.umbel("merge --intersect -o both one two").prints("");
@@ -218,7 +258,7 @@ fn add_keeps_to_the_rate_that_plan_prints() {
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     assert!(
         ran.err.starts_with(
-            "umbel: f: planned for 10,000 keys at a false positive rate of 0.35 %, and about "
+            "umbel: f: planned for 10,000 keys, with which its false positive rate is 0.35 %, and about "
         ),
         "{}",
         ran.err

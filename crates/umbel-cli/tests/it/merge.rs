@@ -47,25 +47,45 @@ fn keys_that_are_in_all_are_in_the_intersection() {
     }
     place("cuckoo")
         .umbel("merge --intersect -o both ab bc")
-        .fails("ab and bc: a cuckoo filter cannot be intersected");
+        .fails("ab and bc: a cuckoo filter cannot be intersected; only bloom, blocked and split filters can");
 }
 
 #[test]
 fn what_differs_is_named() {
     let place = place("bloom");
-    place.umbel("merge -o all ab large").refuses("umbel: ab and large: one filter has ");
+    for family in
+        ["bloom", "blocked", "split", "counting", "blocked-counting", "cuckoo", "quotient"]
+    {
+        let ran = self::place(family).umbel("merge -o all ab large");
+        assert!(
+            ran.code == Some(2) && ran.err.starts_with("umbel: ab and large: one filter "),
+            "{}",
+            ran.err
+        );
+        assert!(ran.err.ends_with("; build both with the same -n and -p\n"), "{}", ran.err);
+    }
+    for family in ["xor", "fuse", "fuse4"] {
+        place.umbel_with(&format!("build --force -o set --family {family}"), "x\n").prints("");
+        place.umbel("merge -o all set set").fails(&format!(
+            "set and set: a {family} filter cannot be merged; build one filter from all keys: umbel build --family {family} -o all a.gz b.txt"
+        ));
+    }
+    place.umbel_with("build -o grows --family scalable", "x\n").prints("");
+    place.umbel("merge -o all grows grows").fails(
+        "grows and grows: a scalable filter cannot be merged; build one filter from all keys, or both with another family than scalable and the same -n and -p",
+    );
     place.umbel_with("build -o blocked -n 100", "x\n").prints("");
     place.umbel("merge -o all ab blocked").fails(
-        "ab and blocked: expected two filters of one family, got a bloom and a blocked filter",
+        "ab and blocked: expected two filters of one family, got a bloom and a blocked filter; build both with the same --family, -n and -p",
     );
     place.umbel_with("build -o seeded -p 1e-6 -n 100 --family bloom --seed 7", "x\n").prints("");
     place
         .umbel("merge -o all ab bc seeded")
-        .fails("ab and seeded: the filters hash keys with different seeds or secrets");
+        .fails("ab and seeded: the filters hash keys with different seeds or secrets; build both with --hash portable and the same --seed, or add keys to copies of one empty filter");
     place.umbel_with("build -o still --static", "x\n").prints("");
     place
         .umbel("merge -o all still still")
-        .fails("still and still: a ribbon filter cannot be merged");
+        .fails("still and still: a ribbon filter cannot be merged; build one filter from all keys: umbel build --static -o all a.gz b.txt");
     place.umbel("merge -o all ab nowhere").fails("nowhere: No such file or directory (os error 2)");
     place.write("text", "a\n".repeat(100));
     place.umbel("merge -o all ab text").fails("text: expected a filter, found a file that is none (it does not begin with umbel's magic bytes)");

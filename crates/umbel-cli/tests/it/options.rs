@@ -15,8 +15,11 @@ fn options_without_an_effect_are_refused() {
     for (args, what) in [
         ("build -o g --hash keyed --seed 7 keys", "--seed has no effect with --hash keyed"),
         ("build -o g --hash keyed --seed 0 keys", "--seed has no effect with --hash keyed"),
-        ("build -o g --static -n 100 keys", "-n has no effect on a ribbon filter"),
-        ("build -o g --family xor -n 100 keys", "-n has no effect on a xor filter"),
+        ("build -o g --static -n 100 keys", "-n has no effect with --static, whose filter holds"),
+        (
+            "build -o g --family xor -n 100 keys",
+            "-n has no effect with --family xor, whose filter holds",
+        ),
         ("build -o g -j 2 keys", "-j has no effect on a blocked filter"),
         ("build -o g --deletable -j 2 keys", "-j has no effect on a cuckoo filter"),
         ("build -o g --overfull keys", "--overfull has no effect here"),

@@ -21,8 +21,16 @@ fn all_families_are_compared() {
     assert_eq!(rows[0][..7], ["bloom", "9.59", "1.1", "MiB", "7", "insert", "merge"]);
     let ribbon = rows.last().expect("a last row");
     assert_eq!(ribbon[..6], ["ribbon", "7.03", "858.2", "KiB", "3", "-"]);
-    // One notation in one column: in the first, 7.8e-3 stands below a rate of less than 0.01 %.
-    assert_eq!(ribbon[6..], ["7.8e-3", "0.78", "%", "full", "full", "full", "full"]);
+    // One notation for all rates: in percent down to 0.01 %.
+    assert_eq!(ribbon[6..], ["0.78", "%", "0.78", "%", "full", "full", "full", "full"]);
+    assert!(
+        !ran.out.contains("e-3") && !ran.out.contains("e-2") && ran.out.contains("e-5"),
+        "{}",
+        ran.out
+    );
+    let builds =
+        "umbel build takes: blocked by default, ribbon with --static, cuckoo with --deletable\n";
+    assert!(ran.out.ends_with(builds) && !ran.out.contains("do not fit"), "{}", ran.out);
     assert_eq!(lines[0], "1,000,000 keys at a false positive rate of 1.00 %");
     // One percent is what plans are for unless they are for something else, and then that is said.
     let default = ran.out.replacen("1.00 %\n", "1.00 %, the default of -p\n", 1);
@@ -35,7 +43,8 @@ fn programs_get_the_same_numbers() {
     let place = Place::new();
     let ran = place.umbel("plan -n 1e6 -p 0.001 --json");
     let plan: Value = serde_json::from_str(&ran.out).expect("one document");
-    assert_eq!(plan["keys"], 1_000_000);
+    assert_eq!((&plan["keys"], &plan["rate"]), (&1_000_000.into(), &0.001.into()));
+    assert_eq!((&plan["memory"], &plan["do_not_fit"]), (&Value::Null, &Value::Array(vec![])));
     let families = plan["families"].as_array().expect("a list");
     assert_eq!(families.len(), umbel::plan::FAMILIES.len());
     for family in families {
@@ -76,6 +85,13 @@ fn memory_is_the_other_way_round() {
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
     assert_eq!(names, ["fuse", "fuse4", "ribbon"]);
+    let end = "\ndo not fit: bloom, blocked, split, counting, blocked-counting, scalable, window, cuckoo, quotient, xor\n\
+               umbel build takes: blocked by default (does not fit), ribbon with --static, cuckoo with --deletable (does not fit)\n";
+    assert!(ran.out.ends_with(end), "{}", ran.out);
+    let ran = place.umbel("plan -n 1e6 -p 1% --memory 1M --json");
+    let plan: Value = serde_json::from_str(&ran.out).expect("one document");
+    assert_eq!((&plan["rate"], &plan["memory"]), (&0.01.into(), &(1 << 20).into()));
+    assert_eq!(plan["do_not_fit"].as_array().map(Vec::len), Some(10), "{plan}");
     let none = "no family fits: allow more memory or a larger rate, or plan fewer keys";
     place.umbel("plan -n 1e6 -p 1% --memory 1k").fails(none);
     place.umbel("plan -n 1e15 -p 1e-9").fails(none);

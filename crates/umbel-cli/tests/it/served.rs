@@ -272,7 +272,7 @@ fn a_server_notices_that_a_table_of_postgresql_was_dropped_and_is_back() {
     assert_eq!(server.status("PUT", "newer", "v"), 204);
     let (code, said) = server.end("TERM");
     assert_eq!(code, Some(0));
-    let lost = "filter lost: the data set is not the one that the filter was built from (there is no column name of";
+    let lost = "filter lost: the data set is not the one that the filter was built from (there is no table \"public\".\"users\" with a column name)";
     assert!(said.contains(lost), "{said}");
     let ran = place.umbel("guard stats -o users.guard");
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);

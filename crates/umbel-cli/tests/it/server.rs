@@ -121,7 +121,7 @@ fn a_filter_is_built_there_and_changed_and_asked() {
     place.umbel_with(&format!("check {url}"), "a\nx\nb\ny\n").gives(0, "a\nb\n", "");
     place.umbel_with(&format!("check -v -c {url}"), "a\nx\nb\ny\n").gives(0, "2\n", "");
     place.umbel_with(&format!("check -q {url} --item z"), "").gives(1, "", "");
-    let added = "umbel: 1 new key added, 1 present before or false positives; holds about 3 of 100 planned keys; false positive rate 4.3e-9\n";
+    let added = "umbel: 1 new key added, 1 was already in it, or seemed to be; holds about 3 of 100 planned keys; false positive rate 4.3e-9\n";
     place.umbel_with(&format!("add {url}"), "b\nc\n").gives(0, "", added);
     place.umbel_with(&format!("check {url}"), "c\nd\n").prints("c\n");
     place
@@ -262,7 +262,7 @@ fn a_filter_there_has_the_limit_of_its_plan() {
     place.umbel_with(&format!("build -o {url} -n 1000"), "a\n").prints("");
     let ran = place.umbel_with(&format!("add {url}"), &keys);
     assert_eq!((ran.code, &*ran.out), (Some(2), ""), "{}", ran.err);
-    let planned = "planned for 1,000 keys at a false positive rate of 0.98 %";
+    let planned = "planned for 1,000 keys, with which its false positive rate is 0.98 %";
     assert!(ran.err.starts_with(&format!("umbel: {shown}: stopped after ")), "{}", ran.err);
     assert!(ran.err.contains(planned) && ran.err.contains("--overfull"), "{}", ran.err);
     // It stopped in time for most absent keys, and takes no more.
