@@ -43,15 +43,15 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The smallest filter of a power of two of blocks, which is what every reader of Parquet
-    /// accepts, that holds `items` items at an error rate of at most `rate`.
+    /// The smallest filter that holds `items` items at an error rate of at most `rate`. The number
+    /// of blocks is a power of two, which every reader of Parquet accepts.
     ///
-    /// Exact from one item up, see [`expected_rate`](Self::expected_rate). Some readers accept no
-    /// more than 128 MiB, which are 2^22 blocks. No items is a valid plan: a filter of one block.
+    /// Exact from one item up, see [`expected_rate`](Self::expected_rate). Some readers accept at
+    /// most 128 MiB, which are 2^22 blocks. Zero items is valid and gives a filter of one block.
     ///
     /// # Errors
     ///
-    /// If `rate` is not one ([`Rate::new`]), is too small for digests of 64 bits, or the filter
+    /// If `rate` is not valid ([`Rate::new`]), is too small for digests of 64 bits, or the filter
     /// would have more than 2^25 blocks.
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         match Self::smallest_power(items, rate) {
@@ -62,8 +62,8 @@ impl Shape {
         }
     }
 
-    /// As [`for_rate`](Self::for_rate) with any number of blocks, up to half of them fewer. The
-    /// specification allows that; many readers refuse such a filter.
+    /// As [`for_rate`](Self::for_rate), with any number of blocks, which can be up to half of them
+    /// fewer. The specification allows that, but many readers refuse such a filter.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl Shape {
         Self::with(items, blocks)
     }
 
-    /// The smallest power of two of blocks, be it more than a filter may have.
+    /// The smallest power of two of blocks, which may exceed the maximum of a filter.
     const fn smallest_power(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         let rate = ok!(rate_for(items, rate));
         let mut shape = Self { items, blocks: 1 };
@@ -91,11 +91,11 @@ impl Shape {
     }
 
     /// The best filter for `items` items in at most `bytes` bytes: the largest power of two of
-    /// blocks. [`with`](Self::with) takes all of the memory.
+    /// blocks. [`with`](Self::with) can use all of the memory.
     ///
     /// # Errors
     ///
-    /// If there is no room for one block, or for 2^26 blocks.
+    /// If there is not enough memory for one block, or enough for 2^26 blocks.
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         match Self::with(items, bytes / BLOCK_BYTES) {
             Ok(shape) => Ok(Self { items, blocks: 1 << shape.blocks.ilog2() }),
