@@ -3,7 +3,7 @@
 //!
 //! | | one thread changes it | many threads do |
 //! |---|---|---|
-//! | in memory of its own | [`Heap`] | [`SharedHeap`] |
+//! | in owned memory | [`Heap`] | [`SharedHeap`] |
 //! | in an array | [`Array`], [`LineArray`] | [`SharedArray`], [`SharedLineArray`] |
 //!
 //! A filter is written once and works with all of them. The traits are sealed: filters rely on a

@@ -23,7 +23,7 @@
 //! # What is kept, exactly
 //!
 //! A window of W insertions and n epochs has turns of E = W / (n − 1) insertions, rounded up. Every
-//! insertion counts, also of a key that is already stored, which is thereby renewed. A key is
+//! insertion counts, also of a key that is already stored, which is then as new as any. A key is
 //! always found if it is among the last W insertions. If it is not among the last n · E, it is
 //! found no more often than a key that was never inserted. That number is [`Shape::longest`], a
 //! quarter more than the window for five epochs. In between it depends on the group of the key.
@@ -265,7 +265,7 @@ impl RawWindow {
     }
 }
 
-/// Every insertion counts, also of a key that is already stored, which is thereby renewed. In a
+/// Every insertion counts, also of a key that is already stored, which is then as new as any. In a
 /// window of time, keys are inserted at the latest time that a caller passed.
 impl Endless for RawWindow {
     #[inline]

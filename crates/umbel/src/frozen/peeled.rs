@@ -111,7 +111,7 @@ enum EntryForm {
     None,
     /// Each as a byte.
     Byte,
-    /// Each in as many bits as it has.
+    /// Each in its bits, without gaps.
     PackedEntry,
 }
 
@@ -403,7 +403,7 @@ impl<M: Map> StoredArrangement for Peeled<M> {
             return Err(InvalidBytes::Inconsistent);
         }
         let shape = Shape::with_map(items, bits, shard_bits, map)?;
-        // Every key needs an entry of its own to be solved.
+        // Solving needs at least one entry per key.
         if items > shape.entries << shard_bits {
             return Err(InvalidBytes::Inconsistent);
         }

@@ -208,7 +208,7 @@ fn take<'a, W>(all: &mut &'a mut [W], len: usize) -> &'a mut [W] {
     first
 }
 
-/// Runs all jobs at once, each except the last on a thread of its own.
+/// Runs all jobs at once, each except the last on a new thread.
 #[cfg(feature = "std")]
 fn run_all<R: Send>(jobs: impl Iterator<Item = impl FnOnce() -> R + Send>) -> Vec<R> {
     let mut jobs: Vec<_> = jobs.collect();

@@ -235,7 +235,7 @@ mod x86 {
         impl Parities for Avx2Parities {
             #[inline(always)]
             fn of(self, window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
-                // SAFETY: whoever has the token has asked the processor.
+                // SAFETY: a token exists only if the processor has the instructions.
                 unsafe { parities(window, lower, upper) }
             }
         }
@@ -306,7 +306,7 @@ mod x86 {
         impl Parities for Counts {
             #[inline(always)]
             fn of(self, window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
-                // SAFETY: whoever has the token has asked the processor.
+                // SAFETY: a token exists only if the processor has the instructions.
                 unsafe { parities(window, lower, upper) }
             }
         }
