@@ -100,7 +100,6 @@ pub struct Segments<const ARITY: usize> {
 }
 
 impl<const ARITY: usize> Segments<ARITY> {
-    /// For this many keys.
     pub(crate) const fn for_keys(keys: u64) -> Self {
         let keys = if keys < 2 { 2 } else { keys } as f64;
         let log = ln(keys);

@@ -18,7 +18,6 @@ pub(crate) const fn count(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK as u64)
 }
 
-/// The checksum of a block.
 pub(crate) fn checksum(number: u64, block: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(SEED.wrapping_add(number).wrapping_add(1), block)
 }

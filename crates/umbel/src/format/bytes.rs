@@ -104,7 +104,7 @@ pub(super) fn hasher<F: Family>(
     if mark.check == expected.check { Ok(hasher) } else { Err(InvalidBytes::Hasher) }
 }
 
-/// Reads a filter from bytes. All other functions that read one end here.
+/// Reads a filter from bytes, after all checks.
 pub(super) fn from_bytes<F: Family>(
     bytes: &[u8],
     brought: Option<F::Hasher>,

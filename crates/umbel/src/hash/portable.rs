@@ -6,9 +6,9 @@ use super::{Digest, Digester, Key};
 ///
 /// The last shift costs a filter in cache 5 % and changes no false positive rate. The first one
 /// must stay. Without it, keys that differ only in their upper bits, such as whole numbers stored
-/// as doubles, pass the second shift like multiples of one number; the test `rate_within` then saw
-/// filters 7 sigma off their rate. It must not be a shift by 32 either, which maps keys with two
-/// equal halves to small numbers.
+/// as doubles, pass the second shift like multiples of one number; the law `rate_within` then saw
+/// filters 7 sigma off their rate. It must not be a shift by 32 either, which clears the lower half
+/// of keys with two equal halves.
 #[inline(always)]
 const fn mix(word: u64) -> u64 {
     let x = (word ^ (word >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -244,7 +244,6 @@ impl<R: Row> Slots<R> {
         R::read(words, bit)
     }
 
-    /// The number in a slot of a row.
     #[inline(always)]
     pub(crate) fn number(&self, row: R, slot: u32) -> u64 {
         (row >> (slot * self.width)).low() & ((1 << self.width) - 1)

@@ -60,7 +60,6 @@ impl<V: AsRef<[u64]>> Cells<V> {
         number & self.max()
     }
 
-    /// The words.
     #[inline(always)]
     pub(crate) fn words(&self) -> &[u64] {
         self.words.as_ref()

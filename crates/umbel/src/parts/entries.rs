@@ -138,7 +138,6 @@ pub(crate) const fn words_for(entries: u64, bits: u32) -> u64 {
     (entries * bits as u64).div_ceil(64) + (bits != 8) as u64
 }
 
-/// The words as bytes.
 #[cfg(target_endian = "little")]
 #[inline(always)]
 #[allow(unsafe_code, reason = "one load for an entry that is in two words")]

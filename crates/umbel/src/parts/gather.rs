@@ -75,7 +75,7 @@ impl<N> Gathered<N> {
         self.chunks.iter().map(Vec::as_slice)
     }
 
-    /// All numbers, a chunk at a time. The memory of a chunk is freed when the next one is taken.
+    /// All numbers, a chunk at a time. The memory of a chunk is freed when the caller drops it.
     pub(crate) fn into_chunks(self) -> impl ExactSizeIterator<Item = Vec<N>> {
         self.chunks.into_iter()
     }

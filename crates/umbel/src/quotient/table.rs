@@ -19,7 +19,6 @@ use crate::parts::select::Select;
 use crate::parts::words::Words;
 use core::ops::Range;
 
-/// The slots of a block.
 pub(super) const SLOTS: usize = BLOCK as usize;
 
 /// The largest value that is stored for an offset. It also stands for all larger offsets, which are
@@ -115,7 +114,6 @@ impl RunTable {
         self.len = 0;
     }
 
-    /// The number of quotients.
     pub(super) fn quotients(&self) -> usize {
         self.quotients as usize
     }

@@ -60,7 +60,6 @@ impl Total for u32 {
     }
 }
 
-/// The number of bytes for this many bits.
 pub(super) const fn total_bytes(bits: u32) -> u64 {
     match bits {
         ..=8 => 1,
@@ -165,7 +164,6 @@ impl<T: Total> Rows<'_, T> {
         Rows { coefficients: self.coefficients, totals: self.totals }
     }
 
-    /// Frees a row.
     pub(super) fn free(&mut self, row: usize) {
         self.coefficients[row] = 0;
         self.totals[row] = T::default();

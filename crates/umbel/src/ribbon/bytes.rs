@@ -16,7 +16,6 @@ const MAP: u16 = 14;
 /// The number of the kernels in a header: 64 rows in several layers.
 const KERNELS: u16 = 14;
 
-/// The number of fields.
 const FIELDS: usize = 7 + MAX_TIERS;
 
 fn fields_of(shape: &Shape) -> [u64; FIELDS] {

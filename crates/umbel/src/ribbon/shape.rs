@@ -48,7 +48,6 @@ impl Grid {
         Self { base, blocks: (rows / 64) as usize, rest: (rows % 64) as u32 }
     }
 
-    /// The number of rows.
     pub(super) const fn rows(&self) -> u64 {
         self.blocks as u64 * 64 + self.rest as u64
     }
@@ -133,7 +132,6 @@ impl BucketPlace {
         (self.number() >= THRESHOLDS[1]) as u8 + (self.number() >= THRESHOLDS[2]) as u8
     }
 
-    /// Whether this threshold bumps it.
     #[inline(always)]
     pub(super) const fn is_bumped_by(self, threshold: u8) -> bool {
         const ALL: u32 = u32::from_le_bytes(THRESHOLDS);
@@ -141,7 +139,6 @@ impl BucketPlace {
     }
 }
 
-/// The threshold of a bucket.
 #[inline(always)]
 pub(super) const fn threshold(word: u64, bucket: u64) -> u8 {
     (word >> (bucket % BUCKETS_PER_WORD * 2)) as u8 & 3

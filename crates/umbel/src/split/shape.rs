@@ -9,7 +9,6 @@ use crate::sizing::{
 
 /// The bits of a block.
 const BLOCK: u64 = 256;
-/// The bytes of a block.
 pub(super) const BLOCK_BYTES: u64 = BLOCK / 8;
 /// The number of bits of a key: one in each eighth of its block.
 const PROBES: u32 = 8;

@@ -53,7 +53,6 @@ impl Hand {
         self.epochs
     }
 
-    /// The number of groups.
     #[inline(always)]
     pub(super) const fn groups(&self) -> usize {
         self.groups

@@ -15,7 +15,6 @@ fn group_of(hand: &Hand, digest: Digest) -> usize {
     line_number(digest.bits(), 0, hand.groups())
 }
 
-/// The lines of a group.
 #[inline(always)]
 fn group<'a>(lines: &'a [Line<u64>], hand: &Hand, number: usize) -> &'a [Line<u64>] {
     &lines[number * hand.epochs()..][..hand.epochs()]

@@ -324,7 +324,6 @@ impl Shape {
 
 shape!(Shape, "WindowBloomFilter");
 
-/// Checks the number of epochs.
 const fn check_epochs(epochs: u32) -> Result<(), InvalidShape> {
     InvalidShape::check_range("epochs", epochs as u64, 2, MAX_EPOCHS as u64)
 }
@@ -334,7 +333,6 @@ const fn time_out_of_range(time: Duration) -> InvalidShape {
     InvalidShape::OutsideOf { what, got, above: 0.0, below: MAX_TIME.as_secs_f64() }
 }
 
-/// Checks the rate and the number of epochs.
 const fn check_plan(rate: f64, epochs: u32) -> Result<(), InvalidShape> {
     ok!(Rate::new(rate));
     check_epochs(epochs)
