@@ -1,9 +1,9 @@
 //! Approximate-membership filters: Bloom, blocked Bloom, cuckoo, quotient, xor, binary fuse and
 //! ribbon filters behind one API.
 //!
-//! A filter answers "have I seen this key?" in a few bits per key. There are no false negatives:
-//! `false` proves that the key is absent. `true` is wrong for absent keys at a false positive rate
-//! that you choose.
+//! A filter answers "have I seen this key?" in a few bits per key. A key that was inserted, and not
+//! removed or forgotten since, is always found: there are no false negatives. A key that is absent
+//! is reported as present at a false positive rate that you choose.
 //!
 //! ```
 //! use umbel::BloomFilter;

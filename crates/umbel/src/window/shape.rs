@@ -77,8 +77,8 @@ impl Shape {
         least_rate(bytes, |rate| Self::for_rate(window, rate))
     }
 
-    /// As [`for_rate`](Self::for_rate), with the given number of epochs: a key stays for at most 1
-    /// + 1 / (`epochs` − 1) windows.
+    /// As [`for_rate`](Self::for_rate), with the given number of epochs: a key stays for at
+    /// most 1 + 1 / (`epochs` − 1) windows.
     ///
     /// # Errors
     ///
@@ -113,8 +113,8 @@ impl Shape {
         Self::for_time_in_epochs(window, capacity, rate, EPOCHS as u32)
     }
 
-    /// As [`for_time`](Self::for_time), with the given number of epochs: a key stays for at most 1
-    /// + 1 / (`epochs` − 1) windows.
+    /// As [`for_time`](Self::for_time), with the given number of epochs: a key stays for at
+    /// most 1 + 1 / (`epochs` − 1) windows.
     ///
     /// # Errors
     ///
