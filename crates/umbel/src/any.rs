@@ -1,4 +1,4 @@
-//! Any filter: opened without knowing its family, its hash or the type of its keys.
+//! A filter whose family, hash and key type are known only at run time.
 //!
 //! ```text
 //!     AnyFilter = Filter<[u8], AnyHasher, raw::Any>
@@ -18,12 +18,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Keys are given as bytes or as text: [`AnyHasher`] says which bytes stand for a number or a tuple. A key of
-//! the wrong length is an error, [`InvalidKey`]. What the family of a filter cannot do is an error too,
-//! [`Unsupported`].
+//! Keys are passed as bytes or text: [`AnyHasher`] defines the bytes of a number or a tuple. A key
+//! of the wrong length is an error, [`InvalidKey`]. An operation that the family of a filter does
+//! not support is an error too, [`Unsupported`].
 //!
-//! What only one family has is found by a `match` over the [core](crate::raw::Any). A filter of known type
-//! becomes an [`AnyFilter`] by `into`.
+//! Operations of a single family need a `match` over the [core](crate::raw::Any). A filter of known
+//! type becomes an [`AnyFilter`] with `into`.
 //!
 //! ```
 //! use umbel::any::AnyHasher;
@@ -56,14 +56,14 @@ use crate::format::{OpenError, Opening, Secret};
 #[cfg(feature = "std")]
 use std::{io, path::Path};
 
-/// A filter of any family, hash and type of keys, which are known only at run time. See the
+/// A filter of any family, hash and key type, which are known only at run time. See the
 /// [module](self).
 ///
-/// It is opened by [`load`](Self::load), [`from_bytes`](Self::from_bytes) or
-/// [`from_reader`](Self::from_reader). Files cannot be mapped without knowing their family.
+/// [`load`](Self::load), [`from_bytes`](Self::from_bytes) and [`from_reader`](Self::from_reader)
+/// open one. A file cannot be memory-mapped if its family is unknown.
 pub type AnyFilter = Filter<[u8], AnyHasher, Any>;
 
-/// The secret, for keys of the kind in the header.
+/// The hasher with this secret, for keys of the kind in the header.
 fn hasher_for(header: &Header, keyed: Keyed) -> Result<AnyHasher, InvalidBytes> {
     let number = header.mark().keys;
     let keys =
@@ -71,35 +71,35 @@ fn hasher_for(header: &Header, keyed: Keyed) -> Result<AnyHasher, InvalidBytes> 
     Ok(AnyHasher::keyed(keys, keyed))
 }
 
-/// Opening and saving, without importing [`Saved`].
+/// Opening and saving, without an import of [`Saved`].
 impl AnyFilter {
-    /// The filter with these bytes.
+    /// Opens the filter with these bytes.
     ///
     /// # Errors
     ///
-    /// [`InvalidBytes`] if they are not those of a filter; [`InvalidBytes::Secret`] if its hasher has a
+    /// [`InvalidBytes`] if they are not a filter. [`InvalidBytes::Secret`] if its hasher has a
     /// secret.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidBytes> {
         Saved::from_bytes(bytes)
     }
 
-    /// As [`from_bytes`](Self::from_bytes), of a filter that was made with this secret.
+    /// As [`from_bytes`](Self::from_bytes), for a filter that was made with this secret.
     ///
     /// # Errors
     ///
-    /// [`InvalidBytes`] if they are not those of such a filter.
+    /// [`InvalidBytes`] if they are not such a filter.
     pub fn from_bytes_with_secret(bytes: &[u8], secret: Keyed) -> Result<Self, InvalidBytes> {
         let hasher = hasher_for(&Header::of(bytes)?, secret)?;
         Saved::from_bytes_with_hasher(bytes, hasher)
     }
 
-    /// The filter as bytes, the same as those of its family.
+    /// The filter as bytes, in the format of its family.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         Saved::to_bytes(self)
     }
 
-    /// The filter at `path`, copied into memory.
+    /// Opens the filter at `path`, copied into memory.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl AnyFilter {
         how.try_map(hasher)?.load(path)
     }
 
-    /// The filter that comes next from a reader. What follows it is not read.
+    /// Reads one filter. The rest of the input is not read.
     ///
     /// # Errors
     ///
@@ -146,12 +146,12 @@ impl AnyFilter {
         how.read(io::Read::chain(&first[..], reader))
     }
 
-    /// Writes the filter, a block at a time. `secret` says whether the secret of its hasher is written
-    /// with it, if it has one.
+    /// Writes the filter, a block at a time. `secret` says whether to include the secret of its
+    /// hasher, if it has one.
     ///
     /// # Errors
     ///
-    /// What the writer says.
+    /// Any error of the writer.
     #[cfg(feature = "std")]
     pub fn to_writer(&self, writer: impl io::Write, secret: Secret) -> io::Result<()> {
         match secret {
@@ -160,7 +160,8 @@ impl AnyFilter {
         }
     }
 
-    /// Saves the filter at `path`: afterwards the whole filter is there, or what was there before.
+    /// Saves the filter at `path`, atomically: after a crash, the file is either the complete new
+    /// one or the old one.
     ///
     /// # Errors
     ///
@@ -170,7 +171,7 @@ impl AnyFilter {
         Saved::save(self, path)
     }
 
-    /// As [`save`](Self::save), with the secret of the hasher in the file.
+    /// As [`save`](Self::save), including the secret of the hasher.
     ///
     /// # Errors
     ///
@@ -181,20 +182,20 @@ impl AnyFilter {
     }
 }
 
-/// Asking, where bytes may be no key.
+/// Look-ups, where the bytes may not be a valid key.
 impl AnyFilter {
     /// The digest of a key.
     ///
     /// # Errors
     ///
-    /// [`InvalidKey`] if keys of this filter have another number of bytes.
+    /// [`InvalidKey`] if the key has the wrong length for this filter.
     pub fn digest(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Digest, InvalidKey> {
         let key = key.as_ref();
         self.hasher.check_key(key)?;
         Ok(self.hasher.digest(key))
     }
 
-    /// The digests of many keys, if all of them are keys.
+    /// The digests of many keys, if all of them are valid keys.
     fn digests<A: AsRef<[u8]>>(
         &self,
         keys: impl IntoIterator<Item = A>,
@@ -202,22 +203,22 @@ impl AnyFilter {
         keys.into_iter().map(|key| self.digest(&key)).collect()
     }
 
-    /// Whether the key may be in the filter. `false` is proof that it is not. `true` is wrong for the
-    /// share of absent keys that [`expected_rate`](Self::expected_rate) tells.
+    /// Whether the key may be in the filter. `false` proves that it is not. `true` is a false
+    /// positive for a share of absent keys; [`expected_rate`](Self::expected_rate) is that share.
     ///
     /// # Errors
     ///
-    /// [`InvalidKey`] if keys of this filter have another number of bytes.
+    /// [`InvalidKey`] if the key has the wrong length for this filter.
     pub fn contains(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, InvalidKey> {
         Ok(self.raw.contains_digest(self.digest(key)?))
     }
 
-    /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`. Faster
-    /// than one by one where the filter is larger than the cache.
+    /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`. A
+    /// batch is faster if the filter is larger than the cache.
     ///
     /// # Errors
     ///
-    /// [`InvalidKey`] if one of them is no key. `found` is then unchanged.
+    /// [`InvalidKey`] if a key has the wrong length. `found` is then unchanged.
     ///
     /// # Panics
     ///
@@ -231,11 +232,11 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// As [`contains_batch`](Self::contains_batch), with the answers in a vector.
+    /// As [`contains_batch`](Self::contains_batch), but returns the answers in a vector.
     ///
     /// # Errors
     ///
-    /// [`InvalidKey`] if one of them is no key.
+    /// [`InvalidKey`] if a key has the wrong length.
     pub fn contains_many<A: AsRef<[u8]>>(
         &self,
         keys: impl IntoIterator<Item = A>,
@@ -247,27 +248,27 @@ impl AnyFilter {
     }
 }
 
-/// Changing, where bytes may be no key and the family may not be able to.
+/// Changes, where the bytes may not be a valid key and the family may not support the operation.
 impl AnyFilter {
-    /// Inserts a key. `Ok(true)` is proof that it is new.
+    /// Inserts a key. `Ok(true)` proves that it is new.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if this is no key, the family takes no keys, or there is no room. Nothing is
-    /// changed then.
+    /// [`ChangeError`] if the key has the wrong length, the family does not support insertion, or
+    /// there is no room. Nothing is changed then.
     pub fn insert(&mut self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, ChangeError> {
         self.raw.insert_digest(self.digest(key)?)
     }
 
-    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
-    /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
+    /// As [`insert`](Self::insert), for many keys in order: `fresh[i]` is the answer for `keys[i]`.
+    /// A batch is faster if the filter is larger than the cache.
     ///
     /// # Errors
     ///
-    /// [`ChangeError::Key`] if one of them is no key, [`ChangeError::Unsupported`] if the family takes no
-    /// keys. Nothing is changed then.
-    /// [`ChangeError::BatchFull`] if there is no room for one of them. The keys before it are inserted; it
-    /// and those after it are not, and their answers are `false`.
+    /// [`ChangeError::Key`] if a key has the wrong length, [`ChangeError::Unsupported`] if the
+    /// family does not support insertion. Nothing is changed then. [`ChangeError::BatchFull`] if
+    /// there is no room for one of them. The keys before it are inserted. It and those after it are
+    /// not inserted, and their answers are `false`.
     ///
     /// # Panics
     ///
@@ -281,22 +282,23 @@ impl AnyFilter {
         self.raw.insert_digests(&digests, fresh)
     }
 
-    /// Takes back one insertion of a key. `Ok(false)` is proof that it is not in the filter, and then
-    /// nothing is changed. Remove only what was inserted.
+    /// Removes one insertion of a key. `Ok(false)` proves that it is not in the filter; nothing is
+    /// changed then. Remove only keys that were inserted.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if this is no key, or the family cannot remove. Nothing is changed then.
+    /// [`ChangeError`] if the key has the wrong length, or the family does not support removal.
+    /// Nothing is changed then.
     pub fn remove(&mut self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, ChangeError> {
         Ok(self.raw.remove_digest(self.digest(key)?)?)
     }
 
-    /// As [`remove`](Self::remove), for many keys in their order: `removed[i]` is the answer for
-    /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
+    /// As [`remove`](Self::remove), for many keys in order: `removed[i]` is the answer for
+    /// `keys[i]`. A batch is faster if the filter is larger than the cache.
     ///
     /// # Errors
     ///
-    /// As [`remove`](Self::remove), if one of them is no key too.
+    /// As [`remove`](Self::remove), also if only one of the keys has the wrong length.
     ///
     /// # Panics
     ///
@@ -317,31 +319,32 @@ impl AnyFilter {
         same_hasher::<[u8], AnyHasher, Digest>(&self.hasher, &other.hasher)
     }
 
-    /// Whether [`merge_with`](Self::merge_with) can merge the two: their family can, and they have the
-    /// same shape and hasher. There may still be no room for the keys of both.
+    /// Whether [`merge_with`](Self::merge_with) can merge the two: their family supports it, and
+    /// they have the same shape and hasher. There may still be no room for the keys of both.
     #[must_use]
     pub fn is_compatible(&self, other: &Self) -> bool {
         self.same_hasher(other).is_ok() && self.raw.is_compatible(&other.raw)
     }
 
-    /// Makes this the filter of all keys that are in either of the two. In families that count, each key
-    /// is then as often in it as in both together.
+    /// Makes this the filter of all keys that are in either of the two. In families that count, the
+    /// counts of a key are added.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the family cannot, the two differ, or there is no room. Nothing is changed
-    /// then.
+    /// [`ChangeError`] if the family does not support it, the two differ, or there is no room.
+    /// Nothing is changed then.
     pub fn merge_with(&mut self, other: &Self) -> Result<(), ChangeError> {
         let hashers = self.same_hasher(other);
         self.raw.merge(&other.raw, hashers)
     }
 
-    /// Keeps only the bits that both filters have. Keys that were inserted into both are still found; of
-    /// the others no more are found than either filter found before.
+    /// Keeps only the bits that are set in both filters. Keys that were inserted into both are
+    /// still found. The false positive rate is at most that of either filter before.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the family cannot, or the two differ. Nothing is changed then.
+    /// [`ChangeError`] if the family does not support it, or the two differ. Nothing is changed
+    /// then.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), ChangeError> {
         let hashers = self.same_hasher(other);
         self.raw.intersect(&other.raw, hashers)

@@ -10,15 +10,17 @@
 //! | as [`bloom`](crate::bloom) | as `bloom` | no | yes | no | no |
 //!
 //! Choose it when threads share one filter while it fills. Prefer [`bloom`](crate::bloom) when one
-//! thread fills it: an insert costs two to three times as much here (`umbel-bench --filters bloom`).
+//! thread fills it: an insertion costs two to three times as much here (`umbel-bench --filters
+//! bloom`).
 //!
 //! # Where it breaks
 //!
-//! No key is ever lost, and once the threads are joined the bits are those of the same keys inserted
-//! one after another. While they run, a key counts as inserted when `insert` has returned *and* the
-//! asking thread knows that (through a lock, a channel, a join): bits are set one by one, in no
-//! order that other threads could rely on. For the same reason two threads that insert one new key
-//! at once may both be told `true`: at least one of them is, but the answer is no claim ticket.
+//! No key is ever lost, and after the threads are joined the bits are those of the same keys
+//! inserted one after another. While they run, a key counts as inserted for a thread once `insert`
+//! has returned *and* that thread has synchronized with the inserting one (through a lock, a
+//! channel, a join). Bits are set one by one, in an order that other threads cannot rely on. For
+//! the same reason, if two threads insert one new key at the same time, `insert` may return `true`
+//! to both. At least one of them gets `true`, so the result does not identify a single winner.
 //!
 //! ```
 //! use umbel::AtomicBloomFilter;
@@ -46,7 +48,7 @@ use crate::parts::words::Words;
 #[cfg(feature = "alloc")]
 use crate::storage::{Heap, Own, SharedHeap};
 
-// What loom has no model of: atomics in constants.
+// Loom does not model atomics in constants.
 #[cfg(not(loom))]
 use crate::{bloom::Shape, kernels::Digits, storage::SharedArray};
 #[cfg(not(loom))]
@@ -54,8 +56,8 @@ use core::{marker::PhantomData, sync::atomic::Ordering::Relaxed};
 #[cfg(loom)]
 use loom::sync::atomic::Ordering::Relaxed;
 
-/// A classic Bloom filter in memory of its own that many threads may fill. The
-/// [module](crate::atomic) tells what it promises.
+/// A classic Bloom filter in owned memory that many threads may fill. The [module](crate::atomic)
+/// has its guarantees.
 #[cfg(feature = "alloc")]
 pub type AtomicBloomFilter<T, H = Portable> = Filter<T, H, RawBloom<SharedHeap>>;
 
@@ -74,7 +76,7 @@ pub type AtomicBloomFilter<T, H = Portable> = Filter<T, H, RawBloom<SharedHeap>>
 pub type AtomicArrayBloomFilter<T, const WORDS: usize, H = Portable> =
     Filter<T, H, RawBloom<SharedArray<WORDS>>>;
 
-/// In an array, for many threads.
+/// Constructors for filters in an array that many threads may fill.
 #[cfg(not(loom))]
 impl<T: ?Sized, const WORDS: usize> AtomicArrayBloomFilter<T, WORDS> {
     /// A filter for `capacity` keys at a false positive rate of at most `err_rate`. In a `const` or
@@ -82,8 +84,8 @@ impl<T: ?Sized, const WORDS: usize> AtomicArrayBloomFilter<T, WORDS> {
     ///
     /// # Panics
     ///
-    /// If `err_rate` is not above 0 and below 1, or `WORDS` words are not enough for it:
-    /// [`words_for`](crate::words_for) tells how many are.
+    /// If `err_rate` is not above 0 and below 1, or the filter needs more than `WORDS` words:
+    /// [`words_for`](crate::words_for) computes how many it needs.
     #[must_use]
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let storage = Shared([const { AtomicU64::new(0) }; WORDS]);
@@ -93,11 +95,11 @@ impl<T: ?Sized, const WORDS: usize> AtomicArrayBloomFilter<T, WORDS> {
     }
 }
 
-/// For many threads to change.
+/// Changes through `&self`, from many threads.
 impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Filter<T, H, RawBloom<Shared<B>, L>> {
-    /// Inserts a key. `true` says that it is new, and is said at least once, but maybe to several
-    /// threads that insert it at the same time; `false` says that [`contains`](Self::contains) would
-    /// have answered `true` already.
+    /// Inserts a key. `true` means that it is new. If several threads insert a new key at the same
+    /// time, at least one of them gets `true`, and possibly several. `false` means that
+    /// [`contains`](Self::contains) already returned `true`.
     #[inline]
     pub fn insert(&self, key: &T) -> bool
     where
@@ -106,15 +108,14 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Filter<T, H, RawBloom<Share
         self.insert_digest(self.hasher.digest(key))
     }
 
-    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
+    /// As [`insert`](Self::insert), for a digest that was computed elsewhere.
     #[inline]
     pub fn insert_digest(&self, digest: L::Digest) -> bool {
         let RawBloom { shape, layout, storage } = &self.raw;
         layout.insert(shape, storage.words(), digest)
     }
 
-    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
-    /// `keys[i]`.
+    /// As [`insert`](Self::insert), for many keys in order: `fresh[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     ///
@@ -128,7 +129,7 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Filter<T, H, RawBloom<Share
         self.raw.put_each_shared(keys, |key| self.hasher.digest(key.key()), fresh);
     }
 
-    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    /// As [`insert_batch`](Self::insert_batch), for digests that were computed elsewhere.
     ///
     /// # Panics
     ///
@@ -138,8 +139,8 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Filter<T, H, RawBloom<Share
         self.raw.put_each_shared(digests, |digest| *digest, fresh);
     }
 
-    /// Makes this the filter of all keys that were inserted into either of the two. The other one may be
-    /// in memory, in an array or in a file.
+    /// Makes this the filter of all keys that were inserted into either of the two. The other
+    /// filter may be in memory, in an array or in a file.
     ///
     /// # Errors
     ///
@@ -156,8 +157,8 @@ impl<T: ?Sized, H, B: AsRef<[AtomicU64]>, L: Layout> Filter<T, H, RawBloom<Share
         Ok(())
     }
 
-    /// A plain filter with the bits that are set now. It holds every key whose insertion happened
-    /// before.
+    /// A plain filter with the bits that are set now. It contains every key whose insertion
+    /// happened before.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn snapshot(&self) -> Filter<T, H, RawBloom<Heap, L>>
@@ -185,7 +186,7 @@ impl<B: AsRef<[AtomicU64]>, L: Layout> RawBloom<Shared<B>, L> {
     }
 }
 
-/// The same keys, ready for many threads.
+/// The same keys, in a filter for many threads.
 #[cfg(feature = "alloc")]
 impl<T, H, L> From<Filter<T, H, RawBloom<Heap, L>>> for Filter<T, H, RawBloom<SharedHeap, L>>
 where
@@ -199,8 +200,8 @@ where
     }
 }
 
-/// Keys are inserted in batches; whether they were new is not told. Many threads may do this at
-/// once, each with a `&` of its own.
+/// Inserts the keys in batches. It does not report which of them were new. Several threads may do
+/// this at the same time, each with its own `&` reference.
 impl<A, T, H, B, L> Extend<A> for &Filter<T, H, RawBloom<Shared<B>, L>>
 where
     A: KeyOf<T>,

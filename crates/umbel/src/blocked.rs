@@ -1,4 +1,4 @@
-//! The blocked Bloom filter: all bits of a key in one cache line, or in two.
+//! The blocked Bloom filter: all bits of a key are in one cache line, or in two.
 //!
 //! ```text
 //!                                  "umbel"
@@ -11,24 +11,25 @@
 //! |---|---|---|---|---|---|
 //! | 9.9 at 1 %, 14.6 at 0.1 %, 24.3 at 2^-16 | 1 or 2 lines, side by side | no | yes | no | no |
 //!
-//! Choose it wherever the classic filter would do and speed counts: a look-up waits for memory once
+//! Choose it where the classic filter would do and speed counts: a look-up waits for memory once
 //! instead of three to ten times. Prefer [`bloom`](crate::bloom) for rates below one in a million,
-//! where eight probes a line are too few to be economical, and when its plain bits are shared with
-//! others; [`split`](crate::split) when Parquet readers are among those.
+//! where eight probes per line are too few to be economical, and when its plain bits are shared
+//! with other programs. Prefer [`split`](crate::split) when the bits are shared with Parquet
+//! readers.
 //!
 //! # One line or two
 //!
-//! Keys do not fall evenly into lines, and crowded lines are wrong more often than sparse ones make
-//! up for. At 1 % that costs 3 % of space; at 0.1 %, 9 %; at 2^-16, 41 %. A key in two lines, half of
-//! its bits in each, must find both crowded, and pays for that with a second line from memory at the
-//! same time as the first. [`Shape`] takes two lines where one would cost more than 3 % of space, as
-//! from about 1 in 130.
+//! Keys do not fall evenly into lines, and crowded lines produce more false positives than sparse
+//! lines save. At 1 % that costs 3 % of space; at 0.1 %, 9 %; at 2^-16, 41 %. If a key has half of
+//! its bits in each of two lines, a false positive must hit two crowded lines. The price is a
+//! second cache line, which is fetched at the same time as the first. [`Shape`] uses two lines
+//! where one would cost more than 3 % of space, which is the case from about 1 in 130.
 //!
 //! # Where it breaks
 //!
-//! As the classic filter: past its capacity it goes on at a rising rate, keys cannot be removed, and
-//! whoever knows the seed can choose keys that all fall into one line: see
-//! [`Keyed`](crate::Keyed).
+//! The limits are those of the classic filter. Beyond its capacity, the false positive rate rises.
+//! Keys cannot be removed. An attacker who knows the seed can choose keys that all fall into one
+//! line: see [`Keyed`](crate::Keyed).
 //!
 //! # Reference
 //!
@@ -68,8 +69,8 @@ use crate::{
     storage::{Shared, SharedLineArray},
 };
 
-/// A blocked Bloom filter in memory of its own. The [module](crate::blocked) tells what it is and
-/// when to choose it.
+/// A blocked Bloom filter in owned memory. The [module](crate::blocked) describes it and says when
+/// to choose it.
 ///
 /// ```
 /// use umbel::BlockedBloomFilter;
@@ -81,9 +82,9 @@ use crate::{
 #[cfg(feature = "alloc")]
 pub type BlockedBloomFilter<T, H = Portable> = Filter<T, H, RawBloom<Heap, Lines>>;
 
-/// A blocked Bloom filter in memory of its own that many threads may fill through `&self`.
+/// A blocked Bloom filter in owned memory that many threads may fill through `&self`.
 ///
-/// What [`atomic`](crate::atomic) says of the classic filter holds for this one.
+/// The guarantees and limits of [`atomic`](crate::atomic) apply to this filter too.
 ///
 /// ```
 /// use umbel::AtomicBlockedBloomFilter;
@@ -127,15 +128,15 @@ pub type ArrayBlockedBloomFilter<T, const WORDS: usize, H = Portable> =
 pub type AtomicArrayBlockedBloomFilter<T, const WORDS: usize, H = Portable> =
     Filter<T, H, RawBloom<SharedLineArray<WORDS>, Lines>>;
 
-/// Blocked, in an array.
+/// Constructors for blocked filters in an array.
 impl<T: ?Sized, const WORDS: usize> ArrayBlockedBloomFilter<T, WORDS> {
     /// A filter for `capacity` keys at a false positive rate of at most `err_rate`. In a `const` or
     /// `static`, invalid arguments fail to compile.
     ///
     /// # Panics
     ///
-    /// If `err_rate` is not above 0 and below 1, or `WORDS` words are not enough for it or no whole
-    /// lines: [`words_for`] tells how many are.
+    /// If `err_rate` is not above 0 and below 1, or `WORDS` is too small or not a multiple of a
+    /// line: [`words_for`] computes the number of words.
     #[must_use]
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let storage = Own(Aligned([0; WORDS]));
@@ -145,21 +146,21 @@ impl<T: ?Sized, const WORDS: usize> ArrayBlockedBloomFilter<T, WORDS> {
     }
 }
 
-/// Blocked, in an array, with another hasher.
+/// Constructors for blocked filters in an array, with another hasher.
 impl<T: ?Sized, const WORDS: usize, H> ArrayBlockedBloomFilter<T, WORDS, H> {
     /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with this hasher.
     ///
     /// # Errors
     ///
-    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or `WORDS` words are
-    /// not enough for it or no whole lines.
+    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or `WORDS` is too
+    /// small or not a multiple of a line.
     pub fn try_with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Result<Self, InvalidShape> {
         let shape = Shape::for_words::<WORDS>(capacity, err_rate)?;
         RawBloom::of_layout(shape, Lines::default()).map(|raw| Self::from_raw(raw, hasher))
     }
 }
 
-/// Blocked, in an array, for many threads.
+/// Constructors for blocked filters in an array that many threads may fill.
 #[cfg(not(loom))]
 impl<T: ?Sized, const WORDS: usize> AtomicArrayBlockedBloomFilter<T, WORDS> {
     /// A filter for `capacity` keys at a false positive rate of at most `err_rate`. In a `const` or
@@ -167,8 +168,8 @@ impl<T: ?Sized, const WORDS: usize> AtomicArrayBlockedBloomFilter<T, WORDS> {
     ///
     /// # Panics
     ///
-    /// If `err_rate` is not above 0 and below 1, or `WORDS` words are not enough for it or no whole
-    /// lines: [`words_for`] tells how many are.
+    /// If `err_rate` is not above 0 and below 1, or `WORDS` is too small or not a multiple of a
+    /// line: [`words_for`] computes the number of words.
     #[must_use]
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let storage = Shared(Aligned([const { AtomicU64::new(0) }; WORDS]));

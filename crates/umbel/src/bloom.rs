@@ -1,4 +1,4 @@
-//! The classic Bloom filter: k bits a key, spread over the whole table.
+//! The classic Bloom filter: each key sets k bits, spread over the whole table.
 //!
 //! ```text
 //!     "umbel"  ---.---------.------------------.
@@ -11,13 +11,15 @@
 //! | 1.44 log2(1/rate): 9.6 at 1 % | about 3 absent, log2(1/rate) present | no | yes | no | no |
 //!
 //! Choose it when a set only grows, when filters are united, or when its plain bits are shared with
-//! others. Prefer [`atomic`](crate::atomic) when many threads fill it.
+//! other programs. Prefer [`atomic`](crate::atomic) when many threads fill it.
 //!
 //! # Where it breaks
 //!
-//! Past its capacity it goes on without a word, at a rising rate: 1 % becomes 16 % at twice the
-//! items planned. [`expected_rate`](crate::Filter::expected_rate) tells the rate now. Keys cannot be removed. Whoever knows
-//! the seed can choose keys that make it 7.7 % at capacity already: see [`Keyed`](crate::Keyed).
+//! Beyond its capacity it accepts more keys without an error, at a rising false positive rate: 1 %
+//! becomes 16 % at twice the planned number of items.
+//! [`expected_rate`](crate::Filter::expected_rate) returns the current rate. Keys cannot be
+//! removed. An attacker who knows the seed can choose keys that raise the rate to 7.7 % at
+//! capacity: see [`Keyed`](crate::Keyed).
 //!
 //! # Reference
 //!
@@ -59,10 +61,10 @@ use core::marker::PhantomData;
 #[cfg(feature = "alloc")]
 use crate::{raw::TryClone, storage::Heap};
 
-/// The core of a Bloom filter: words in `S`, in which a digest has the bits that `L` gives it.
+/// The core of a Bloom filter: words in `S`, in which `L` assigns bits to each digest.
 ///
 /// One type for the classic filter and those of [`blocked`](crate::blocked) and
-/// [`split`](crate::split), in memory of their own, in an array, in a file, and for many threads: same
+/// [`split`](crate::split), in owned memory, in an array, in a file, and for many threads: same
 /// code, same bits.
 #[derive(Clone)]
 pub struct RawBloom<S, L: Layout = Digits> {
@@ -73,11 +75,11 @@ pub struct RawBloom<S, L: Layout = Digits> {
 
 /// A Bloom filter of keys `T`, hashed by `H`, with any storage `S` and any layout `L`.
 ///
-/// Everyday names are [`BloomFilter`], in memory of its own, [`ArrayBloomFilter`], in an array, and
-/// [`AtomicBloomFilter`](crate::AtomicBloomFilter), for many threads.
+/// The names for everyday use are [`BloomFilter`], in owned memory, [`ArrayBloomFilter`], in an
+/// array, and [`AtomicBloomFilter`](crate::AtomicBloomFilter), for many threads.
 pub type Bloom<T, H, S, L = Digits> = Filter<T, H, RawBloom<S, L>>;
 
-/// A classic Bloom filter in memory of its own. The [module](crate::bloom) tells what it is and when to
+/// A classic Bloom filter in owned memory. The [module](crate::bloom) describes it and says when to
 /// choose it.
 ///
 /// ```
@@ -104,7 +106,7 @@ pub type BloomFilter<T, H = Portable> = Filter<T, H, RawBloom<Heap>>;
 /// assert!(seen.contains(&7) && !seen.contains(&8));
 /// ```
 ///
-/// An array of no words is refused by the compiler:
+/// An array of zero words does not compile:
 ///
 /// ```compile_fail
 /// let filter = umbel::ArrayBloomFilter::<u64, 0>::new(1, 0.01);
@@ -112,15 +114,15 @@ pub type BloomFilter<T, H = Portable> = Filter<T, H, RawBloom<Heap>>;
 pub type ArrayBloomFilter<T, const WORDS: usize, H = Portable> =
     Filter<T, H, RawBloom<Array<WORDS>>>;
 
-/// In an array.
+/// Constructors for filters in an array.
 impl<T: ?Sized, const WORDS: usize> ArrayBloomFilter<T, WORDS> {
     /// A filter for `capacity` keys at a false positive rate of at most `err_rate`. In a `const` or
     /// `static`, invalid arguments fail to compile.
     ///
     /// # Panics
     ///
-    /// If `err_rate` is not above 0 and below 1, or `WORDS` words are not enough for it:
-    /// [`words_for`] tells how many are.
+    /// If `err_rate` is not above 0 and below 1, or the filter needs more than `WORDS` words:
+    /// [`words_for`] computes how many it needs.
     #[must_use]
     pub const fn new(capacity: u64, err_rate: f64) -> Self {
         let shape = Shape::for_array::<WORDS>(capacity, err_rate);
@@ -129,20 +131,20 @@ impl<T: ?Sized, const WORDS: usize> ArrayBloomFilter<T, WORDS> {
     }
 }
 
-/// In an array, with another hasher.
+/// Constructors for filters in an array, with another hasher.
 impl<T: ?Sized, const WORDS: usize, H> ArrayBloomFilter<T, WORDS, H> {
     /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with this hasher.
     ///
     /// # Errors
     ///
-    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or `WORDS` words are
-    /// not enough for it.
+    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or the filter needs
+    /// more than `WORDS` words.
     pub fn try_with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Result<Self, InvalidShape> {
         Self::with_kernels(Shape::for_words::<WORDS>(capacity, err_rate)?, hasher, Digits)
     }
 }
 
-/// In any storage, with any kernels.
+/// Constructors for any storage and any kernels.
 impl<T: ?Sized, H, S: Allocate, K: Kernels> Filter<T, H, RawBloom<S, K>> {
     /// A filter of this shape, with this hasher and these kernels.
     ///
@@ -155,7 +157,7 @@ impl<T: ?Sized, H, S: Allocate, K: Kernels> Filter<T, H, RawBloom<S, K>> {
 }
 
 impl<S: Allocate, L: Layout> RawBloom<S, L> {
-    /// The one place where filters are made.
+    /// Creates an empty core. All constructors call it.
     pub(crate) fn of_layout(shape: L::Shape, layout: L) -> Result<Self, InvalidShape> {
         let storage = S::zeroed(shape.words())?;
         Self::of_parts(shape, layout, storage)
@@ -163,7 +165,8 @@ impl<S: Allocate, L: Layout> RawBloom<S, L> {
 }
 
 impl<S, L: Layout> RawBloom<S, L> {
-    /// A filter whose words are there already, as many as the shape says.
+    /// Creates a core from existing words. The caller checks that their number is that of the
+    /// shape.
     pub(crate) fn of_parts(
         shape: L::Shape,
         mut layout: L,
@@ -175,7 +178,7 @@ impl<S, L: Layout> RawBloom<S, L> {
 }
 
 impl<S, K: Kernels> RawBloom<S, K> {
-    /// What maps a digest to positions.
+    /// The layout, which maps a digest to positions.
     #[must_use]
     pub const fn kernels(&self) -> &K {
         &self.layout
@@ -222,7 +225,7 @@ impl<L: Layout + Clone> TryClone for RawBloom<Heap, L> {
     }
 }
 
-/// For one thread to change.
+/// Insertion through `&mut self`.
 impl<B: AsRef<[u64]> + AsMut<[u64]>, L: Layout> Endless for RawBloom<Own<B>, L> {
     #[inline]
     fn put(&mut self, digest: L::Digest) -> bool {
@@ -240,7 +243,7 @@ impl<B: AsRef<[u64]> + AsMut<[u64]>, L: Layout> Endless for RawBloom<Own<B>, L> 
     }
 }
 
-/// Not in a file, where keys would be lost that are on the disk already.
+/// Not for storage in a file: clearing there would lose keys that are already on disk.
 impl<S: Allocate, L: Layout> Clear for RawBloom<S, L> {
     fn clear(&mut self) {
         for word in self.storage.words_mut() {
@@ -256,21 +259,21 @@ for_core_and_filter! { impl[S: Storage, L: Layout] RawBloom<S, L> {
         bits::count(self.storage.words())
     }
 
-    /// Whether nothing was ever inserted. Reads until it finds a set bit.
+    /// Whether no key was ever inserted. Reads words until it finds a set bit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.storage.words().iter().all(|word| word.load() == 0)
     }
 
-    /// How many different keys have been inserted, judged by the bits that are set; `u64::MAX` when
-    /// all are. Reads the whole filter.
+    /// An estimate of how many different keys were inserted, from the number of set bits;
+    /// `u64::MAX` if all bits are set. Reads the whole filter.
     #[must_use]
     pub fn estimated_len(&self) -> u64 {
         self.shape.estimate_items(self.count_ones())
     }
 } }
 
-/// Wherever their words are.
+/// Two cores may have different storage.
 impl<S, R, L: Layout> Compatible<RawBloom<R, L>> for RawBloom<S, L> {
     fn compatible(&self, other: &RawBloom<R, L>) -> Result<(), Incompatible> {
         self.shape.compatible(&other.shape)?;
@@ -287,9 +290,9 @@ for_core_and_filter! { impl[B: AsRef<[u64]>, L: Layout] RawBloom<Own<B>, L> {
 } }
 
 for_core_and_filter! { impl[B: AsRef<[u64]> + AsMut<[u64]>, L: Layout] RawBloom<Own<B>, L> {
-    /// Sets every bit that is set in `words`, which are those of a filter of the same shape and hasher
-    /// from word `first` on. When all of them have come, piece by piece, whatever that filter finds is
-    /// found here.
+    /// Sets every bit that is set in `words`, a piece of a filter of the same shape and hasher that
+    /// starts at word `first`. Once all pieces have been added, this filter finds every key that
+    /// the other one finds.
     ///
     /// ```
     /// use umbel::BlockedBloomFilter;
@@ -305,7 +308,7 @@ for_core_and_filter! { impl[B: AsRef<[u64]> + AsMut<[u64]>, L: Layout] RawBloom<
     ///
     /// # Panics
     ///
-    /// If there are not as many words from `first` on.
+    /// If the filter has fewer than `words.len()` words from `first` on.
     pub fn union_with_words(&mut self, first: usize, words: &[u64]) {
         let here = &mut self.storage.words_mut()[first..][..words.len()];
         for (word, other) in here.iter_mut().zip(words) {
@@ -314,7 +317,7 @@ for_core_and_filter! { impl[B: AsRef<[u64]> + AsMut<[u64]>, L: Layout] RawBloom<
     }
 } }
 
-/// For one thread to change.
+/// Changes through `&mut self`.
 impl<B: AsRef<[u64]> + AsMut<[u64]>, L: Layout> RawBloom<Own<B>, L> {
     fn unite<S: Storage>(&mut self, other: &RawBloom<S, L>) {
         for (word, other) in self.storage.words_mut().iter_mut().zip(other.storage.words()) {
@@ -339,15 +342,16 @@ where
     }
 }
 
-/// Uniting.
+/// Union.
 impl<T, H, B, L> Filter<T, H, RawBloom<Own<B>, L>>
 where
     T: ?Sized,
     B: AsRef<[u64]> + AsMut<[u64]>,
     L: Layout,
 {
-    /// Makes this the filter of all keys that were inserted into either of the two: the same bits
-    /// as if they had all been inserted here. The other one may be in memory, in an array or in a file.
+    /// Makes this the filter of all keys that were inserted into either of the two: the bits are
+    /// the same as if all keys had been inserted here. The other filter may be in memory, in an
+    /// array or in a file.
     ///
     /// # Errors
     ///
@@ -366,7 +370,7 @@ where
 }
 
 impl<S: Allocate, L: Layout> RawBloom<S, L> {
-    /// Keeps only the bits that both cores have.
+    /// Keeps only the bits that are set in both cores.
     ///
     /// # Errors
     ///
@@ -380,11 +384,11 @@ impl<S: Allocate, L: Layout> RawBloom<S, L> {
     }
 }
 
-/// For whoever has the filter for itself.
+/// Intersection, which needs exclusive access.
 impl<T: ?Sized, H, S: Allocate, L: Layout> Filter<T, H, RawBloom<S, L>> {
-    /// Keeps only the bits that both filters have. Keys that were inserted into both are still
-    /// found; of the others no more are found than either filter found before. It is not the filter
-    /// of the keys in both, which would have fewer bits still, so its
+    /// Keeps only the bits that are set in both filters. Keys that were inserted into both are
+    /// still found. The false positive rate is at most that of either filter before. The result has
+    /// more set bits than a filter of the common keys would have, so
     /// [`estimated_len`](Self::estimated_len) is too high.
     ///
     /// # Errors
@@ -399,7 +403,8 @@ impl<T: ?Sized, H, S: Allocate, L: Layout> Filter<T, H, RawBloom<S, L>> {
     }
 }
 
-/// Same bits. Of filters that other threads are filling, it compares what it comes across.
+/// Equal if all bits are equal. If other threads are filling a filter, the result depends on what
+/// the comparison sees.
 impl<S: Storage, L: Layout> PartialEq for RawBloom<S, L> {
     fn eq(&self, other: &Self) -> bool {
         let (words, others) = (self.storage.words().iter(), other.storage.words().iter());
@@ -407,5 +412,5 @@ impl<S: Storage, L: Layout> PartialEq for RawBloom<S, L> {
     }
 }
 
-/// Not of filters that other threads may be filling.
+/// Not for atomic filters, whose bits may change during a comparison.
 impl<B: AsRef<[u64]>, L: Layout> Eq for RawBloom<Own<B>, L> {}

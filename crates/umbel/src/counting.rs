@@ -1,4 +1,5 @@
-//! The counting Bloom filter: a small number for each bit, so that keys can leave again.
+//! The counting Bloom filter: a small counter in the place of each bit, so that keys can be removed
+//! again.
 //!
 //! ```text
 //!     "umbel"  ---.---------.------------------.            insert: + 1      remove: - 1
@@ -13,38 +14,40 @@
 //! | anywhere: 5.77 log2(1/rate), 38.4 at 1 % | about 3 absent, log2(1/rate) present | yes | yes, as a sum | no | no |
 //! | in a line: 43.7 at 1 %, 77.6 at 0.1 % | 1 line | yes | yes, as a sum | no | no |
 //!
-//! Choose it when keys leave again and also come several times, when it matters how often, or when
-//! filters are added up. Prefer [`bloom`](crate::bloom), in a quarter of the memory, when nothing
-//! ever leaves.
+//! Choose it when keys are removed and also inserted several times, when their counts matter, or
+//! when filters are added up. Prefer [`bloom`](crate::bloom), in a quarter of the memory, when no
+//! key is ever removed.
 //!
 //! # Anywhere or in a line
 //!
-//! The cells of a key are where a classic filter has its bits, anywhere ([`CountingBloomFilter`]), or
-//! all in one cache line, in different words of it ([`BlockedCountingBloomFilter`]). With one
-//! line to wait for, batches take half to two thirds of the time; single calls gain little as long as
-//! the filter is in a cache. Crowded lines cost space: 14 % at 1 %, 35 % at 0.1 %, and below one in a
-//! thousand soon more than they are worth.
+//! The cells of a key are either at the positions of a classic filter, anywhere
+//! ([`CountingBloomFilter`]), or all in one cache line, in different words of it
+//! ([`BlockedCountingBloomFilter`]). With a single cache line to wait for, batches take half to two
+//! thirds of the time. Single calls gain little while the filter fits into a cache. Crowded lines
+//! cost space: 14 % at 1 %, 35 % at 0.1 %, and below one in a thousand soon more than they are
+//! worth.
 //!
 //! # Where it breaks
 //!
-//! Removing a key that was never inserted, but is found, takes something from other keys, which may
-//! then be lost: remove only what is known to be there. As long as no key is removed more often than
-//! it was inserted, no key is ever lost.
+//! Removing a false positive decrements cells of other keys, which may then be lost: remove only
+//! keys that were inserted. If no key is removed more often than it was inserted, no key is ever
+//! lost.
 //!
-//! A cell that has reached its largest number is *saturated*: nobody knows how much more it would
-//! hold, so it is never counted down again. That keeps every key, and costs what it keeps: the keys
-//! of such a cell never leave it, and the rate no longer goes down all the way when keys are removed,
-//! until [`clear`](crate::Filter::clear). At capacity it happens to one 4-bit cell in 6 · 10^14, and to one
-//! in 190 at ten times the capacity; a key that is inserted 15 times does it to all cells it has. The
-//! number of saturated cells is [`saturated`](RawCounting::saturated), and [`Width::Eight`] counts to
-//! 255. Past its capacity a filter goes on at a rising rate, as a classic one does.
+//! A cell that has reached its largest number is *saturated*. Its true count is unknown, so it is
+//! never decremented again. No key is lost, but keys in such cells cannot be fully removed, and the
+//! false positive rate does not fall all the way when keys are removed, until
+//! [`clear`](crate::Filter::clear). At capacity this happens to one 4-bit cell in 6 · 10^14, and to
+//! one in 190 at ten times the capacity. A key that is inserted 15 times saturates all its cells.
+//! [`saturated`](RawCounting::saturated) returns the number of saturated cells, and
+//! [`Width::Eight`] counts to 255. Beyond its capacity a filter accepts more keys at a rising rate,
+//! like a classic filter.
 //!
 //! # Reference
 //!
 //! Fan, Cao, Almeida and Broder 2000, "Summary cache", section V-C: the counters, and why four bits
-//! are enough. A cell that a key has twice counts twice, when it comes and when it leaves. Lines are
+//! are enough. A cell that a key has twice counts twice, on insertion and on removal. Lines are
 //! those of Putze, Sanders and Singler 2007, "Cache-, hash- and space-efficient Bloom filters",
-//! section 3; their rate is computed exactly here.
+//! section 3. Their rate is computed exactly here.
 //!
 //! ```
 //! use umbel::CountingBloomFilter;
@@ -83,7 +86,7 @@ use crate::storage::{Allocate, Array, Own, Storage, StorageMut};
 #[cfg(feature = "alloc")]
 use crate::storage::Heap;
 
-/// The core of a counting Bloom filter: words in `S`, in which a digest has the cells that `L` gives it.
+/// The core of a counting Bloom filter: words in `S`, in which `L` assigns cells to each digest.
 #[derive(Clone)]
 pub struct RawCounting<S, L: CellLayout = Anywhere> {
     shape: L::Shape,
@@ -93,11 +96,11 @@ pub struct RawCounting<S, L: CellLayout = Anywhere> {
 
 /// A counting Bloom filter of keys `T`, hashed by `H`, with any storage `S` and any layout `L`.
 ///
-/// Everyday names are [`CountingBloomFilter`] and [`BlockedCountingBloomFilter`], in memory of their
-/// own, and [`ArrayCountingBloomFilter`], in an array.
+/// The names for everyday use are [`CountingBloomFilter`] and [`BlockedCountingBloomFilter`], in
+/// owned memory, and [`ArrayCountingBloomFilter`], in an array.
 pub type Counting<T, H, S, L = Anywhere> = Filter<T, H, RawCounting<S, L>>;
 
-/// A counting Bloom filter in memory of its own. The [module](crate::counting) tells what it is and
+/// A counting Bloom filter in owned memory. The [module](crate::counting) describes it and says
 /// when to choose it.
 ///
 /// ```
@@ -110,8 +113,8 @@ pub type Counting<T, H, S, L = Anywhere> = Filter<T, H, RawCounting<S, L>>;
 #[cfg(feature = "alloc")]
 pub type CountingBloomFilter<T, H = Portable> = Filter<T, H, RawCounting<Heap>>;
 
-/// A blocked counting Bloom filter in memory of its own: all cells of a key in one cache line. The
-/// [module](crate::counting) tells when to choose it.
+/// A blocked counting Bloom filter in owned memory: all cells of a key are in one cache line. The
+/// [module](crate::counting) says when to choose it.
 ///
 /// ```
 /// use umbel::BlockedCountingBloomFilter;
@@ -123,8 +126,8 @@ pub type CountingBloomFilter<T, H = Portable> = Filter<T, H, RawCounting<Heap>>;
 #[cfg(feature = "alloc")]
 pub type BlockedCountingBloomFilter<T, H = Portable> = Filter<T, H, RawCounting<Heap, InLine>>;
 
-/// A counting Bloom filter in an array, without an allocator. The array has exactly the words of its
-/// shape.
+/// A counting Bloom filter in an array, without an allocator. The array has exactly the number of
+/// words of its shape.
 ///
 /// ```
 /// use umbel::counting::{ArrayCountingBloomFilter, words_for};
@@ -210,13 +213,14 @@ impl<B: AsRef<[u64]> + AsMut<[u64]>, L: CellLayout> Clear for RawCounting<Own<B>
 }
 
 for_core_and_filter! { impl[B: AsRef<[u64]>, L: CellLayout] RawCounting<Own<B>, L> {
-    /// As [`estimated_count`](crate::Filter::estimated_count), for a key that was digested elsewhere.
+    /// As [`estimated_count`](crate::Filter::estimated_count), for a digest that was computed
+    /// elsewhere.
     #[must_use]
     pub fn estimated_count_digest(&self, digest: Digest) -> u64 {
         self.layout.count(&self.shape, self.storage.words(), digest)
     }
 
-    /// The words: bit `i` of the cells is bit `i % 64` of word `i / 64`, and with cells of `b` bits,
+    /// The words: bit `i` of the cells is bit `i % 64` of word `i / 64`. With cells of `b` bits,
     /// cell `c` begins at bit `c · b`.
     #[must_use]
     pub fn words(&self) -> &[u64] {
@@ -229,21 +233,21 @@ for_core_and_filter! { impl[B: AsRef<[u64]>, L: CellLayout] RawCounting<Own<B>, 
         self.cells().count_nonzero(self.shape.places())
     }
 
-    /// How many cells have reached their largest number and are not counted down any more. Reads the
-    /// whole filter.
+    /// How many cells are saturated: they have reached their largest number and are never
+    /// decremented. Reads the whole filter.
     #[must_use]
     pub fn saturated(&self) -> u64 {
         self.cells().count_full(self.shape.places())
     }
 
-    /// Whether there is no key in the filter. Reads until it finds a cell that is not zero.
+    /// Whether the filter contains no key. Reads cells until it finds one that is not zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words().iter().all(|word| *word == 0)
     }
 
-    /// How many different keys are in the filter, judged by the cells that are not zero; `u64::MAX`
-    /// when all are not. Reads the whole filter.
+    /// An estimate of how many different keys are in the filter, from the cells that are not zero;
+    /// `u64::MAX` if no cell is zero. Reads the whole filter.
     #[must_use]
     pub fn estimated_len(&self) -> u64 {
         self.shape.estimate_items(self.count_nonzero())
@@ -256,11 +260,12 @@ impl<B: AsRef<[u64]>, L: CellLayout> RawCounting<Own<B>, L> {
     }
 }
 
-/// Counting.
+/// Counts.
 impl<T: ?Sized, H, B: AsRef<[u64]>, L: CellLayout> Filter<T, H, RawCounting<Own<B>, L>> {
-    /// How many times the key is in the filter: inserted and not removed. Never too low, except that
-    /// the largest number of a cell, [`Width::max`], means that many or more; too high for keys all
-    /// of whose cells others have too, which are as many as are found without being there.
+    /// How many times the key is in the filter: its insertions minus its removals. Never too low,
+    /// except that the largest number of a cell, [`Width::max`], means that many or more. It is too
+    /// high for keys that share all their cells with others, which are as frequent as false
+    /// positives.
     #[must_use]
     #[inline]
     pub fn estimated_count(&self, key: &T) -> u64
@@ -270,8 +275,9 @@ impl<T: ?Sized, H, B: AsRef<[u64]>, L: CellLayout> Filter<T, H, RawCounting<Own<
         self.estimated_count_digest(self.hasher.digest(key))
     }
 
-    /// Whether the key may be in the filter `n` times or more. `false` is proof that it is not.
-    /// Cells cannot tell numbers above [`Width::max`] from it, and then the answer is `true`.
+    /// Whether the key may be in the filter at least `n` times. `false` proves that it is not. For
+    /// `n` above [`Width::max`], which cells cannot represent, the answer is that for
+    /// [`Width::max`].
     #[must_use]
     #[inline]
     pub fn count_at_least(&self, key: &T, n: u64) -> bool
@@ -288,7 +294,7 @@ impl<S, L: CellLayout> Compatible for RawCounting<S, L> {
     }
 }
 
-/// By adding: a key that was in both is in the union as often as in both together.
+/// Adds the counts: a key that was in both counts as often as in both together.
 impl<B: AsRef<[u64]> + AsMut<[u64]>, L: CellLayout> Union for RawCounting<Own<B>, L> {
     fn fits(&self, other: &Self) -> Result<(), Incompatible> {
         self.compatible(other)
@@ -309,8 +315,8 @@ where
     B: AsRef<[u64]> + AsMut<[u64]>,
     L: CellLayout,
 {
-    /// Adds the cells of the other filter to the cells of this one: the same as if all keys had been
-    /// inserted here, as often as they were inserted in either. Cells saturate as they do then.
+    /// Adds the cells of the other filter to the cells of this one. The result is the same as if
+    /// all insertions into either filter had been made here, including saturation.
     ///
     /// # Errors
     ///
@@ -324,7 +330,7 @@ where
     }
 }
 
-/// Same cells.
+/// Equal if all cells are equal.
 impl<B: AsRef<[u64]>, L: CellLayout> PartialEq for RawCounting<Own<B>, L> {
     fn eq(&self, other: &Self) -> bool {
         self.shape.compatible(&other.shape).is_ok() && self.words() == other.words()

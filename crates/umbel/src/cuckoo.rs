@@ -1,4 +1,4 @@
-//! The cuckoo filter: a short fingerprint of every key, in one of two buckets.
+//! The cuckoo filter: it stores a short fingerprint of every key, in one of two buckets.
 //!
 //! ```text
 //!     bucket i                     bucket j: i + j is what a1 alone tells, modulo the number of buckets
@@ -11,37 +11,41 @@
 //! |---|---|---|---|---|---|
 //! | (log2(1/rate) + 3) / 0.945, rounded up to whole bits: 10.6 at 1 %, 13.8 at 0.1 % | 2 buckets, at once | yes | as a sum, if there is room | no | an insert may be [`Full`] |
 //!
-//! Choose it when keys leave again: it takes a quarter of the memory of a
-//! [counting](crate::counting) filter, and two cache misses whatever the rate. Prefer
-//! [`blocked`](crate::blocked) when nothing ever leaves, [`counting`](crate::counting) when keys come more
-//! than eight times or must never be refused, and [`scalable`](crate::scalable) when nobody knows how many
-//! keys will come.
+//! Choose it when keys are removed again: it takes a quarter of the memory of a
+//! [counting](crate::counting) filter, and two cache misses at any false positive rate. Prefer
+//! [`blocked`](crate::blocked) when no key is ever removed, [`counting`](crate::counting) when a
+//! key is inserted more than eight times or an insertion must never be refused, and
+//! [`scalable`](crate::scalable) when the number of keys is unknown.
 //!
 //! # Where it breaks
 //!
-//! It has as many slots as it has: past its capacity an insert may give up with [`Full`], in practice at
-//! 0.97 of all slots, after looking at no more than some 4,000 buckets. The filter is then exactly as it
-//! was: every key that was accepted is found, and the one that was refused has left nothing behind.
+//! The number of slots is fixed. Beyond its capacity an insertion may fail with [`Full`], in
+//! practice at a load factor of 0.97, after a search of at most some 4,000 buckets. A failed
+//! insertion leaves the filter unchanged: every accepted key is found, and nothing of the refused
+//! key is stored.
 //!
-//! Two buckets have eight slots, so the ninth insert of one key is [`Full`] too, and so may be the ninth
-//! of keys that a stranger has chosen to have the same two buckets: [`Keyed`](crate::Keyed) is for those.
+//! Two buckets have eight slots, so the ninth insertion of one key is [`Full`] too. The same
+//! happens to the ninth of several keys that an attacker has chosen to share both buckets: use
+//! [`Keyed`](crate::Keyed) against that.
 //!
-//! Removing a key that was never inserted, but is found, takes away the fingerprint of another key, which
-//! is then lost: remove only what is known to be there. As long as no key is removed more often than it
-//! was inserted, no key is ever lost, whatever else shares its fingerprint: every insert stores a copy of
-//! its own. [`insert_unique`](crate::Filter::insert_unique) does not, and must not be mixed with
-//! [`remove`](crate::Filter::remove).
+//! Removing a false positive removes the fingerprint of another key, which is then lost: remove
+//! only keys that were inserted. If no key is removed more often than it was inserted, no key is
+//! ever lost, even if others share its fingerprint, because every insertion stores its own copy.
+//! [`insert_unique`](crate::Filter::insert_unique) does not store a copy, and must not be combined
+//! with [`remove`](crate::Filter::remove).
 //!
-//! It cannot grow: a larger table would need bits of the digests that fingerprints do not have. Filters
-//! of one shape and hasher can be [merged](crate::Filter::merge_with), as far as there is room.
+//! It cannot grow: a larger table would need bits of the digests that the fingerprints do not
+//! contain. Filters of one shape and hasher can be [merged](crate::Filter::merge_with) if there is
+//! room.
 //!
 //! # Reference
 //!
-//! Fan, Andersen, Kaminsky and Mitzenmacher 2014, "Cuckoo filter: practically better than Bloom", section
-//! 3: fingerprints that find their other bucket. There, buckets are a power of two and the other one is
-//! an exclusive or; to subtract from a sum works for any number (Lang et al. 2019, "Performance-optimal
-//! filtering", section 5). The search for an empty slot is breadth first, as in Li, Andersen, Kaminsky and
-//! Freedman 2014, "Algorithmic improvements for fast concurrent cuckoo hashing", section 4.3.
+//! Fan, Andersen, Kaminsky and Mitzenmacher 2014, "Cuckoo filter: practically better than Bloom",
+//! section 3: the other bucket of a fingerprint can be computed from it. In the paper the number of
+//! buckets is a power of two and the other bucket is an exclusive or. Subtracting from a sum works
+//! for any number of buckets (Lang et al. 2019, "Performance-optimal filtering", section 5). The
+//! search for an empty slot is breadth first, as in Li, Andersen, Kaminsky and Freedman 2014,
+//! "Algorithmic improvements for fast concurrent cuckoo hashing", section 4.3.
 //!
 //! ```
 //! use umbel::CuckooFilter;
@@ -89,11 +93,12 @@ pub struct RawCuckoo<S> {
 
 /// A cuckoo filter of keys `T`, hashed by `H`, with any storage `S`.
 ///
-/// Everyday names are [`CuckooFilter`], in memory of its own, and [`ArrayCuckooFilter`], in an array.
+/// The names for everyday use are [`CuckooFilter`], in owned memory, and [`ArrayCuckooFilter`], in
+/// an array.
 pub type Cuckoo<T, H, S> = Filter<T, H, RawCuckoo<S>>;
 
-/// A cuckoo filter in memory of its own. The [module](crate::cuckoo) tells what it is and when to choose
-/// it.
+/// A cuckoo filter in owned memory. The [module](crate::cuckoo) describes it and says when to
+/// choose it.
 ///
 /// ```
 /// use umbel::CuckooFilter;
@@ -106,7 +111,8 @@ pub type Cuckoo<T, H, S> = Filter<T, H, RawCuckoo<S>>;
 #[cfg(feature = "alloc")]
 pub type CuckooFilter<T, H = Portable> = Filter<T, H, RawCuckoo<Heap>>;
 
-/// A cuckoo filter in an array, without an allocator. The array has exactly the words of its shape.
+/// A cuckoo filter in an array, without an allocator. The array has exactly the number of words of
+/// its shape.
 ///
 /// ```
 /// use umbel::cuckoo::{ArrayCuckooFilter, words_for};
@@ -151,18 +157,19 @@ impl<B: AsRef<[u64]>> RawCuckoo<Own<B>> {
         BucketTable::new(&self.shape, self.storage.words())
     }
 
-    /// All fingerprints as places in a table.
+    /// The places of all fingerprints.
     fn places(&self) -> impl Iterator<Item = Place> {
         let table = self.table();
         self.fingerprints()
             .map(move |(bucket, fingerprint)| table.place_in(bucket, fingerprint.into()))
     }
 
-    /// All fingerprints, each with the bucket it is in.
+    /// All fingerprints, each with its bucket.
     ///
-    /// They are what [`merge_with`](Self::merge_with) carries over, and all that a filter knows of its
-    /// keys: enough to tell the other bucket in a table of as many buckets, and too little to find the
-    /// place in one of more or fewer, so that a filter cannot grow by them.
+    /// These are what [`merge_with`](Self::merge_with) copies, and everything that a filter stores
+    /// about its keys. They determine the other bucket in a table with the same number of buckets.
+    /// They do not determine a bucket in a table of another size, which is why a filter cannot
+    /// grow.
     ///
     /// ```
     /// use umbel::CuckooFilter;
@@ -194,7 +201,7 @@ impl<B: AsRef<[u64]>> Probe for RawCuckoo<Own<B>> {
         self.table().for_each(batch::BucketLookUp, keys, digest, found);
     }
 
-    /// If no key is there twice.
+    /// If all keys are different.
     fn rate(&self) -> f64 {
         self.shape.expected_rate(self.len)
     }
@@ -271,51 +278,52 @@ impl<B: AsRef<[u64]> + AsMut<[u64]>> Clear for RawCuckoo<Own<B>> {
 }
 
 for_core_and_filter! { impl[B: AsRef<[u64]>] RawCuckoo<Own<B>> {
-    /// How often the fingerprint of a digest is there, at most 8: never less often than it was inserted
-    /// and not removed.
+    /// How many copies of the fingerprint of a digest are stored, at most 8. Never less than the
+    /// number of its insertions minus its removals.
     #[must_use]
     pub fn estimated_count_digest(&self, digest: Digest) -> u64 {
         let table = self.table();
         table.count(table.place(digest))
     }
 
-    /// How many keys are in the filter, counting each as often as it was inserted and not removed.
+    /// How many keys are in the filter: the number of insertions minus the number of removals.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is no key in the filter.
+    /// Whether the filter contains no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many keys it was planned for. It takes more, until it is [`Full`]: [`Shape::room`] tells
-    /// how many for sure.
+    /// The planned number of keys. The filter accepts more until it is [`Full`]: [`Shape::room`]
+    /// returns the guaranteed number.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.shape.items()
     }
 
-    /// The share of slots that are taken.
+    /// The load factor: the share of slots that are taken.
     #[must_use]
     pub fn load(&self) -> f64 {
         self.shape.load(self.len)
     }
 
-    /// The words: bit `i` of the slots is bit `i % 64` of word `i / 64`, and with fingerprints of `b`
+    /// The words: bit `i` of the slots is bit `i % 64` of word `i / 64`. With fingerprints of `b`
     /// bits, slot `s` of bucket `n` begins at bit `(4 n + s) · b`. An empty slot is 0.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         self.storage.words()
     }
 
-    /// Whether the words are those of a filter with so many keys.
+    /// Checks that the words are consistent and contain `len` keys.
     ///
     /// # Errors
     ///
-    /// [`InvalidBytes::Inconsistent`] if not: then bytes or this library are broken.
+    /// [`InvalidBytes::Inconsistent`] if they are not. The bytes are then damaged, or this library
+    /// has a bug.
     #[doc(hidden)]
     pub fn validate(&self) -> Result<(), InvalidBytes> {
         let table = self.table();
@@ -335,13 +343,13 @@ impl<S> Compatible for RawCuckoo<S> {
 }
 
 impl<B: AsRef<[u64]> + AsMut<[u64]>> RawCuckoo<Own<B>> {
-    /// Puts the fingerprints of the other core into this one.
+    /// Copies the fingerprints of the other core into this one.
     ///
     /// # Errors
     ///
-    /// [`Incompatible`] if they differ in buckets or fingerprint bits, or if there is no room for all
-    /// ([`Incompatible::Room`]). All answers are as they were then; fingerprints may have moved to their
-    /// other bucket.
+    /// [`Incompatible`] if they differ in buckets or fingerprint bits, or if there is no room for
+    /// all fingerprints ([`Incompatible::Room`]). All answers are then as before; fingerprints may
+    /// have moved to their other bucket.
     pub fn merge_with(&mut self, other: &Self) -> Result<(), Incompatible> {
         self.compatible(other)?;
         let no_room = Incompatible::Room { keys: self.len + other.len, most: self.shape.slots() };
@@ -360,10 +368,11 @@ impl<B: AsRef<[u64]> + AsMut<[u64]>> RawCuckoo<Own<B>> {
     }
 }
 
-/// Counting.
+/// Counts.
 impl<T: ?Sized, H, B: AsRef<[u64]>> Filter<T, H, RawCuckoo<Own<B>>> {
-    /// How many times the key is in the filter: inserted and not removed, at most 8. Never too low;
-    /// too high if other keys have the same fingerprint in the same buckets, as an absent key is found.
+    /// How many times the key is in the filter: its insertions minus its removals, at most 8. Never
+    /// too low. It is too high if other keys have the same fingerprint in the same buckets, which
+    /// is as likely as a false positive.
     #[must_use]
     #[inline]
     pub fn estimated_count(&self, key: &T) -> u64
@@ -373,7 +382,7 @@ impl<T: ?Sized, H, B: AsRef<[u64]>> Filter<T, H, RawCuckoo<Own<B>>> {
         self.estimated_count_digest(self.hasher.digest(key))
     }
 
-    /// All fingerprints, each with the bucket it is in: see [`RawCuckoo::fingerprints`].
+    /// All fingerprints, each with its bucket: see [`RawCuckoo::fingerprints`].
     pub fn fingerprints(&self) -> impl Iterator<Item = (u64, u32)> {
         self.raw.fingerprints()
     }
@@ -386,18 +395,19 @@ insert_or_full! { impl[B: AsRef<[u64]> + AsMut<[u64]>] RawCuckoo<Own<B>>;
         as it was."
 }
 
-/// For changing.
+/// Changes.
 impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Filter<T, H, RawCuckoo<Own<B>>> {
-    /// Inserts a key unless it is found. `Ok(true)`: it was certainly not there, and is now; `Ok(false)`:
-    /// it, or another one that looks the same, was there, and nothing was changed.
+    /// Inserts a key unless it is found. `Ok(true)`: the key was absent and is now stored.
+    /// `Ok(false)`: the key, or another key with the same fingerprint, was found, and nothing was
+    /// changed.
     ///
-    /// For sets of keys that come often and never leave. Where keys are removed, use
-    /// [`insert`](Self::insert): of two keys that look the same, this stores one fingerprint, and to
-    /// remove one of them would lose the other.
+    /// For sets of keys that are inserted repeatedly and never removed. If keys are removed, use
+    /// [`insert`](Self::insert): this function stores one fingerprint for two keys that share it,
+    /// so removing one of them would lose the other.
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room for it. The filter is exactly as it was.
+    /// [`Full`] if there is no room for it. The filter is then unchanged.
     #[inline]
     pub fn insert_unique(&mut self, key: &T) -> Result<bool, Full>
     where
@@ -406,7 +416,7 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Filter<T, H, RawCuckoo<Own<B>
         self.raw.insert_unique_digest(self.hasher.digest(key))
     }
 
-    /// As [`insert_unique`](Self::insert_unique), for a key that was digested elsewhere.
+    /// As [`insert_unique`](Self::insert_unique), for a digest that was computed elsewhere.
     ///
     /// # Errors
     ///
@@ -416,14 +426,14 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Filter<T, H, RawCuckoo<Own<B>
         self.raw.insert_unique_digest(digest)
     }
 
-    /// Puts the fingerprints of the other filter into this one: the same as if all keys had been inserted
-    /// here, as often as they were inserted in either.
+    /// Copies the fingerprints of the other filter into this one. The result is the same as if all
+    /// insertions into either filter had been made here.
     ///
     /// # Errors
     ///
-    /// [`Incompatible`] if they differ in buckets, fingerprint bits or hasher, or if there is no room for all
-    /// ([`Incompatible::Room`]). All answers are as they were then; fingerprints may have moved to their
-    /// other bucket.
+    /// [`Incompatible`] if they differ in buckets, fingerprint bits or hasher, or if there is no
+    /// room for all fingerprints ([`Incompatible::Room`]). All answers are then as before;
+    /// fingerprints may have moved to their other bucket.
     pub fn merge_with(&mut self, other: &Self) -> Result<(), Incompatible>
     where
         H: Digester<T>,
@@ -433,9 +443,9 @@ impl<T: ?Sized, H, B: AsRef<[u64]> + AsMut<[u64]>> Filter<T, H, RawCuckoo<Own<B>
     }
 }
 
-/// Equal cores give equal answers, now and after the same inserts and removals: same buckets, and the same
-/// fingerprints in one bucket or the other. Which of the two that is depends on what else was inserted, and
-/// when.
+/// Equal cores give equal answers, now and after the same insertions and removals. They have the
+/// same buckets, and the same fingerprints in one of their two buckets. Which of the two depends on
+/// the other insertions and their order.
 impl<B: AsRef<[u64]>> PartialEq for RawCuckoo<Own<B>> {
     fn eq(&self, other: &Self) -> bool {
         let (mine, yours) = (self.table(), other.table());

@@ -1,4 +1,4 @@
-//! The edge: the one type that knows keys and hashers. Below it, every filter speaks digests.
+//! The only type that knows keys and hashers. All cores below it work with digests.
 //!
 //! ```text
 //!     keys      Filter<T, H, C>                  here
@@ -8,8 +8,8 @@
 //!     words     storage
 //! ```
 //!
-//! What all cores can do is written here, once. What only some families can do, and what their
-//! documentation must say in words of its own, is in the module of the family.
+//! Operations that all cores support are written once, here. Operations that only some families
+//! support, or that each family documents differently, are in the module of the family.
 
 use crate::error::{BatchFull, Full, Incompatible, InvalidShape};
 use crate::filter::{Compatible, Contains, Edge, Insert, InsertShared, Remove, Union};
@@ -23,34 +23,35 @@ use alloc::{vec, vec::Vec};
 
 /// A filter of keys `T`, hashed by `H`, around a core `C`.
 ///
-/// Everyday names are aliases with a core filled in: [`BloomFilter`](crate::BloomFilter),
-/// [`CuckooFilter`](crate::CuckooFilter) and all the others. `T` may be unsized: a filter of `str` takes
-/// `&str` and `&String`, one of `[u8]` takes slices, arrays and vectors.
+/// The names for everyday use are aliases with a core filled in:
+/// [`BloomFilter`](crate::BloomFilter), [`CuckooFilter`](crate::CuckooFilter) and all the others.
+/// `T` may be unsized: a filter of `str` takes `&str` and `&String`, one of `[u8]` takes slices,
+/// arrays and vectors.
 pub struct Filter<T: ?Sized, H, C> {
     pub(crate) raw: C,
     pub(crate) hasher: H,
     pub(crate) keys: PhantomData<fn(&T)>,
 }
 
-/// Making one, with the default hasher.
+/// Constructors with the default hasher.
 impl<T: ?Sized, C: Make> Filter<T, Portable, C> {
     /// A filter for `capacity` keys at a false positive rate of at most `err_rate`.
     ///
-    /// The capacity of a window filter is the number of insertions in the window. That of a stable
-    /// filter is after how many further insertions nine of ten keys are still found. That of a scalable
-    /// filter is the size to start with.
+    /// For a window filter, the capacity is the number of insertions in the window. For a stable
+    /// filter, it is the number of further insertions after which nine of ten keys are still found.
+    /// For a scalable filter, it is the initial size.
     ///
     /// # Panics
     ///
-    /// Where [`try_new`](Self::try_new) gives an error: if `err_rate` is not above 0 and below 1,
-    /// or there is no memory for so large a filter.
+    /// Where [`try_new`](Self::try_new) returns an error: if `err_rate` is not above 0 and below 1,
+    /// or the filter cannot be allocated.
     #[must_use]
     pub fn new(capacity: u64, err_rate: f64) -> Self {
         Self::with_hasher(capacity, err_rate, Portable::default())
     }
 
-    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`: as
-    /// [`new`](Self::new), with an error in the place of a panic.
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, like
+    /// [`new`](Self::new), but returns an error instead of panicking.
     ///
     /// # Errors
     ///
@@ -61,13 +62,13 @@ impl<T: ?Sized, C: Make> Filter<T, Portable, C> {
     }
 }
 
-/// Making one, with another hasher or shape.
+/// Constructors with a chosen hasher or shape.
 impl<T: ?Sized, H, C: Make> Filter<T, H, C> {
     /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with this hasher.
     ///
     /// # Panics
     ///
-    /// As `new`: where there is no such shape, or [`with`](Self::with) gives an error.
+    /// As `new`: if there is no such shape, or [`with`](Self::with) returns an error.
     #[must_use]
     pub fn with_hasher(capacity: u64, err_rate: f64, hasher: H) -> Self {
         C::plan(capacity, err_rate)
@@ -79,59 +80,59 @@ impl<T: ?Sized, H, C: Make> Filter<T, H, C> {
     ///
     /// # Errors
     ///
-    /// [`InvalidShape`] if there is no memory for it, or the family does not take the shape.
+    /// [`InvalidShape`] if there is no memory for it, or the family does not accept the shape.
     pub fn with(shape: C::Shape, hasher: H) -> Result<Self, InvalidShape> {
         C::make(shape).map(|raw| Self::from_raw(raw, hasher))
     }
 }
 
-/// The core.
+/// Access to the core.
 impl<T: ?Sized, H, C> Filter<T, H, C> {
-    /// The filter with this core. The hasher must be the one that gave the core its digests: with
-    /// another one, the filter misses its keys.
+    /// Creates a filter from a core. `hasher` must be the hasher that produced the digests in the
+    /// core. With any other hasher, the filter reports its keys absent.
     #[must_use]
     #[inline]
     pub const fn from_raw(raw: C, hasher: H) -> Self {
         Self { raw, hasher, keys: PhantomData }
     }
 
-    /// The core: the filter without keys and hasher. See [`raw`](crate::raw).
+    /// The core: the filter without key type and hasher. See [`raw`](crate::raw).
     #[must_use]
     #[inline]
     pub const fn raw(&self) -> &C {
         &self.raw
     }
 
-    /// The core, to be changed. What is inserted there must have been digested by the hasher of this
+    /// The core, mutably. Digests that are inserted into it must come from the hasher of this
     /// filter.
     #[must_use]
     pub const fn raw_mut(&mut self) -> &mut C {
         &mut self.raw
     }
 
-    /// The core, taken out.
+    /// Consumes the filter and returns its core.
     #[must_use]
     pub fn into_raw(self) -> C {
         self.raw
     }
 
-    /// What turns keys into digests.
+    /// The hasher, which turns keys into digests.
     #[must_use]
     pub const fn hasher(&self) -> &H {
         &self.hasher
     }
 }
 
-/// The plan.
+/// The shape.
 impl<T: ?Sized, H, C: Shaped> Filter<T, H, C> {
-    /// The plan it was made by.
+    /// The shape that this filter was built with.
     #[must_use]
     pub fn shape(&self) -> &C::Shape {
         self.raw.shape()
     }
 }
 
-/// What it is.
+/// Size.
 impl<T: ?Sized, H, C: Core> Filter<T, H, C> {
     /// The memory of the words, in bytes.
     #[must_use]
@@ -140,11 +141,11 @@ impl<T: ?Sized, H, C: Core> Filter<T, H, C> {
     }
 }
 
-/// Asking.
+/// Look-ups.
 impl<T: ?Sized, H, C: Probe> Filter<T, H, C> {
-    /// Whether the key may be in the filter. `false` is proof that it was not inserted, or was removed
-    /// or forgotten since; `true` is wrong for a share of absent keys that
-    /// [`expected_rate`](Self::expected_rate) tells.
+    /// Whether the key may be in the filter. `false` proves that the key was not inserted, or was
+    /// removed or forgotten since. `true` is a false positive for a share of absent keys;
+    /// [`expected_rate`](Self::expected_rate) is that share.
     #[must_use]
     #[inline]
     pub fn contains(&self, key: &T) -> bool
@@ -154,7 +155,7 @@ impl<T: ?Sized, H, C: Probe> Filter<T, H, C> {
         self.raw.probe(self.hasher.digest(key))
     }
 
-    /// As [`contains`](Self::contains), for a key that was digested elsewhere.
+    /// As [`contains`](Self::contains), for a digest that was computed elsewhere.
     #[must_use]
     #[inline]
     pub fn contains_digest(&self, digest: C::Digest) -> bool {
@@ -163,8 +164,8 @@ impl<T: ?Sized, H, C: Probe> Filter<T, H, C> {
 
     /// As [`contains`](Self::contains), for many keys: `found[i]` is the answer for `keys[i]`.
     ///
-    /// Faster than one by one where the filter is larger than the cache, since all keys of a batch
-    /// wait for memory at the same time.
+    /// A batch is faster than single look-ups if the filter is larger than the cache, because the
+    /// memory accesses of all its keys overlap.
     ///
     /// # Panics
     ///
@@ -178,7 +179,7 @@ impl<T: ?Sized, H, C: Probe> Filter<T, H, C> {
         self.raw.probe_each(keys, |key| self.hasher.digest(key.key()), found);
     }
 
-    /// As [`contains_batch`](Self::contains_batch), for keys that were digested elsewhere.
+    /// As [`contains_batch`](Self::contains_batch), for digests that were computed elsewhere.
     ///
     /// # Panics
     ///
@@ -188,7 +189,7 @@ impl<T: ?Sized, H, C: Probe> Filter<T, H, C> {
         self.raw.probe_each(digests, |digest| *digest, found);
     }
 
-    /// As [`contains_batch`](Self::contains_batch), with the answers in a vector.
+    /// As [`contains_batch`](Self::contains_batch), but returns the answers in a vector.
     ///
     /// ```
     /// use umbel::BloomFilter;
@@ -211,20 +212,20 @@ impl<T: ?Sized, H, C: Probe> Filter<T, H, C> {
         found
     }
 
-    /// The false positive rate now: the share of absent keys that are found. Reads the whole filter,
-    /// in families that must count what is set.
+    /// The false positive rate now: the share of absent keys that are found. In families that count
+    /// set bits or cells, this reads the whole filter.
     #[must_use]
     pub fn expected_rate(&self) -> f64 {
         self.raw.rate()
     }
 }
 
-/// Inserting into a filter that is never full.
+/// Insertion into filters that are never full.
 impl<T: ?Sized, H, C: Endless> Filter<T, H, C> {
-    /// Inserts a key. `true` is proof that it is new, or was removed or forgotten since; `false` says
-    /// that [`contains`](Self::contains) would have answered `true` already.
+    /// Inserts a key. `true` proves that the key is new, or was removed or forgotten since. `false`
+    /// means that [`contains`](Self::contains) already returned `true` for it.
     ///
-    /// Past its capacity the filter goes on, at a rising false positive rate.
+    /// Beyond its capacity, the filter accepts more keys at a rising false positive rate.
     #[inline]
     pub fn insert(&mut self, key: &T) -> bool
     where
@@ -233,14 +234,14 @@ impl<T: ?Sized, H, C: Endless> Filter<T, H, C> {
         self.raw.put(self.hasher.digest(key))
     }
 
-    /// As [`insert`](Self::insert), for a key that was digested elsewhere.
+    /// As [`insert`](Self::insert), for a digest that was computed elsewhere.
     #[inline]
     pub fn insert_digest(&mut self, digest: C::Digest) -> bool {
         self.raw.put(digest)
     }
 
-    /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
-    /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
+    /// As [`insert`](Self::insert), for many keys in order: `fresh[i]` is the answer for `keys[i]`.
+    /// A batch is faster than single insertions if the filter is larger than the cache.
     ///
     /// # Panics
     ///
@@ -255,7 +256,7 @@ impl<T: ?Sized, H, C: Endless> Filter<T, H, C> {
         raw.put_each(keys, |key| hasher.digest(key.key()), fresh);
     }
 
-    /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+    /// As [`insert_batch`](Self::insert_batch), for digests that were computed elsewhere.
     ///
     /// # Panics
     ///
@@ -266,13 +267,13 @@ impl<T: ?Sized, H, C: Endless> Filter<T, H, C> {
     }
 }
 
-/// Removing.
+/// Removal.
 impl<T: ?Sized, H, C: RemoveEach> Filter<T, H, C> {
-    /// Removes a key, once if it is there several times. `false` is proof that it is not there, and
-    /// then nothing is changed.
+    /// Removes one insertion of a key. `false` proves that the key is absent; the filter is then
+    /// unchanged.
     ///
-    /// Remove only what was inserted. To remove a key that was not inserted, but is found by mistake,
-    /// takes something away from another key, which may then be lost.
+    /// Remove only keys that were inserted. Removing a false positive damages the entry of another
+    /// key, which the filter may then report absent.
     #[inline]
     pub fn remove(&mut self, key: &T) -> bool
     where
@@ -281,14 +282,14 @@ impl<T: ?Sized, H, C: RemoveEach> Filter<T, H, C> {
         self.raw.remove_digest(self.hasher.digest(key))
     }
 
-    /// As [`remove`](Self::remove), for a key that was digested elsewhere.
+    /// As [`remove`](Self::remove), for a digest that was computed elsewhere.
     #[inline]
     pub fn remove_digest(&mut self, digest: Digest) -> bool {
         self.raw.remove_digest(digest)
     }
 
-    /// As [`remove`](Self::remove), for many keys in their order: `removed[i]` is the answer for
-    /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
+    /// As [`remove`](Self::remove), for many keys in order: `removed[i]` is the answer for
+    /// `keys[i]`. A batch is faster than single removals if the filter is larger than the cache.
     ///
     /// # Panics
     ///
@@ -303,7 +304,7 @@ impl<T: ?Sized, H, C: RemoveEach> Filter<T, H, C> {
         raw.remove_each(keys, |key| hasher.digest(key.key()), removed);
     }
 
-    /// As [`remove_batch`](Self::remove_batch), for keys that were digested elsewhere.
+    /// As [`remove_batch`](Self::remove_batch), for digests that were computed elsewhere.
     ///
     /// # Panics
     ///
@@ -314,19 +315,20 @@ impl<T: ?Sized, H, C: RemoveEach> Filter<T, H, C> {
     }
 }
 
-/// Forgetting everything.
+/// Clearing.
 impl<T: ?Sized, H, C: Clear> Filter<T, H, C> {
-    /// Forgets all keys.
+    /// Removes all keys.
     pub fn clear(&mut self) {
         self.raw.clear();
     }
 }
 
-/// Comparing.
+/// Compatibility.
 impl<T: ?Sized, H, C: Core + Compatible<C>> Filter<T, H, C> {
-    /// Whether the two filters can be united, or merged: their shapes and hashers give keys the same places.
-    /// They need not be in the same storage. Where it is `false`, uniting them changes nothing and its
-    /// [`Incompatible`] says what differs. Where it is `true`, a merge may still find no room.
+    /// Whether the two filters can be united or merged: their shapes and hashers map keys to the
+    /// same positions. The two may use different storage. If this returns `false`, a union fails
+    /// with [`Incompatible`], which says what differs, and changes nothing. If it returns `true`, a
+    /// merge can still fail because there is no room.
     ///
     /// ```
     /// use umbel::{BloomFilter, Portable};
@@ -345,7 +347,7 @@ impl<T: ?Sized, H, C: Core + Compatible<C>> Filter<T, H, C> {
         self.compatible_with(other).is_ok()
     }
 
-    /// As [`is_compatible`](Self::is_compatible), with the reason.
+    /// As [`is_compatible`](Self::is_compatible), with the reason as an error.
     pub(crate) fn compatible_with<D>(&self, other: &Filter<T, H, D>) -> Result<(), Incompatible>
     where
         C: Compatible<D>,
@@ -411,7 +413,7 @@ impl<T: ?Sized, H, C: Remove> Remove for Filter<T, H, C> {
     }
 }
 
-/// The hashers must agree, and the cores.
+/// Both the hashers and the cores must be compatible.
 impl<T: ?Sized, H: Digester<T>, C: Union> Union for Filter<T, H, C> {
     fn fits(&self, other: &Self) -> Result<(), Incompatible> {
         self.raw.fits(&other.raw)?;
@@ -424,7 +426,7 @@ impl<T: ?Sized, H: Digester<T>, C: Union> Union for Filter<T, H, C> {
     }
 }
 
-/// Keys are inserted in their order and in batches; whether they were new is not told.
+/// Inserts the keys in order and in batches. It does not report which of them were new.
 impl<A, T, H, C> Extend<A> for Filter<T, H, C>
 where
     A: KeyOf<T>,
@@ -438,10 +440,11 @@ where
     }
 }
 
-/// Copying where memory is scarce.
+/// Copies where memory may run out.
 impl<T: ?Sized, H: Clone, C: TryClone> Filter<T, H, C> {
-    /// As [`clone`](Clone::clone), which panics where the allocator refuses: for a process that must go on then, such as a
-    /// database server with this filter in it.
+    /// As [`clone`](Clone::clone), but returns an error if the allocator refuses, where `clone`
+    /// panics. For processes that must survive this, such as a database server with this filter in
+    /// it.
     ///
     /// # Errors
     ///
@@ -458,8 +461,8 @@ impl<T: ?Sized, H: Clone, C: Clone> Clone for Filter<T, H, C> {
     }
 }
 
-/// Equal filters give equal answers: their cores are equal, and so are their hashers. Two sets of keys may
-/// have one filter.
+/// Equal filters give equal answers: their cores and their hashers are equal. Two different sets of
+/// keys may produce equal filters.
 impl<T: ?Sized, H: Digester<T, C::Digest>, C: Core + PartialEq> PartialEq for Filter<T, H, C> {
     fn eq(&self, other: &Self) -> bool {
         self.raw == other.raw && self.hasher.check() == other.hasher.check()
@@ -476,11 +479,12 @@ impl<T: ?Sized, H: fmt::Debug, C: Core> fmt::Debug for Filter<T, H, C> {
     }
 }
 
-/// Inserting into filters of a core that may be full. There is no impl for all such cores, since one for
-/// all endless ones has methods of the same names; and each family says itself when it is full.
+/// Insertion into filters of a core that may be full. One `impl` for all such cores would collide
+/// with the methods of the same names for cores that are never full. Each family also documents
+/// when it is full.
 macro_rules! insert_or_full {
     (impl[$($generics:tt)*] $core:ty; new = $new:literal; full = $full:literal) => {
-        /// Inserting. There may be no room: [`Full`](crate::Full).
+        /// Insertion. It fails if there is no room: [`Full`](crate::Full).
         impl<T: ?Sized, H, $($generics)*> $crate::Filter<T, H, $core> {
             #[doc = $new]
             ///
@@ -495,7 +499,7 @@ macro_rules! insert_or_full {
                 $crate::Insert::insert_digest(&mut self.raw, self.hasher.digest(key))
             }
 
-            /// As [`insert`](Self::insert), for a key that was digested elsewhere.
+            /// As [`insert`](Self::insert), for a digest that was computed elsewhere.
             ///
             /// # Errors
             ///
@@ -505,13 +509,15 @@ macro_rules! insert_or_full {
                 $crate::Insert::insert_digest(&mut self.raw, digest)
             }
 
-            /// As [`insert`](Self::insert), for many keys in their order: `fresh[i]` is the answer for
-            /// `keys[i]`. Faster than one by one where the filter is larger than the cache.
+            /// As [`insert`](Self::insert), for many keys in order: `fresh[i]` is the answer for
+            /// `keys[i]`. A batch is faster than single insertions if the filter is larger than the
+            /// cache.
             ///
             /// # Errors
             ///
-            /// [`BatchFull`](crate::BatchFull) if there is no room for one of them. The keys before it are
-            /// inserted; it and those after it are not, and their answers are `false`.
+            /// [`BatchFull`](crate::BatchFull) if there is no room for one of them. The keys before
+            /// it are inserted. It and the keys after it are not inserted, and their answers are
+            /// `false`.
             ///
             /// # Panics
             ///
@@ -530,7 +536,7 @@ macro_rules! insert_or_full {
                 raw.insert_each(keys, |key| hasher.digest(key.key()), fresh)
             }
 
-            /// As [`insert_batch`](Self::insert_batch), for keys that were digested elsewhere.
+            /// As [`insert_batch`](Self::insert_batch), for digests that were computed elsewhere.
             ///
             /// # Errors
             ///
@@ -552,8 +558,8 @@ macro_rules! insert_or_full {
 }
 pub(crate) use insert_or_full;
 
-/// Gives the methods of a core to its filters as well, so that each is written once, with its
-/// documentation.
+/// Forwards the methods of a core to its filters, so that each method and its documentation are
+/// written once.
 macro_rules! for_core_and_filter {
     (impl[$($generics:tt)*] $core:ty { $($methods:tt)* }) => {
         impl<$($generics)*> $core {

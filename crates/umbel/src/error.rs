@@ -1,80 +1,82 @@
-//! What can fail in every family; each error says what was expected, what was found, and what would do.
+//! The errors that every family has in common. Each message says what was expected, what was found,
+//! and what to do next.
 //!
-//! What can fail in one family only is in its module: [`frozen::BuildError`](crate::frozen::BuildError),
-//! [`ribbon::MapError`](crate::ribbon::MapError), [`split::ParquetError`](crate::split::ParquetError).
+//! Errors of a single family are in its module: [`frozen::BuildError`](crate::frozen::BuildError),
+//! [`ribbon::MapError`](crate::ribbon::MapError),
+//! [`split::ParquetError`](crate::split::ParquetError).
 
 use crate::parts::grouped::Grouped;
 use core::fmt;
 
-/// A filter of this shape cannot be made.
+/// The shape of a filter is invalid or too large.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum InvalidShape {
     /// The error rate is not a number above 0 and below 1.
     RateOutOfRange {
-        /// What was asked for.
+        /// The requested rate.
         rate: f64,
     },
-    /// Digests of 64 bits cannot give so small a rate for so many items.
+    /// Digests of 64 bits cannot give such a small rate for this number of items.
     RateTooSmall {
-        /// What was asked for.
+        /// The requested rate.
         rate: f64,
         /// The smallest rate for this number of items.
         min: f64,
     },
-    /// More bits would be needed than any filter may have.
+    /// The filter would need more bits than the maximum.
     TooLarge {
-        /// How many it would take; `u64::MAX` where that is not enough to tell.
+        /// The number of bits it would need; `u64::MAX` if it is larger or unknown.
         bits: u64,
-        /// How many there may be.
+        /// The maximum.
         max: u64,
     },
-    /// The memory given holds no filter of this rate, or none at all.
+    /// The given memory is too small for a filter of this rate, or for any filter.
     TooSmall {
-        /// How many bytes there are.
+        /// The given number of bytes.
         bytes: u64,
-        /// How many it takes at least.
+        /// The minimum number of bytes.
         min: u64,
     },
-    /// A number is not in its range. The families say which numbers they have.
+    /// An integer parameter is out of its range. The families document their parameters.
     OutOfRange {
-        /// What it counts, such as `probes`.
+        /// The name of the parameter, such as `probes`.
         what: &'static str,
-        /// What was asked for.
+        /// The requested value.
         got: u64,
-        /// The least.
+        /// The minimum.
         min: u64,
-        /// The most.
+        /// The maximum.
         max: u64,
     },
-    /// A number that need not be whole is not in its range.
+    /// A real-valued parameter is out of its range.
     OutsideOf {
-        /// What it measures, such as `growth`.
+        /// The name of the parameter, such as `growth`.
         what: &'static str,
-        /// What was asked for.
+        /// The requested value.
         got: f64,
-        /// It must be above this.
+        /// The value must be above this.
         above: f64,
-        /// And below this.
+        /// The value must be below this.
         below: f64,
     },
-    /// A number is not a multiple of what it must be one of.
+    /// A parameter is not a multiple of the required number.
     NotAMultiple {
-        /// What it counts, such as `bits`.
+        /// The name of the parameter, such as `bits`.
         what: &'static str,
-        /// What was asked for.
+        /// The requested value.
         got: u64,
-        /// What it must be a multiple of.
+        /// The number that it must be a multiple of.
         of: u64,
     },
     /// The number of bits must be odd for these kernels.
     EvenBits {
-        /// What was asked for.
+        /// The requested number of bits.
         bits: u64,
     },
     /// The allocator refused.
     OutOfMemory {
-        /// How many bytes it was asked for.
+        /// The number of bytes of the allocation.
         bytes: u64,
     },
 }
@@ -84,7 +86,7 @@ impl InvalidShape {
     ///
     /// # Errors
     ///
-    /// [`OutOfRange`](Self::OutOfRange) if not.
+    /// [`OutOfRange`](Self::OutOfRange) if it is not.
     pub const fn check_range(what: &'static str, got: u64, min: u64, max: u64) -> Result<(), Self> {
         if got < min || got > max {
             return Err(Self::OutOfRange { what, got, min, max });
@@ -92,7 +94,7 @@ impl InvalidShape {
         Ok(())
     }
 
-    /// An error unless a number is above one and below another.
+    /// An error unless a number is above one bound and below another.
     #[cfg(feature = "alloc")]
     pub(crate) const fn check_between(
         what: &'static str,
@@ -113,14 +115,14 @@ impl fmt::Display for InvalidShape {
             Self::RateOutOfRange { rate } => {
                 write!(f, "expected a false positive rate above 0 and below 1, got {rate}")
             }
-            // With digests of 64 bits, so many keys have equal ones at any rate.
+            // With this many keys, digests of 64 bits collide too often for any rate.
             Self::RateTooSmall { min, .. } if min >= 1.0 => {
                 f.write_str("there are more keys than a filter can tell apart by 64 bits each")
             }
             Self::RateTooSmall { rate, min } => write!(
                 f,
                 "a false positive rate of {rate:e} is too small for so many keys: at least {:.1e} is possible",
-                // Rounded up: what is told can be asked for.
+                // Rounded up, so that the rate in the message is accepted.
                 min * 1.05
             ),
             Self::TooLarge { bits, max } => {
@@ -172,52 +174,52 @@ impl fmt::Display for InvalidShape {
 
 impl core::error::Error for InvalidShape {}
 
-/// Two filters cannot be united or merged: their bits do not mean the same, or there is no room for both.
+/// Two filters cannot be united or merged: they are not compatible, or there is no room for both.
 /// Neither was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Incompatible {
     /// They have different numbers of bits.
     Bits {
-        /// Of the filter to be changed.
+        /// The bits of the filter to be changed.
         expected: u64,
-        /// Of the other one.
+        /// The bits of the other filter.
         got: u64,
     },
-    /// They probe a different number of times.
+    /// They have different numbers of probes.
     Probes {
-        /// Of the filter to be changed.
+        /// The probes of the filter to be changed.
         expected: u32,
-        /// Of the other one.
+        /// The probes of the other filter.
         got: u32,
     },
-    /// Their cells are not of one width.
+    /// Their cells have different widths.
     Cells {
         /// The bits of a cell of the filter to be changed.
         expected: u32,
-        /// Of the other one.
+        /// The bits of a cell of the other filter.
         got: u32,
     },
-    /// They tell different numbers of keys apart: other quotients, or other remainders.
+    /// They have different numbers of prefixes, because quotients or remainders differ.
     Prefixes {
-        /// Of the filter to be changed.
+        /// The prefixes of the filter to be changed.
         expected: u64,
-        /// Of the other one.
+        /// The prefixes of the other filter.
         got: u64,
     },
     /// There is no room for the keys of both.
     Room {
-        /// How many keys they have together.
+        /// The number of keys of both together.
         keys: u64,
-        /// How many there can be room for at the most; fewer if keys crowd in one place.
+        /// The maximum number of keys; it is lower if keys crowd in one place.
         most: u64,
     },
     /// The allocator refused the memory for both.
     OutOfMemory {
-        /// How many bytes it was asked for.
+        /// The number of bytes of the allocation.
         bytes: u64,
     },
-    /// They hash keys differently: another seed, another secret, another hasher.
+    /// They hash keys differently: the seed, the secret or the hasher differs.
     Hasher,
     /// They map digests to positions differently.
     Kernels,
@@ -271,12 +273,12 @@ impl fmt::Display for Incompatible {
 
 impl core::error::Error for Incompatible {}
 
-/// The key has the wrong length: keys of a filter of numbers all have as many bytes.
+/// The key has the wrong length for this filter's key type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidKey {
-    /// How many bytes a key has.
+    /// The number of bytes of every key of this filter.
     pub expected: usize,
-    /// How many there are.
+    /// The number of bytes of the given key.
     pub got: usize,
 }
 
@@ -304,13 +306,13 @@ impl fmt::Display for Full {
 
 impl core::error::Error for Full {}
 
-/// A batch met a key that there is no room for. The keys before it are in the filter, and it and all
-/// keys after it are not: the filter is what inserting them one by one, up to the first that is
-/// [`Full`], would have made of it. To go on, insert the rest from `inserted` on into a filter with
-/// more room.
+/// A batch contains a key for which there is no room. The keys before it are in the filter; it and
+/// all keys after it are not. The filter is the same as if the keys had been inserted one by one,
+/// up to the first that is [`Full`]. To continue, insert the keys from `inserted` on into a filter
+/// with more room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchFull {
-    /// How many keys of the batch were inserted: the first ones, in their order.
+    /// How many keys of the batch were inserted: the first ones in order.
     pub inserted: usize,
 }
 
@@ -332,18 +334,18 @@ impl From<BatchFull> for Full {
     }
 }
 
-/// These bytes are not a filter of the wanted kind.
+/// The bytes are not a filter of the expected type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum InvalidBytes {
-    /// There are fewer or more bytes than the header announces.
+    /// The number of bytes is not the one that the header announces.
     Length {
-        /// How many there should be.
+        /// The announced number of bytes.
         expected: u64,
-        /// How many there are.
+        /// The actual number of bytes.
         got: u64,
     },
-    /// They do not begin as a filter does.
+    /// The first bytes are not those of a filter.
     Magic,
     /// They were written by a later version of the format.
     Version {
@@ -352,30 +354,30 @@ pub enum InvalidBytes {
         /// The version in the header.
         got: u16,
     },
-    /// They hold another family of filter.
+    /// They contain a filter of another family.
     Family {
-        /// The id of the wanted family.
+        /// The id of the expected family.
         expected: u16,
         /// The id in the header.
         got: u16,
     },
     /// They were made with another hash.
     Hash {
-        /// The id of the wanted hash.
+        /// The id of the expected hash.
         expected: u16,
         /// The id in the header.
         got: u16,
     },
     /// They were made for keys of another [kind](crate::hash::Kind).
     Keys {
-        /// The number of the wanted kind.
+        /// The number of the expected kind.
         expected: u16,
         /// The number in the header.
         got: u16,
     },
-    /// They have a family, a hash or a kind of keys that this library does not know.
+    /// The header has a family, a hash or a kind of keys that this library does not know.
     Unknown {
-        /// Which of them.
+        /// The field.
         field: &'static str,
         /// The number in the header.
         got: u16,
@@ -385,30 +387,31 @@ pub enum InvalidBytes {
         /// The id in the header.
         got: u16,
     },
-    /// They were made with the wanted hash under another seed or secret.
+    /// They were made with the expected hash, but another seed or secret.
     Hasher,
-    /// They were made with a hasher that the header does not tell: a secret, or a seed of its own. It
-    /// must be brought.
+    /// They were made with a hasher that the header does not fully describe: it has a secret, or a
+    /// custom seed. The caller must provide the hasher.
     Secret,
     /// The header has a flag that this version does not know.
     Flags {
         /// All flags.
         got: u16,
     },
-    /// Somebody was changing the words in place, and has not finished.
+    /// A process was changing the words in place, and has not finished.
     Open,
     /// The header was changed after it was written.
     Header,
     /// A block of words was changed after it was written.
     Block {
-        /// Its number, blocks of 8 KiB counted from 0.
+        /// The number of the block. Blocks of 8 KiB are counted from 0.
         number: u64,
     },
     /// The checksums of the blocks were changed after they were written.
     Table,
-    /// The header is whole, but its fields contradict each other or what a filter may be.
+    /// The checksum of the header is right, but its fields contradict each other or the limits of a
+    /// filter.
     Inconsistent,
-    /// The filter cannot be made.
+    /// The filter cannot be created.
     Shape(InvalidShape),
 }
 

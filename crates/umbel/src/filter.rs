@@ -1,26 +1,26 @@
-//! What filters can do with digests, for code that is generic over families.
+//! Traits of filters over digests, for code that is generic over families.
 //!
-//! Everyday use needs none of these traits: a [`Filter`](crate::Filter) has methods of the same names.
-//! The cores in [`raw`](crate::raw) have no other way in, and that is what they are for: an engine that
-//! has hashed a key already asks many of them with one digest.
+//! Everyday use needs none of these traits: a [`Filter`](crate::Filter) has methods of the same
+//! names. The cores in [`raw`](crate::raw) are used through these traits only. They serve engines
+//! that hash a key once and look it up in many filters with that digest.
 //!
 //! # Batches that do not fit
 //!
-//! In every family, inserting a batch is the same as inserting its keys one by one and stopping at the
-//! first that is [`Full`]. [`BatchFull`] then tells how many were inserted. The filter contains those, and
-//! nothing of the others. Their answers in `fresh` are `false`. It is not all or nothing, because a filter
-//! without removal cannot take keys back.
+//! In every family, inserting a batch is the same as inserting its keys one by one and stopping at
+//! the first that is [`Full`]. [`BatchFull`] holds the number of keys that were inserted. The
+//! filter contains those keys and none of the others, whose answers in `fresh` are `false`. A batch
+//! is not all or nothing, because a filter without removal cannot undo an insertion.
 
 use crate::error::{BatchFull, Full, Incompatible};
 use crate::hash::Digest;
 
-/// Answers "have I seen this digest?".
+/// Look-ups by digest.
 pub trait Contains {
-    /// `false` is proof that the digest was never inserted; `true` is evidence that it was.
+    /// `false` proves that the digest was never inserted. `true` may be a false positive.
     fn contains_digest(&self, digest: Digest) -> bool;
 
-    /// As [`contains_digest`](Self::contains_digest), for many digests: `found[i]` is the answer for
-    /// `digests[i]`. Filters that are larger than the cache are faster this way.
+    /// As [`contains_digest`](Self::contains_digest), for many digests: `found[i]` is the answer
+    /// for `digests[i]`. A batch is faster if the filter is larger than the cache.
     ///
     /// # Panics
     ///
@@ -33,32 +33,32 @@ pub trait Contains {
     }
 }
 
-/// Knows how its keys become digests.
+/// A filter that can hash its keys to digests.
 #[doc(hidden)]
 pub trait Edge: Contains {
-    /// What users insert and ask for.
+    /// The type of the keys.
     type Key: ?Sized;
 
-    /// The digest that stands for this key here.
+    /// The digest of this key in this filter.
     fn digest(&self, key: &Self::Key) -> Digest;
 }
 
-/// Takes digests, one at a time or many.
+/// Insertion by digest, single and in batches.
 pub trait Insert: Contains {
-    /// Inserts a digest. `Ok(true)` is proof that it is new; `Ok(false)` says that the filter
-    /// would have answered `true` for it already.
+    /// Inserts a digest. `Ok(true)` proves that it is new. `Ok(false)` means that the filter
+    /// already answered `true` for it.
     ///
     /// # Errors
     ///
     /// [`Full`] if there is no room. The filter is then unchanged.
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, Full>;
 
-    /// Inserts many digests in their order: `fresh[i]` is the answer for `digests[i]`.
+    /// Inserts many digests in order: `fresh[i]` is the answer for `digests[i]`.
     ///
     /// # Errors
     ///
-    /// [`BatchFull`] if there is no room for one of them. The digests before it are inserted; it and
-    /// those after it are not, and their answers are `false`. See the [module](self).
+    /// [`BatchFull`] if there is no room for one of them. The digests before it are inserted. It
+    /// and those after it are not inserted, and their answers are `false`. See the [module](self).
     ///
     /// # Panics
     ///
@@ -73,32 +73,32 @@ pub trait Insert: Contains {
     }
 }
 
-/// Takes digests from many threads at once: an atomic filter.
+/// Insertion by digest from many threads at once: an atomic filter.
 pub trait InsertShared: Contains {
-    /// Inserts a digest. `true` says that it is new, and is said at least once, but maybe to several
-    /// threads that insert it at the same time.
+    /// Inserts a digest. `true` means that it is new. If several threads insert a new digest at the
+    /// same time, at least one of them gets `true`, and possibly several.
     fn insert_digest(&self, digest: Digest) -> bool;
 }
 
-/// Forgets digests on request.
+/// Removal by digest.
 pub trait Remove: Contains {
-    /// Takes back one insertion of a digest. `false` if it cannot have been inserted, and then
-    /// nothing is changed.
+    /// Removes one insertion of a digest. Returns `false` and changes nothing if the digest cannot
+    /// have been inserted.
     fn remove_digest(&mut self, digest: Digest) -> bool;
 }
 
-/// Knows whether its bits mean the same as those of another core, if their digests do.
+/// Comparison with another core: equal digests set equal bits in both.
 #[doc(hidden)]
 pub trait Compatible<Other = Self> {
-    /// What differs, if anything does.
+    /// Succeeds if the two cores are compatible.
     ///
     /// # Errors
     ///
-    /// [`Incompatible`] tells it.
+    /// [`Incompatible`] says what differs.
     fn compatible(&self, other: &Other) -> Result<(), Incompatible>;
 }
 
-/// Can be united with another of its kind.
+/// Union with another filter of the same type.
 pub trait Union: Contains {
     /// Whether the two can be united.
     ///
@@ -107,11 +107,11 @@ pub trait Union: Contains {
     /// As [`union_with`](Self::union_with).
     fn fits(&self, other: &Self) -> Result<(), Incompatible>;
 
-    /// Makes this filter answer `true` for everything that either of the two did.
+    /// Adds all contents of the other filter: this filter then answers `true` for every digest that
+    /// either of the two did.
     ///
     /// # Errors
     ///
-    /// [`Incompatible`] if the other one differs in more than what was inserted. Neither is
-    /// changed then.
+    /// [`Incompatible`] if the two differ in more than their contents. Both are then unchanged.
     fn union_with(&mut self, other: &Self) -> Result<(), Incompatible>;
 }

@@ -1,12 +1,13 @@
-//! Filters as bytes and as files: every field and checksum in one place, one way in.
+//! Filters as bytes and as files, with one specification of every field and checksum and one
+//! reading path.
 //!
 //! ```text
 //!     header, 192 bytes    words, as many as the header says    a checksum for each block of words
 //! ```
 //!
-//! `docs/format.md` has every byte. Whatever is read, a file, a slice, a stream or through serde, goes
-//! one way: the header is checked, then the size that follows from it is compared with the bytes that
-//! are there, and only then is memory asked for.
+//! `docs/format.md` specifies every byte. Files, slices, streams and serde use the same reading
+//! path. It checks the header, compares the size that follows from the header with the number of
+//! bytes, and only then allocates memory.
 
 mod blocks;
 mod bytes;

@@ -1,4 +1,4 @@
-//! Sets that do not change: filters that are built at once from all their keys, and then only asked.
+//! Filters for static sets: built once from all keys, then only queried.
 //!
 //! ```text
 //!     keys --digest--> gathered --solve--> bits --check--> filter
@@ -6,10 +6,10 @@
 //!                                  `--'  the digests mixed in another way, if there is no solution
 //! ```
 //!
-//! A key has r bits here, with 2<sup>−r</sup> at most the rate. They are the exclusive or of bits
-//! that stand in a few places, and the places are found from the digest. Building is solving
-//! that system of equations for all keys, which is why all of them must be there. The families differ
-//! in where the places are:
+//! A key has a fingerprint of r bits, where 2<sup>−r</sup> is at most the false positive rate. The
+//! fingerprint is the exclusive or of entries in a few places, and the digest determines the
+//! places. Building solves this system of equations for all keys, so all keys must be known. The
+//! families differ in the places:
 //!
 //! | family | places | bits for each of the r |
 //! |---|---|---|
@@ -17,16 +17,18 @@
 //! | [`fuse`](crate::fuse) | three or four, in segments side by side | 1.13, 1.08 |
 //! | [`ribbon`](crate::ribbon) | about half of 64 bits side by side | 1.003 |
 //!
-//! What such a filter can do is written once, for any arrangement.
+//! The operations of these filters are written once, for any arrangement.
 //!
-//! Keys are digested once, as they are read. Equal keys, and keys with equal digests, count once. If
-//! there is no solution the digests are mixed in another way, at most a hundred times.
+//! Each key is digested once, when it is read. Equal keys, and keys with equal digests, count once.
+//! If the system has no solution, the digests are mixed differently and the construction is
+//! repeated, at most a hundred times.
 //!
 //! # Memory
 //!
-//! Building from a million keys or more takes at most 165 bits a key at rates down to
-//! 2<sup>−8</sup>, the filter included. [`peak_bytes`](crate::Filter::peak_bytes) tells how many bytes it may be for any
-//! number of keys, and [`Build::memory_limit`] refuses more.
+//! Building from a million keys or more takes at most 165 bits per key at rates down to
+//! 2<sup>−8</sup>, including the filter. [`peak_bytes`](crate::Filter::peak_bytes) returns the
+//! maximum in bytes for any number of keys. [`Build::memory_limit`] sets a limit, beyond which
+//! building fails.
 
 mod batch;
 mod build;
@@ -48,35 +50,38 @@ use crate::raw::{Probe, describe};
 use crate::sizing::{self, Shape as _};
 use crate::storage::{Heap, Own, Storage};
 
-/// Where the bits of a key are, and how they are found for a whole set. Sealed, as storage is.
+/// The places of the fingerprint of a key, and the algorithm that solves for them. Sealed, like
+/// storage.
 #[doc(hidden)]
 pub trait Arrangement: 'static {
-    /// The plan of such a filter: all that must be known to ask it, but for its words.
+    /// The shape of such a filter: everything a look-up needs except the words.
     type Shape: sizing::Shape;
 
-    /// The everyday name of the filter.
+    /// The name of the filter for everyday use.
     const NAME: &'static str;
 
-    /// The bits of a fingerprint: the rate is 2 to minus that many.
+    /// The bits of a fingerprint, r: the rate is 2<sup>−r</sup>.
     fn fingerprint_bits(shape: &Self::Shape) -> u32;
 
-    /// How many bytes of memory it takes at most to build a filter of `items` keys with `bits` bits
-    /// each: the digests, the work space and the filter. `u64::MAX` where it is more.
+    /// The maximum number of bytes that are needed to build a filter of `items` keys with `bits`
+    /// bits each: the digests, the work space and the filter. `u64::MAX` if the number does not
+    /// fit.
     fn peak_bytes(items: u64, bits: u32) -> u64;
 
-    /// The filter of these digests, some of which may be equal.
+    /// Builds the filter of these digests, some of which may be equal.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Shape`] if the filter would be too large, there is no memory, or digests cannot
-    /// give so small a rate for so many keys; [`BuildError::Attempts`] if there is no solution.
+    /// [`BuildError::Shape`] if the filter would be too large, there is no memory, or digests
+    /// cannot give so small a rate for this number of keys. [`BuildError::Attempts`] if there is no
+    /// solution.
     fn build(
         digests: Gathered,
         bits: u32,
         work: &Work<'_>,
     ) -> Result<(Self::Shape, Heap), BuildError>;
 
-    /// Whether the bits of a digest are what they should be.
+    /// Whether the entries of a digest give its fingerprint.
     fn contains(shape: &Self::Shape, words: &[u64], digest: Digest) -> bool;
 
     /// As [`contains`](Self::contains) for each key.
@@ -89,26 +94,26 @@ pub trait Arrangement: 'static {
     );
 }
 
-/// The core of a filter for a set that does not change: its words are in `S`, in an arrangement `A`.
+/// The core of a filter for a static set, with its words in `S`, in an arrangement `A`.
 pub struct RawFrozen<A: Arrangement, S = Heap> {
     shape: A::Shape,
     pub(crate) storage: S,
 }
 
-/// A filter of keys `T`, hashed by `H`, for a set that does not change, in an arrangement `A`. Use it as
+/// A filter of keys `T`, hashed by `H`, for a static set, in an arrangement `A`. Use it as
 /// [`XorFilter`](crate::XorFilter), [`BinaryFuseFilter`](crate::BinaryFuseFilter) or
 /// [`RibbonFilter`](crate::RibbonFilter).
 pub type Frozen<T, H, A, S = Heap> = Filter<T, H, RawFrozen<A, S>>;
 
-/// Building, with the default hasher.
+/// Building with the default hasher.
 impl<T: ?Sized, A: Arrangement> Filter<T, Portable, RawFrozen<A>> {
-    /// The filter of these keys. It answers `true` for all of them, and for other keys with a
-    /// probability of at most `err_rate`.
+    /// Builds the filter of these keys. It answers `true` for all of them, and for other keys with
+    /// a probability of at most `err_rate`.
     ///
     /// # Errors
     ///
     /// [`BuildError::Shape`] if `err_rate` is not above 0 and below 1, too small, or there is no
-    /// memory; the others do not happen here.
+    /// memory. The other variants do not occur here.
     pub fn build<K>(keys: impl IntoIterator<Item = K>, err_rate: f64) -> Result<Self, BuildError>
     where
         K: KeyOf<T>,
@@ -120,7 +125,7 @@ impl<T: ?Sized, A: Arrangement> Filter<T, Portable, RawFrozen<A>> {
 
 /// Building.
 impl<T: ?Sized, H, A: Arrangement> Filter<T, H, RawFrozen<A>> {
-    /// As `build`, in this way.
+    /// As `build`, with the options of a [`Build`].
     ///
     /// # Errors
     ///
@@ -136,7 +141,8 @@ impl<T: ?Sized, H, A: Arrangement> Filter<T, H, RawFrozen<A>> {
         Self::try_build_with(how, keys.into_iter().map(Ok))
     }
 
-    /// As [`build_with`](Self::build_with), from keys that may fail to come. The first error ends it.
+    /// As [`build_with`](Self::build_with), from a source of keys that may fail. The first error
+    /// ends the build.
     ///
     /// # Errors
     ///
@@ -155,8 +161,8 @@ impl<T: ?Sized, H, A: Arrangement> Filter<T, H, RawFrozen<A>> {
         Ok(Self::from_raw(raw, how.hasher))
     }
 
-    /// As [`build_with`](Self::build_with), from keys that were digested elsewhere, by what gives the
-    /// same digests as the hasher.
+    /// As [`build_with`](Self::build_with), from digests that were computed elsewhere. They must be
+    /// those that the hasher gives.
     ///
     /// # Errors
     ///
@@ -170,12 +176,12 @@ impl<T: ?Sized, H, A: Arrangement> Filter<T, H, RawFrozen<A>> {
         Ok(Self::from_raw(raw, how.hasher))
     }
 
-    /// How many bytes of memory it takes at most to build a filter of `items` keys at this rate, the
-    /// filter included; [`Build::checked`] adds 8 a key.
+    /// The maximum number of bytes that are needed to build a filter of `items` keys at this rate,
+    /// including the filter. [`Build::checked`] adds 8 bytes per key.
     ///
     /// # Errors
     ///
-    /// If the rate is not one, or below 2<sup>−32</sup>.
+    /// If the rate is not valid, or below 2<sup>−32</sup>.
     pub fn peak_bytes(items: u64, err_rate: f64) -> Result<u64, InvalidShape> {
         Ok(A::peak_bytes(items, build::bits_for_rate(err_rate)?))
     }
@@ -212,11 +218,12 @@ impl<A: Arrangement> RawFrozen<A> {
     }
 }
 
-/// How many keys are read between two reports.
+/// How many keys are read between two progress reports.
 const REPORT: usize = 1 << 16;
 
-/// All digests, or digests and more, if building from them stays within its limit; `peak` tells what it
-/// takes. The keys that are too many are counted still, to tell what would have been needed.
+/// Collects all digests, with additional data if there is any, if building from them stays within
+/// the memory limit. `peak` computes the memory that is needed. Keys beyond the limit are still
+/// counted, so that the error can state the memory that would be needed.
 pub(crate) fn gather<N: Default, H, E>(
     how: &Build<'_, H>,
     peak: impl Fn(u64) -> u64,
@@ -267,20 +274,20 @@ impl<A: Arrangement, S: Storage<Word = u64>> Probe for RawFrozen<A, S> {
         A::contains_batch(&self.shape, self.storage.words(), keys, digest, found);
     }
 
-    /// 2 to minus the bits of a fingerprint, or 0 if it is empty.
+    /// The rate is 2<sup>−r</sup> for fingerprints of r bits, or 0 if the filter is empty.
     fn rate(&self) -> f64 {
         self.shape.expected_rate(self.shape.items())
     }
 }
 
 for_core_and_filter! { impl[A: Arrangement, S: Storage<Word = u64>] RawFrozen<A, S> {
-    /// How many keys it was built from, equal ones counted once.
+    /// The number of keys that the filter was built from, equal keys counted once.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.shape.items()
     }
 
-    /// Whether it was built from no key. It answers `false` for every key then.
+    /// Whether the filter was built from no keys. It then answers `false` for every key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -294,7 +301,7 @@ for_core_and_filter! { impl[A: Arrangement, S: Storage<Word = u64>] RawFrozen<A,
 } }
 
 impl<T: ?Sized, H, A: Arrangement, S: Storage<Word = u64>> Filter<T, H, RawFrozen<A, S>> {
-    /// The same filter, whose words stay where they are.
+    /// The same filter, borrowing the words.
     #[must_use]
     pub fn borrowed(&self) -> Filter<T, &H, RawFrozen<A, Own<&[u64]>>> {
         let raw = RawFrozen { shape: self.raw.shape, storage: Own(self.raw.storage.words()) };
@@ -308,7 +315,7 @@ impl<A: Arrangement, S: Clone> Clone for RawFrozen<A, S> {
     }
 }
 
-/// Same bits.
+/// Equal if all bits are equal.
 impl<A: Arrangement, S: Storage<Word = u64>> PartialEq for RawFrozen<A, S> {
     fn eq(&self, other: &Self) -> bool {
         self.shape == other.shape && self.storage.words() == other.storage.words()

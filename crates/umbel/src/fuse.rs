@@ -1,5 +1,5 @@
-//! The binary fuse filter: the bits of a key are the exclusive or of three entries, or four, in
-//! segments side by side.
+//! The binary fuse filter: the fingerprint of a key is the exclusive or of three entries, or four,
+//! in adjacent segments.
 //!
 //! ```text
 //!     segments   [      |      |      |      |      |      |      |      ]
@@ -13,28 +13,29 @@
 //! |---|---|---|---|---|---|
 //! | 1.13 log2(1/rate), rounded up: 7.9 at 1 %, 9.0 at 1/256; with four entries 1.08: 7.5 and 8.6 | 3 or 4 | no | no | no | after 100 attempts, which does not happen |
 //!
-//! Choose it for large sets that do not change, when speed counts: [`BinaryFuseFilter`] has three
-//! entries a key, [`BinaryFuse4Filter`] four, which is 5 % smaller and a little slower. Prefer
-//! `RibbonFilter` for the least space, and below some thousand keys in any case;
-//! [`blocked`](crate::blocked) when keys come one by one.
+//! Choose it for large static sets when speed counts: [`BinaryFuseFilter`] has three entries per
+//! key, [`BinaryFuse4Filter`] four, which is 5 % smaller and a little slower. Prefer `RibbonFilter`
+//! for the least space, and always below some thousand keys. Prefer [`blocked`](crate::blocked)
+//! when keys are inserted one by one.
 //!
 //! # Where it breaks
 //!
-//! All keys must be there at once, and building takes 20 bytes a key for a while: see
-//! [`frozen`]. Digests must be well mixed; digests that are nearly equal by the
-//! thousand end in [`BuildError::Attempts`](crate::frozen::BuildError::Attempts).
+//! All keys must be known before building, and building needs 20 bytes per key temporarily: see
+//! [`frozen`]. Digests must be well mixed. If thousands of digests are nearly equal, building fails
+//! with [`BuildError::Attempts`](crate::frozen::BuildError::Attempts).
 //!
-//! Segments pay for large sets only. Where three long ones, the thirds of a [`xor`](crate::xor)
-//! filter, take fewer entries, the filter has those: up to some 17,000 keys, or 5,000 with four
-//! entries. Then a key takes 1.23 entries, 1.3 of 100 keys, 1.5 of ten.
+//! Segments save space only in large sets. If three long segments, the thirds of a
+//! [`xor`](crate::xor) filter, take fewer entries, the filter uses those: up to some 17,000 keys,
+//! or 5,000 with four entries. A key then takes 1.23 entries, 1.3 in a set of 100 keys, 1.5 in a
+//! set of ten.
 //!
 //! # Reference
 //!
 //! Graf and Lemire 2022, "Binary fuse filters: fast and smaller than xor filters", section 3
-//! (construction) and section 4 (the length of segments). Segments of three are shorter here, by half
-//! a power of two on average: with the published length, sets of 11,300 to 16,600 keys, and others,
-//! can hardly be built. Sets of three million keys or more are cut into shards, which need 1.12
-//! and 1.07 entries a key.
+//! (construction) and section 4 (the length of segments). Segments of three are shorter here, by
+//! half a power of two on average: with the published length, building almost always fails for sets
+//! of 11,300 to 16,600 keys, and for some others. Sets of three million keys or more are cut into
+//! shards, which need 1.12 and 1.07 entries per key.
 //!
 //! ```
 //! use umbel::BinaryFuseFilter;
@@ -55,8 +56,8 @@ use crate::parts::math::{ceil, ln};
 use crate::storage::Heap;
 use crate::xor::Thirds;
 
-/// A filter of keys `T` for a set that does not change, hashed by `H`, with its words in `S`: three
-/// entries a key.
+/// A filter of keys `T` for a static set, hashed by `H`, with its words in `S`: three entries per
+/// key.
 ///
 /// ```
 /// use umbel::BinaryFuseFilter;
@@ -67,7 +68,7 @@ use crate::xor::Thirds;
 /// ```
 pub type BinaryFuseFilter<T, H = Portable, S = Heap> = Filter<T, H, RawFrozen<Peeled<Fused<3>>, S>>;
 
-/// As [`BinaryFuseFilter`], with four entries a key: smaller, and a little slower.
+/// As [`BinaryFuseFilter`], with four entries per key: smaller, and a little slower.
 ///
 /// ```
 /// use umbel::BinaryFuse4Filter;
@@ -79,30 +80,30 @@ pub type BinaryFuseFilter<T, H = Portable, S = Heap> = Filter<T, H, RawFrozen<Pe
 pub type BinaryFuse4Filter<T, H = Portable, S = Heap> =
     Filter<T, H, RawFrozen<Peeled<Fused<4>>, S>>;
 
-/// The plan of a [`BinaryFuseFilter`].
+/// The shape of a [`BinaryFuseFilter`].
 pub type Shape = frozen::Shape<Fused<3>>;
 
-/// The plan of a [`BinaryFuse4Filter`].
+/// The shape of a [`BinaryFuse4Filter`].
 pub type Shape4 = frozen::Shape<Fused<4>>;
 
-/// The longest segment, as a power of two: further bits of a hash are not there.
+/// The longest segment, as a power of two: a hash has no further bits.
 const MAX_SEGMENT_BITS: u32 = 14;
 
-/// Segments of one length, a power of two; a key has an entry in each of `ARITY` neighbours.
+/// Segments of equal length, a power of two. A key has one entry in each of `ARITY` adjacent
+/// segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segments<const ARITY: usize> {
     /// The length of a segment.
     len: u64,
-    /// The entries of all segments that can be the first one of a key.
+    /// The number of entries in all segments that can be the first one of a key.
     firsts: u64,
 }
 
 impl<const ARITY: usize> Segments<ARITY> {
-    /// For so many keys.
     pub(crate) const fn for_keys(keys: u64) -> Self {
         let keys = if keys < 2 { 2 } else { keys } as f64;
         let log = ln(keys);
-        // Section 4 of the paper, with 1.75 instead of 2.25 and 1.1215 instead of 1.125; of four
+        // Section 4 of the paper, with 1.75 instead of 2.25 and 1.1215 instead of 1.125. With four
         // entries, 0.76 instead of 0.77 and 1.07 instead of 1.075. See the scan in the tests.
         let (bits, share, least) = if ARITY == 3 {
             (log / ln(3.33) + 1.75, 0.875 + 0.25 * ln(1e6) / log, 1.1215)
@@ -126,7 +127,7 @@ impl<const ARITY: usize> Segments<ARITY> {
 impl<const ARITY: usize> EntryPlaces<ARITY> for Segments<ARITY> {
     #[inline(always)]
     fn of(&self, start: u64, hash: u64) -> [usize; ARITY] {
-        // Whole segments are before the start.
+        // The start is after whole segments.
         let first = start + ((u128::from(hash) * u128::from(self.firsts)) >> 64) as u64;
         core::array::from_fn(|number| {
             let bits = match number {
@@ -140,7 +141,7 @@ impl<const ARITY: usize> EntryPlaces<ARITY> for Segments<ARITY> {
     }
 }
 
-/// Segments, or thirds where those are fewer entries.
+/// Segments, or thirds if those need fewer entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fused<const ARITY: usize> {
@@ -198,7 +199,7 @@ impl<const ARITY: usize> Map for Fused<ARITY> {
     }
 }
 
-/// Out of line: what large filters do, and only that, should be small enough to be inlined.
+/// Out of line, so that the code for large filters alone is small enough to be inlined.
 #[inline(never)]
 fn in_thirds<J: EntryJob>(thirds: Thirds, job: J) -> J::Output {
     job.run(thirds)

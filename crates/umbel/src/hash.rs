@@ -1,4 +1,4 @@
-//! From keys to digests: a key is hashed once, here, and never again below.
+//! From keys to digests. A key is hashed once, here; everything below works with the digest.
 //!
 //! ```text
 //!     key  --form-->  bytes or integer  --hasher-->  Digest (64 bits)  -->  every filter
@@ -11,15 +11,16 @@
 //! | [`Std`] | any `T: Hash` | no: memory only | as its `BuildHasher` |
 //! | [`Murmur3`], [`Xxh64`], [`Xxh3`], [`City64`], [`Farm64`], `Crc64` | [`Key`] | yes | no |
 //!
-//! A filter that must mean the same tomorrow, on another machine or in another language takes
-//! [`Portable`]. One whose keys a stranger may choose takes [`Keyed`]: with a public hash, whoever
-//! knows the seed can build keys that fill the filter or slip through it. A seed is not a secret.
+//! Choose [`Portable`] for a filter that is saved, or used on another machine or in another
+//! language. Choose [`Keyed`] if an attacker may choose keys: with a public hash, an attacker who
+//! knows the seed can build keys that fill the filter or that are false positives. A seed is not a
+//! secret.
 //!
-//! The named hashes are there to share digests with other systems. Murmur3, xxHash, City and Farm
-//! are as good for a filter as the default; CRC-64 (feature `crc64`) is linear and is not:
+//! The named hashes exist to share digests with other systems. Murmur3, xxHash, City and Farm are
+//! as good for a filter as the default. CRC-64 (feature `crc64`) is linear and is not;
 //! `docs/hashing.md` has the measured rates.
 
-/// Makes the hasher with a seed.
+/// The constructor and getter of a hasher with a seed.
 macro_rules! seeded {
     ($hasher:ident, $seed:ty) => {
         impl $hasher {
@@ -64,39 +65,39 @@ pub use portable::Portable;
 pub use standard::{New, Std};
 pub use xxh::{Xxh3, Xxh64};
 
-/// What a filter remembers a key by: 64 well-mixed bits.
+/// The 64 well-mixed bits that stand for a key in a filter.
 ///
-/// Two keys with the same digest are the same key to every filter, which happens to one pair in
-/// 2<sup>64</sup>; a rate below `items / 2^64` can therefore not be promised, and is refused.
+/// Two keys with the same digest are the same key to every filter. This happens to one pair in
+/// 2<sup>64</sup>, so a rate below `items / 2^64` cannot be promised and is refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Digest(u64);
 
 impl Digest {
-    /// A digest that was computed elsewhere, taken as it is.
+    /// Uses a digest that was computed elsewhere, unchanged.
     ///
-    /// Filters rely on every one of its bits being well mixed: a counter, a pointer or a CRC is
-    /// not. Send those through [`Digest::mixed`].
+    /// All 64 bits must be well mixed: filters rely on every one of them. A counter, a pointer or a
+    /// CRC is not well mixed; use [`Digest::mixed`] for those.
     #[must_use]
     pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// A digest from 64 bits that may be distributed in any way at all.
+    /// Makes a digest from 64 bits of any distribution.
     ///
-    /// Different inputs give different digests: it is what [`Portable`] does with integers, a
-    /// bijection.
+    /// Different inputs give different digests, because the function is a bijection. [`Portable`]
+    /// applies it to integers.
     #[must_use]
     #[inline]
     pub const fn mixed(bits: u64) -> Self {
         const { Portable::seeded(0) }.digest_word(bits)
     }
 
-    /// The digest of a whole record, from those of its attributes in their order: `docs/hashing.md`
-    /// has the definition.
+    /// The digest of a whole record, computed from the digests of its attributes in order.
+    /// `docs/hashing.md` has the definition.
     ///
-    /// Records that differ in one digest never share it; others, such as those whose attributes
-    /// have changed places, do so by the chance that any two keys have.
+    /// Records that differ in one attribute digest never share a digest. Other records, such as
+    /// those with swapped attributes, share one with the same probability as any two keys.
     ///
     /// ```
     /// use umbel::Digest;
@@ -116,7 +117,7 @@ impl Digest {
         joint
     }
 
-    /// The joint digest with one attribute more.
+    /// The joint digest with one more attribute.
     #[inline]
     pub(crate) const fn join(self, next: Self) -> Self {
         Self::mixed(self.0 ^ next.0)
@@ -136,23 +137,23 @@ impl core::fmt::Debug for Digest {
     }
 }
 
-/// Turns keys of type `T` into digests: the `H` of every filter.
+/// Turns keys of type `T` into digests: the type parameter `H` of every filter.
 ///
-/// `D` is [`Digest`] for every filter but a classic Bloom filter with foreign
-/// [`Kernels`](crate::kernels::Kernels), which may ask for more bits of a key.
+/// `D` is [`Digest`] for every filter except a classic Bloom filter with foreign
+/// [`Kernels`](crate::kernels::Kernels), which may need more bits per key.
 ///
 /// An owned key and its borrowed form must have the same digest, as with [`core::hash::Hash`] and
 /// [`Borrow`](core::borrow::Borrow).
 pub trait Digester<T: ?Sized, D = Digest> {
-    /// The digest of a key: the same for equal keys, however often it is asked.
+    /// The digest of a key. Equal keys always get equal digests.
     fn digest(&self, key: &T) -> D;
 
-    /// A value that tells hashers apart: if two of them have the same one, they give the same
-    /// digests. It reveals nothing of a secret. Unions compare it.
+    /// A check value that identifies the hasher: two hashers with equal values give equal digests.
+    /// It reveals nothing about a secret. Unions compare it.
     fn check(&self) -> u64;
 }
 
-/// A borrowed hasher is a hasher.
+/// References to a hasher are hashers too.
 impl<T: ?Sized, D, H: Digester<T, D> + ?Sized> Digester<T, D> for &H {
     #[inline]
     fn digest(&self, key: &T) -> D {

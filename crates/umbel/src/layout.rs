@@ -1,4 +1,4 @@
-//! Layouts: how a family of Bloom filters lays the bits of a key into words.
+//! Layouts: how a family of Bloom filters assigns bits in words to a key.
 //!
 //! | layout | the bits of a key are | filter |
 //! |---|---|---|
@@ -6,8 +6,8 @@
 //! | [`Lines`](crate::blocked::Lines) | in one cache line or two | [`blocked`](crate::blocked) |
 //! | [`Blocks`](crate::split::Blocks) | one in each eighth of a block | [`split`](crate::split) |
 //!
-//! What a filter can do is written once, for [`Bloom`](crate::bloom::Bloom) of any layout. The
-//! traits are sealed, as storage is: bring your own positions by implementing
+//! The operations of a filter are written once, for [`Bloom`](crate::bloom::Bloom) with any layout.
+//! The traits are sealed, like storage. For custom positions, implement
 //! [`Kernels`](crate::kernels::Kernels).
 
 pub(crate) mod cells;
@@ -17,30 +17,30 @@ use crate::error::{Incompatible, InvalidShape};
 use crate::parts::bits::{SetBit, Word};
 use crate::sizing::Shape;
 
-/// How a family lays the bits of a key into words.
+/// How a family assigns bits in words to a key.
 ///
-/// Every method is given the shape of the filter and all its words.
+/// Every method takes the shape of the filter and all its words.
 #[doc(hidden)]
 pub trait Layout: 'static {
-    /// What it needs to know of a key.
+    /// The digest type.
     type Digest: Copy;
-    /// The plan of such a filter.
+    /// The shape of such a filter.
     type Shape: Probing;
 
-    /// Gets ready for a filter of this shape, if one can be made.
+    /// Prepares for a filter of this shape, if one can be created.
     ///
     /// # Errors
     ///
-    /// What is wrong with the shape.
+    /// If the shape is invalid.
     fn admit(&mut self, shape: &Self::Shape) -> Result<(), InvalidShape>;
 
-    /// A value that tells layouts apart: if two have the same one, keys have the same bits.
+    /// A value that distinguishes layouts: if two values are equal, keys have the same bits.
     fn tag(&self) -> u64;
 
     /// Whether all bits of a digest are set.
     fn contains<W: Word>(&self, shape: &Self::Shape, words: &[W], digest: Self::Digest) -> bool;
 
-    /// As [`contains`](Self::contains) for each key.
+    /// As [`contains`](Self::contains), for each key.
     fn contains_batch<W: Word, A>(
         &self,
         shape: &Self::Shape,
@@ -50,10 +50,10 @@ pub trait Layout: 'static {
         found: &mut [bool],
     );
 
-    /// Sets all bits of a digest; whether one of them was not set before.
+    /// Sets all bits of a digest. Returns whether one of them was not set before.
     fn insert<V: SetBit>(&self, shape: &Self::Shape, words: V, digest: Self::Digest) -> bool;
 
-    /// As [`insert`](Self::insert) for each key, in their order.
+    /// As [`insert`](Self::insert), for each key in order.
     fn insert_batch<V: SetBit, A>(
         &self,
         shape: &Self::Shape,
@@ -63,7 +63,7 @@ pub trait Layout: 'static {
         fresh: &mut [bool],
     );
 
-    /// As [`insert`](Self::insert) for each digest, without an answer.
+    /// As [`insert`](Self::insert), for each digest, without a result.
     fn extend<V: SetBit>(
         &self,
         shape: &Self::Shape,
@@ -75,13 +75,13 @@ pub trait Layout: 'static {
     fn rate<W: Word>(&self, shape: &Self::Shape, words: &[W]) -> f64;
 }
 
-/// A shape whose keys have some of many bits, or of many cells.
+/// A shape whose keys have several bits or cells.
 #[doc(hidden)]
 pub trait Probing: Shape {
-    /// The number of bits or cells that a key may have.
+    /// The total number of bits or cells.
     fn places(&self) -> u64;
 
-    /// The bits of a cell; 1 where a key has bits.
+    /// The bits of a cell; 1 for filters with bits.
     fn cell_bits(&self) -> u32 {
         1
     }
@@ -91,22 +91,23 @@ pub trait Probing: Shape {
         (1 << self.cell_bits()) - 1
     }
 
-    /// The number of bits or cells that a key has.
+    /// The number of bits or cells of a key.
     fn probes(&self) -> u32;
 
-    /// How many different keys have probably been inserted when `set` bits are set, or cells not zero.
+    /// An estimate of how many different keys were inserted if `set` bits are set, or cells not
+    /// zero.
     fn estimate_items(&self, set: u64) -> u64;
 
-    /// In how many lines a key has bits, where that is not always the same.
+    /// The number of lines in which a key has bits, in families where it can vary.
     fn lines_per_key(&self) -> u32 {
         1
     }
 
-    /// Whether the bits of two filters mean the same.
+    /// Checks that the bits of two filters have the same meaning.
     ///
     /// # Errors
     ///
-    /// What differs.
+    /// The error says what differs.
     fn compatible(&self, other: &Self) -> Result<(), Incompatible> {
         let (expected, got) = (self.cell_bits(), other.cell_bits());
         if self.places() != other.places() {
@@ -123,7 +124,7 @@ pub trait Probing: Shape {
     }
 }
 
-/// Makes the methods of [`Probing`] from those of a shape.
+/// Implements [`Probing`] with the methods of a shape.
 macro_rules! probing {
     ($shape:ty) => {
         $crate::layout::probing!($shape, places: bits);
@@ -148,14 +149,14 @@ macro_rules! probing {
 }
 pub(crate) use probing;
 
-/// Makes the function that tells, at compile time, how many words an array needs.
+/// Makes the function that computes the number of words of an array, also at compile time.
 macro_rules! words_for {
     ($(#[$doc:meta])* $shape:ty) => {
         $(#[$doc])*
         ///
         /// # Panics
         ///
-        /// If there is no such [`Shape`]; in a constant, it does not compile then.
+        /// If there is no such [`Shape`]. In a `const` context, this fails to compile.
         #[must_use]
         pub const fn words_for(items: u64, rate: f64) -> usize {
             match <$shape>::for_rate(items, rate) {
@@ -178,8 +179,8 @@ pub(crate) use words_for;
 macro_rules! for_arrays {
     ($shape:ty, $words:ident => $whole:expr, $message:literal) => {
         impl $shape {
-            /// The shape of exactly `WORDS` words: that of [`for_rate`](Self::for_rate) if this is the
-            /// number it takes, else the best one.
+            /// The shape of exactly `WORDS` words: that of [`for_rate`](Self::for_rate) if it has
+            /// this number of words, otherwise the best one.
             pub(crate) const fn for_words<const $words: usize>(
                 items: u64,
                 rate: f64,
@@ -198,7 +199,7 @@ macro_rules! for_arrays {
             ///
             /// # Panics
             ///
-            /// Where that gives an error.
+            /// If `for_words` returns an error.
             pub(crate) const fn for_array<const WORDS: usize>(items: u64, rate: f64) -> Self {
                 match Self::for_words::<WORDS>(items, rate) {
                     Ok(shape) => shape,
@@ -212,20 +213,20 @@ macro_rules! for_arrays {
 }
 pub(crate) use for_arrays;
 
-/// A layout whose filters have a form in bytes.
+/// A layout whose filters can be saved.
 #[doc(hidden)]
 pub trait StoredLayout: Layout + Default {
     /// The number of the family in a header.
     const FAMILY: u16;
 
-    /// The number, in a header, of the way from a digest to bits.
+    /// The number, in a header, of the function from a digest to bits.
     fn kernels(shape: &Self::Shape) -> u16;
 
-    /// The shape that a header tells, or `None` if filters of this family have no such kernels.
+    /// The shape that a header describes, or `None` if filters of this family have no such kernels.
     ///
     /// # Errors
     ///
-    /// What is wrong with the shape.
+    /// If the shape is invalid.
     fn restore(
         kernels: u16,
         items: u64,
@@ -233,6 +234,6 @@ pub trait StoredLayout: Layout + Default {
         probes: u32,
     ) -> Option<Result<Self::Shape, InvalidShape>>;
 
-    /// Whether a bit is set that no key has.
+    /// Whether a bit is set that no key can set.
     fn has_stray_bits<W: Word>(shape: &Self::Shape, words: &[W]) -> bool;
 }

@@ -1,4 +1,9 @@
-//! Have I seen this key? In a few bits per key: `false` is proof, `true` is evidence.
+//! Approximate-membership filters: Bloom, blocked Bloom, cuckoo, quotient, xor, binary fuse and
+//! ribbon filters behind one API.
+//!
+//! A filter answers "have I seen this key?" in a few bits per key. A key that was inserted, and not
+//! removed or forgotten since, is always found: there are no false negatives. A key that is absent
+//! is reported as present at a false positive rate that you choose.
 //!
 //! ```
 //! use umbel::BloomFilter;
@@ -33,34 +38,36 @@
 //!
 //! # One filter, many cores
 //!
-//! Every filter above is a [`Filter`] of keys `T`, hashed by `H`, around a core of its family. A key is
-//! digested once, at this edge; below it every filter speaks digests. So [`contains`](Filter::contains),
-//! batches, equality, serde and files are the same for all of them, and each family adds what only it can
-//! do. `docs/api.md` has the table.
+//! Every filter above is a [`Filter`] of keys `T`, hashed by `H`, around a core of its family.
+//! [`Filter`] digests each key once; the core below it works with digests only.
+//! [`contains`](Filter::contains), batches, equality, serde and files are therefore the same for
+//! all filters, and each family adds the operations that only it supports. `docs/api.md` has the
+//! table.
 //!
 //! # Reading order
 //!
-//! 1. [`Filter`]: what all filters do. [`hash`]: from a key to a [`Digest`], which types are keys, and which
-//!    hasher to choose.
-//! 2. [`sizing`] and [`bloom::Shape`]: how many bits for how many keys at which rate.
+//! 1. [`Filter`]: what all filters do. [`hash`]: from a key to a [`Digest`], which types are keys,
+//!    and which hasher to choose.
+//! 2. [`sizing`] and [`bloom::Shape`]: how many bits a capacity and a false positive rate need.
 //! 3. [`bloom`], [`atomic`], [`blocked`], [`split`], [`counting`], [`scalable`], [`window`],
-//!    [`stable`]: the families of Bloom filters, each with its own picture, costs and limits.
-//!    [`cuckoo`] and [`quotient`] keep a part of every digest. [`frozen`] is what filters for static sets
-//!    have in common: [`xor`], [`fuse`] and [`ribbon`]. [`multi`] is made of several of any kind.
+//!    [`stable`]: the families of Bloom filters, each with a picture, its costs and its limits.
+//!    [`cuckoo`] and [`quotient`] store a fingerprint of every digest. [`frozen`] is the common
+//!    part of the filters for static sets: [`xor`], [`fuse`] and [`ribbon`]. [`multi`] combines
+//!    several filters of any kind.
 //! 4. [`raw`]: the cores, for engines that have digests already. [`filter`]: traits for code that is
 //!    generic over families.
 //! 5. [`kernels`]: how a classic Bloom filter finds its bits, and how to bring your own.
-//! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`error`]: every way to
-//!    fail.
-//! 7. [`plan`]: all families side by side. [`mod@format`]: filters as bytes and files, by the methods of
-//!    [`Saved`]. [`any`]: a filter whose type is known only at run time.
+//! 6. [`storage`]: where the words live. [`simd`]: which instructions are used. [`error`]: all
+//!    error types.
+//! 7. [`plan`]: all families side by side. [`mod@format`]: filters as bytes and files, by the
+//!    methods of [`Saved`]. [`any`]: a filter whose type is known only at run time.
 //!
 //! # Features
 //!
-//! `std` (default) brings `alloc` and randomness for [`Keyed`]; without it the crate is `no_std`,
-//! and without `alloc` it needs no allocator. `serde`, `uuid` and `crc64` add what their names say, `rayon` threads
-//! that build filters for sets that do not change, `mmap` filters that are used in their files. A
-//! feature never changes an answer, a rate or a byte.
+//! `std` (default) brings `alloc` and randomness for [`Keyed`]. Without it the crate is `no_std`,
+//! and without `alloc` it needs no allocator. `serde`, `uuid` and `crc64` add what their names say.
+//! `rayon` builds filters for static sets on several threads. `mmap` uses filters in memory-mapped
+//! files. A feature never changes an answer, a false positive rate or a stored byte.
 
 #![no_std]
 #![deny(unsafe_code)]
@@ -153,7 +160,7 @@ pub use window::WindowBloomFilter;
 #[cfg(feature = "alloc")]
 pub use xor::XorFilter;
 
-/// What stands in public signatures, and what this workspace alone uses.
+/// Items that appear in public signatures, or that only this workspace uses.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::parts::bits::{SetBit, Word};

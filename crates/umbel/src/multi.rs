@@ -1,4 +1,5 @@
-//! The multi-dimensional filter: records of several attributes, one filter for each.
+//! The multi-dimensional filter: for records with several attributes, one filter for each
+//! attribute.
 //!
 //! ```text
 //!     record  ( "ada",     "192.0.2.1",     4711 )  --joint digest--.
@@ -11,36 +12,37 @@
 //! |---|---|---|---|---|---|
 //! | the sum over the dimensions | one look-up a dimension, until one is absent | as its filters | as its filters | as its filters | as its filters |
 //!
-//! Choose it when records are asked for by some of their attributes: `None` stands for any value.
-//! Prefer one filter of whole records when nobody ever asks for less; it is what the joint filter
-//! here is.
+//! Choose it when records are looked up by some of their attributes: `None` stands for any value.
+//! Prefer one filter of whole records when every look-up has all attributes. The joint filter here
+//! is such a filter.
 //!
 //! The array form is [`MultiBloomFilter<F, N>`](MultiBloomFilter), N dimensions of one type. The
 //! tuple form is `Multi<(A, B, ...)>`, up to eight dimensions of any families and key types. Both
-//! are [`Multi`], with the same verbs.
+//! are [`Multi`], with the same methods.
 //!
 //! # Where it breaks
 //!
-//! **It answers for each attribute, not for the record.** A record of attributes that were each
-//! seen, but never together, is found: that is no accident of a hash but what N separate filters
-//! can know. A [joint filter](Multi::with_joint) over whole records removes that, at its own rate;
-//! it has nothing to say about queries with a `None`.
+//! **It answers for each attribute, not for the record.** A record is found if each of its
+//! attributes was inserted, even if they were never in one record. This is not a hash collision,
+//! but the limit of N separate filters. A [joint filter](Multi::with_joint) over whole records
+//! removes such false positives, except at its own rate. It does not help queries with a `None`.
 //!
-//! A record with one new attribute is found at the rate of that dimension, one of which all
-//! attributes are new at the product of the rates. The other way round, that *some* new attribute
-//! of a record is found happens at almost the sum of the rates: 0.087 for three at 0.03 each.
+//! A record with one new attribute is found at the false positive rate of that dimension, and a
+//! record with only new attributes at the product of the rates. On the other hand, the probability
+//! that *some* new attribute of a record is found is almost the sum of the rates: 0.087 for three
+//! at 0.03 each.
 //!
-//! A dimension holds attributes, so plan each for its number of *different* ones. A family that
-//! stores an attribute again every time, to be able to remove it, fills up with common ones.
-//! Removing a record that was never inserted, but whose attributes were, takes away theirs; a
-//! joint filter notices most such records. Dimensions that forget do so each by itself: a record
-//! is gone as soon as one of its attributes is.
+//! A dimension stores attributes, so plan each for its number of *different* attributes. A family
+//! that supports removal stores an attribute again for every record, so common attributes fill it
+//! up. Removing a record that was never inserted, but whose attributes were, removes those
+//! attributes; a joint filter detects most such records. In dimensions that forget, each forgets
+//! independently: a record is no longer found as soon as one of its attributes is forgotten.
 //!
 //! # Origin
 //!
-//! One filter per attribute is folklore. A number of dimensions that the compiler knows, iteration
-//! over them and code that is generic over it follow a report on a multi-dimensional Bloom filter
-//! in Rust, which gives 0.093 as measured for three dimensions together at 0.03 each.
+//! One filter per attribute is folklore. The number of dimensions as a compile-time constant,
+//! iteration over them and code that is generic over it follow a report on a multi-dimensional
+//! Bloom filter in Rust. That report measures 0.093 for three dimensions together at 0.03 each.
 //!
 //! ```
 //! use umbel::multi::Multi;
@@ -80,10 +82,10 @@ use crate::error::{Full, Incompatible};
 use crate::filter::{Contains, Insert, Remove, Union};
 use crate::hash::Digest;
 
-/// A filter of records, one filter for each of their attributes: `D` is an array or a tuple of
-/// them, `J` a filter of whole records, or [`Everything`] where there is none.
+/// A filter of records, one filter for each of their attributes. `D` is an array or a tuple of
+/// filters. `J` is a filter of whole records, or [`Everything`] if there is none.
 ///
-/// The [module](crate::multi) tells what it is and when to choose it.
+/// The [module](crate::multi) describes it and says when to choose it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Multi<D, J = Everything> {
     dimensions: D,
@@ -91,7 +93,7 @@ pub struct Multi<D, J = Everything> {
 }
 
 /// A filter of records of `N` attributes of one type, one filter `F` for each. The
-/// [module](crate::multi) tells what it is and when to choose it, [`Multi`] has its methods.
+/// [module](crate::multi) describes it and says when to choose it. [`Multi`] has its methods.
 ///
 /// ```
 /// use umbel::{ArrayBloomFilter, MultiBloomFilter, words_for};
@@ -109,7 +111,7 @@ pub struct Multi<D, J = Everything> {
 /// assert!(points.iter().all(Axis::is_empty));
 /// ```
 ///
-/// No dimensions at all are refused by the compiler:
+/// Zero dimensions do not compile:
 ///
 /// ```compile_fail,E0080
 /// let points = umbel::MultiBloomFilter::of([umbel::BloomFilter::<i32>::new(100, 0.01); 0]);
@@ -125,12 +127,11 @@ impl<D: Dimensions> Multi<D> {
 }
 
 impl<D: Dimensions, J> Multi<D, J> {
-    /// A filter of records with these dimensions and, for questions about whole records, a joint
-    /// filter.
+    /// A filter of records with these dimensions and a joint filter for queries about whole
+    /// records.
     ///
-    /// The joint filter is planned for the number of different records. It knows them by their
-    /// [joint digests](Digest::joint), so its own type of key means nothing, and its hasher is
-    /// never asked.
+    /// Plan the joint filter for the number of different records. It stores their [joint
+    /// digests](Digest::joint), so its key type has no meaning and its hasher is never used.
     #[must_use]
     pub const fn with_joint(dimensions: D, joint: J) -> Self {
         const { assert!(D::LEN > 0, "a record has at least one attribute") };
@@ -138,16 +139,16 @@ impl<D: Dimensions, J> Multi<D, J> {
     }
 }
 
-/// The filters.
+/// Access to the filters.
 impl<D, J> Multi<D, J> {
-    /// The filter of each dimension: ask them what only one dimension is needed for.
+    /// The filter of each dimension, for look-ups in a single dimension.
     #[must_use]
     pub const fn dimensions(&self) -> &D {
         &self.dimensions
     }
 
-    /// The filter of each dimension, to be changed. What is inserted here belongs to no record;
-    /// what is removed or cleared here is lost to all records that have it.
+    /// The filter of each dimension, mutably. Keys that are inserted here belong to no record. Keys
+    /// that are removed or cleared here are lost to all records that have them.
     #[must_use]
     pub const fn dimensions_mut(&mut self) -> &mut D {
         &mut self.dimensions
@@ -159,20 +160,20 @@ impl<D, J> Multi<D, J> {
         &self.joint
     }
 
-    /// The filter of whole records, to be changed.
+    /// The filter of whole records, mutably.
     #[must_use]
     pub const fn joint_mut(&mut self) -> &mut J {
         &mut self.joint
     }
 
-    /// The filters of the dimensions, and that of whole records.
+    /// The filters of the dimensions, and the filter of whole records.
     #[must_use]
     pub fn into_parts(self) -> (D, J) {
         (self.dimensions, self.joint)
     }
 }
 
-/// For reading.
+/// Look-ups.
 impl<D: Dimensions, J: Contains> Multi<D, J> {
     /// The digests of a record, one for each dimension, by the hashers of the dimensions.
     #[must_use]
@@ -184,9 +185,10 @@ impl<D: Dimensions, J: Contains> Multi<D, J> {
         self.dimensions.digest_each(record)
     }
 
-    /// Whether the record may have been inserted. `false` is proof that it was not: one of its
-    /// attributes was never seen, or the joint filter never saw them together. `true` is evidence
-    /// that each attribute was seen, and only if there is a joint filter that they were together.
+    /// Whether the record may have been inserted. `false` proves that it was not: one of its
+    /// attributes was never inserted, or the joint filter does not contain the record. `true` means
+    /// that each attribute may have been inserted, and, if there is a joint filter, that they may
+    /// have been inserted together.
     #[must_use]
     #[inline]
     pub fn contains<'k>(&self, record: D::Record<'k>) -> bool
@@ -196,7 +198,7 @@ impl<D: Dimensions, J: Contains> Multi<D, J> {
         self.contains_digests(&self.digests(record))
     }
 
-    /// As [`contains`](Self::contains), for a record that was digested elsewhere.
+    /// As [`contains`](Self::contains), for digests that were computed elsewhere.
     #[must_use]
     #[inline]
     pub fn contains_digests(&self, digests: &D::Each<Digest>) -> bool {
@@ -206,8 +208,8 @@ impl<D: Dimensions, J: Contains> Multi<D, J> {
     }
 
     /// Whether a record with these attributes may have been inserted, where `None` stands for any
-    /// value. `false` is proof that there was none. A query without a `None` is
-    /// [`contains`](Self::contains); one of nothing else is always `true`.
+    /// value. `false` proves that there was none. A query without `None` is the same as
+    /// [`contains`](Self::contains). A query with only `None` always returns `true`.
     #[must_use]
     #[inline]
     pub fn matches<'k>(&self, query: D::Query<'k>) -> bool
@@ -217,7 +219,7 @@ impl<D: Dimensions, J: Contains> Multi<D, J> {
         self.matches_digests(&self.dimensions.digest_some(query))
     }
 
-    /// As [`matches`](Self::matches), for attributes that were digested elsewhere.
+    /// As [`matches`](Self::matches), for digests that were computed elsewhere.
     #[must_use]
     #[inline]
     pub fn matches_digests(&self, digests: &D::Each<Option<Digest>>) -> bool {
@@ -230,17 +232,17 @@ impl<D: Dimensions, J: Contains> Multi<D, J> {
     }
 }
 
-/// Inserting.
+/// Insertion.
 impl<D: InsertEach, J: Insert> Multi<D, J> {
-    /// Inserts a record. `Ok(true)` is proof that it is new: an attribute is, or the joint filter
-    /// says that the record is. `Ok(false)` says that [`contains`](Self::contains) would have
-    /// answered `true` already.
+    /// Inserts a record. `Ok(true)` proves that it is new: an attribute is new, or the joint filter
+    /// did not contain the record. `Ok(false)` means that [`contains`](Self::contains) already
+    /// returned `true`.
     ///
     /// # Errors
     ///
-    /// [`Full`] if a filter has no room. No record that was inserted before is lost. The
-    /// dimensions before the full one keep the attributes of this record, which may then be found
-    /// where nobody asks for the rest; the joint filter comes last, so it does not have it.
+    /// [`Full`] if a filter has no room. No record that was inserted before is lost. The dimensions
+    /// before the full one keep the attributes of this record, so queries with only these
+    /// attributes may find it. The joint filter comes last, so it does not contain the record.
     /// Inserting the record again, once there is room, is safe.
     #[inline]
     pub fn insert<'k>(&mut self, record: D::Record<'k>) -> Result<bool, Full>
@@ -250,7 +252,7 @@ impl<D: InsertEach, J: Insert> Multi<D, J> {
         self.insert_digests(&self.digests(record))
     }
 
-    /// As [`insert`](Self::insert), for a record that was digested elsewhere.
+    /// As [`insert`](Self::insert), for digests that were computed elsewhere.
     ///
     /// # Errors
     ///
@@ -262,13 +264,14 @@ impl<D: InsertEach, J: Insert> Multi<D, J> {
     }
 }
 
-/// Removing.
+/// Removal.
 impl<D: RemoveFromEach, J: Remove> Multi<D, J> {
-    /// Takes back one insertion of a record. `false` if it cannot have been inserted, and then
-    /// nothing is changed.
+    /// Removes one insertion of a record. Returns `false` and changes nothing if the record cannot
+    /// have been inserted.
     ///
-    /// Remove only what was inserted: a record that is found by mistake, or without a joint filter
-    /// one whose attributes were each seen, takes attributes away from other records.
+    /// Remove only records that were inserted. Removing a false positive removes attributes of
+    /// other records. Without a joint filter, every record whose attributes were each inserted is
+    /// such a false positive.
     #[inline]
     pub fn remove<'k>(&mut self, record: D::Record<'k>) -> bool
     where
@@ -277,7 +280,7 @@ impl<D: RemoveFromEach, J: Remove> Multi<D, J> {
         self.remove_digests(&self.digests(record))
     }
 
-    /// As [`remove`](Self::remove), for a record that was digested elsewhere.
+    /// As [`remove`](Self::remove), for digests that were computed elsewhere.
     #[inline]
     pub fn remove_digests(&mut self, digests: &D::Each<Digest>) -> bool {
         let joint = Digest::joint(digests.as_ref());
@@ -286,16 +289,17 @@ impl<D: RemoveFromEach, J: Remove> Multi<D, J> {
     }
 }
 
-/// Uniting.
+/// Union.
 impl<D: UnionEach, J: Union> Multi<D, J> {
     /// Makes this the filter of all records that were inserted into either of the two.
     ///
     /// # Errors
     ///
-    /// [`Incompatible`] if the filters of one dimension, or the joint filters, do not fit. Nothing
-    /// is changed then. A [quotient filter](crate::quotient) that fits may still have no room or no memory
-    /// for both ([`Incompatible::Room`], [`Incompatible::OutOfMemory`]): the dimensions before it are united
-    /// then. No key is lost, but do not unite the same two again.
+    /// [`Incompatible`] if the filters of one dimension, or the joint filters, are not compatible.
+    /// Nothing is changed then. A compatible [quotient filter](crate::quotient) may still have no
+    /// room or no memory for both ([`Incompatible::Room`], [`Incompatible::OutOfMemory`]). The
+    /// dimensions before it are then united already. No key is lost, but do not unite the same two
+    /// filters again.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Incompatible> {
         self.joint.fits(&other.joint)?;
         self.dimensions.unite_each(&other.dimensions)?;
@@ -303,21 +307,21 @@ impl<D: UnionEach, J: Union> Multi<D, J> {
     }
 }
 
-/// One type for all dimensions.
+/// Methods if all dimensions have one type.
 impl<F, const N: usize, J> MultiBloomFilter<F, N, J> {
-    /// The filters of the dimensions, in their order.
+    /// The filters of the dimensions in order.
     pub fn iter(&self) -> core::slice::Iter<'_, F> {
         self.dimensions.iter()
     }
 
-    /// The filters of the dimensions, in their order, to be changed: see
+    /// The filters of the dimensions in order, mutably: see
     /// [`dimensions_mut`](Self::dimensions_mut).
     pub fn iter_mut(&mut self) -> core::slice::IterMut<'_, F> {
         self.dimensions.iter_mut()
     }
 }
 
-/// The filters of the dimensions, in their order. A joint filter is dropped;
+/// The filters of the dimensions in order. A joint filter is dropped;
 /// [`into_parts`](Multi::into_parts) keeps it.
 impl<F, const N: usize, J> IntoIterator for MultiBloomFilter<F, N, J> {
     type Item = F;

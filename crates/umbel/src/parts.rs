@@ -1,4 +1,4 @@
-//! Small structures that know nothing of filters.
+//! Small data structures that do not depend on filters.
 
 #[cfg(feature = "alloc")]
 pub(crate) mod alloc_zeroed;

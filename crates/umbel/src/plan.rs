@@ -1,4 +1,5 @@
-//! Which filter for how many keys at which rate: all families side by side, before any memory exists.
+//! Compares all families for a number of keys and a false positive rate, before memory is
+//! allocated.
 //!
 //! ```
 //! use umbel::plan::AnyShape;
@@ -17,20 +18,20 @@ use crate::{
 };
 use alloc::vec::Vec;
 
-/// What a family can do besides answering.
+/// The operations of a family besides look-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// Whether it takes keys after it was made.
+    /// Whether keys can be inserted after the filter was created.
     pub insert: bool,
-    /// Whether it gives them back.
+    /// Whether keys can be removed.
     pub remove: bool,
-    /// Whether it has room for more keys than it was planned for, at its rate.
+    /// Whether the filter accepts more keys than planned at its rate.
     pub grow: bool,
-    /// Whether two of one shape become one.
+    /// Whether two filters of one shape can be merged.
     pub merge: bool,
 }
 
-/// A shape for each family, and what can be done with it without knowing which one it is.
+/// A shape for each family, and the operations that do not depend on the family.
 macro_rules! any_shape {
     ($($(#[$doc:meta])* $variant:ident($shape:ty) = $name:literal;)*) => {
         /// The shape of a filter whose family is known only at run time.
@@ -44,11 +45,11 @@ macro_rules! any_shape {
         pub const FAMILIES: [&str; [$($name),*].len()] = [$($name),*];
 
         impl AnyShape {
-            /// The shape of the family of this name, or `None` if there is none.
+            /// The shape of the family of this name, or `None` if there is no such family.
             ///
             /// # Errors
             ///
-            /// [`InvalidShape`] if it cannot be that large, or that rarely wrong.
+            /// [`InvalidShape`] if the family cannot have this size or this rate.
             #[must_use]
             pub fn for_rate(
                 family: &str,
@@ -61,12 +62,12 @@ macro_rules! any_shape {
                 })
             }
 
-            /// The shape with the smallest rate in at most `bytes` bytes, of the family of this name, or
-            /// `None` if there is none.
+            /// The shape with the smallest rate in at most `bytes` bytes, of the family of this
+            /// name, or `None` if there is no such family.
             ///
             /// # Errors
             ///
-            /// [`InvalidShape`] if there is no room for the items, or too much.
+            /// [`InvalidShape`] if there is no room for the items, or more memory than the maximum.
             #[must_use]
             pub fn for_memory(
                 family: &str,
@@ -87,7 +88,7 @@ macro_rules! any_shape {
                 }
             }
 
-            /// The number of items planned for.
+            /// The planned number of items.
             #[must_use]
             pub const fn items(&self) -> u64 {
                 match self {
@@ -95,8 +96,8 @@ macro_rules! any_shape {
                 }
             }
 
-            /// The memory of its words, in bytes; of a ribbon filter what to expect, since that depends
-            /// on the keys.
+            /// The memory of its words, in bytes. For a ribbon filter this is an estimate, since
+            /// its size depends on the keys.
             #[must_use]
             pub const fn bytes(&self) -> u64 {
                 match self {
@@ -104,7 +105,7 @@ macro_rules! any_shape {
                 }
             }
 
-            /// The memory of the words in bits, for each of the items planned for; of no items, 0.
+            /// The memory of the words in bits per planned item; 0 if there are none.
             #[must_use]
             pub const fn bits_per_key(&self) -> f64 {
                 match self {
@@ -132,9 +133,9 @@ any_shape! {
     Counting(counting::Shape) = "counting";
     /// A [`BlockedCountingBloomFilter`](crate::BlockedCountingBloomFilter).
     BlockedCounting(counting::LineShape) = "blocked-counting";
-    /// A [`ScalableBloomFilter`](crate::ScalableBloomFilter) that begins with room for all keys.
+    /// A [`ScalableBloomFilter`](crate::ScalableBloomFilter) that starts with room for all keys.
     Scalable(scalable::Shape) = "scalable";
-    /// A [`WindowBloomFilter`](crate::WindowBloomFilter) of as many insertions.
+    /// A [`WindowBloomFilter`](crate::WindowBloomFilter) of this many insertions.
     Window(window::Shape) = "window";
     /// A [`CuckooFilter`](crate::CuckooFilter).
     Cuckoo(cuckoo::Shape) = "cuckoo";
@@ -151,14 +152,14 @@ any_shape! {
 }
 
 impl AnyShape {
-    /// The shapes of all families that can do it.
+    /// The shapes of all families that are possible with these parameters.
     #[must_use]
     pub fn all(items: u64, rate: f64) -> Vec<Self> {
         FAMILIES.iter().filter_map(|family| Self::for_rate(family, items, rate)?.ok()).collect()
     }
 
-    /// How many cache lines the look-up of a key that is there touches, at most, in a filter that is larger
-    /// than the cache; of a scalable filter in one level.
+    /// The maximum number of cache lines that the look-up of a present key reads, in a filter that
+    /// is larger than the cache. For a scalable filter, the number for one level.
     #[must_use]
     pub fn lines(&self) -> u32 {
         match self {
@@ -169,16 +170,16 @@ impl AnyShape {
             Self::Scalable(shape) => shape.level(0).map_or(1, |level| level.lines_per_key()),
             Self::Window(shape) => shape.epochs(),
             Self::Cuckoo(_) => 2,
-            // Marks, and remainders.
+            // The marks and the remainders.
             Self::Quotient(_) => 2,
             Self::Xor(_) | Self::Fuse(_) => 3,
             Self::Fuse4(_) => 4,
-            // A threshold, and two blocks of rows, which are neighbours.
+            // A threshold, and two adjacent blocks of rows.
             Self::Ribbon(_) => 3,
         }
     }
 
-    /// What it can do.
+    /// The operations of the family.
     #[must_use]
     pub const fn abilities(&self) -> Abilities {
         let none = Abilities { insert: false, remove: false, grow: false, merge: false };
@@ -197,7 +198,7 @@ impl AnyShape {
         }
     }
 
-    /// The error rate with this many different keys, or `None` where they do not fit.
+    /// The error rate with this many different keys, or `None` if they do not fit.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> Option<f64> {
         let room = match self {
@@ -219,7 +220,8 @@ mod tests {
         for (items, rate) in [(1, 0.5), (100, 0.01), (1_000_000, 1e-3), (100_000_000, 1e-6)] {
             for shape in AnyShape::all(items, rate) {
                 let (family, expected) = (shape.family(), shape.expected_rate(items).unwrap());
-                // A window is planned for what comes, not for what is there.
+                // A window is planned for the insertions in any window, not for its current
+                // contents.
                 assert!(expected <= rate * 1.000_001, "{family}: {expected} of {rate}");
                 assert!(shape.bytes() > 0 && shape.lines() > 0);
                 assert_eq!(AnyShape::for_rate(family, items, rate).unwrap(), Ok(shape));

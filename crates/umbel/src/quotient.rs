@@ -1,4 +1,4 @@
-//! The quotient filter: the first bits of every digest, in order.
+//! The quotient filter: it stores the first bits of every digest, in order.
 //!
 //! ```text
 //!     digest of "umbel" = 0.29 1011 ..., of 8 quotients:      quotient 2       remainder 1011
@@ -13,36 +13,36 @@
 //! |---|---|---|---|---|---|
 //! | 1.06 (log2(1/rate) + 2.0): 9.7 at 1 % | 2 | yes | yes, as a sum | yes | at a load of 0.95 |
 //!
-//! Choose it when keys leave again, and filters must be merged, grown or shrunk without the keys: a
-//! quotient filter knows a part of every digest, and can read it back in order. Prefer
-//! [`counting`](crate::counting) when keys come many times, [`bloom`](crate::bloom) when nothing ever
-//! leaves and unions must not grow, [`blocked`](crate::blocked) when look-ups must be as fast as can
-//! be.
+//! Choose it when keys are removed again, and filters must be merged, grown or shrunk without the
+//! keys: a quotient filter stores a prefix of every digest, and can return the prefixes in order.
+//! Prefer [`counting`](crate::counting) when keys are inserted many times, [`bloom`](crate::bloom)
+//! when no key is ever removed and unions must not grow, and [`blocked`](crate::blocked) when
+//! look-ups must be as fast as possible.
 //!
 //! # Where it breaks
 //!
-//! Past a load of 0.95 an insert is [`Full`], and the filter is then unchanged. There is also an end to
-//! how often one key may be inserted: after [`MAX_COPIES`] times it is `Full` too, since copies are in
-//! the way of their neighbours. [`insert_unique`](crate::Filter::insert_unique) inserts a key only
-//! if it is not found, and is for sets from which nothing is removed. Whoever can choose the digests
-//! of keys can crowd them at one place, which makes the filter slow there, and `Full` early at its
-//! end: take [`Keyed`](crate::Keyed) for such keys.
+//! Beyond a load factor of 0.95 an insertion fails with [`Full`], and the filter is unchanged. The
+//! number of copies of one key is limited too: after [`MAX_COPIES`] insertions the next one is
+//! `Full`, because copies slow down the operations on neighbouring keys.
+//! [`insert_unique`](crate::Filter::insert_unique) inserts a key only if it is not found; use it
+//! for sets from which no key is removed. An attacker who can choose digests can crowd them at one
+//! place. That makes the filter slow there, and `Full` early if the place is at its end. Use
+//! [`Keyed`](crate::Keyed) for such keys.
 //!
-//! Removing a key that was never inserted, but is found, removes another key, which is then lost:
-//! remove only what is known to be there. As long as no key is removed more often than it was
-//! inserted, no key is ever lost.
+//! Removing a false positive removes another key, which is then lost: remove only keys that were
+//! inserted. If no key is removed more often than it was inserted, no key is ever lost.
 //!
-//! Growing does not change the rate for the keys that are there, but there is an end to it: every
-//! doubling takes a bit from the remainders. [`Shape::for_rate_growing`] plans for it, and then the
-//! filter grows by itself and keeps its rate.
+//! Growing does not change the false positive rate for the keys in the filter. The number of
+//! doublings is limited, because each takes a bit from the remainders. With
+//! [`Shape::for_rate_growing`] the filter grows by itself and keeps its rate.
 //!
 //! # Reference
 //!
-//! Bender et al. 2012, "Don't thrash: how to cache your hash on flash", section 3: quotients, remainders
-//! and what can be done without the keys. Pandey, Bender, Johnson and Patro 2017, "A general-purpose
-//! counting filter: making every bit count", section 3: runs found by counting bits. Here any number of
-//! quotients will do, since the digest is taken as a fraction of it, and runs are not sorted until
-//! they are saved.
+//! Bender et al. 2012, "Don't thrash: how to cache your hash on flash", section 3: quotients,
+//! remainders and the operations that do not need the keys. Pandey, Bender, Johnson and Patro 2017,
+//! "A general-purpose counting filter: making every bit count", section 3: runs found by counting
+//! bits. This filter can have any number of quotients, since the quotient is the digest as a
+//! fraction of that number, and it sorts runs only when it is saved.
 //!
 //! ```
 //! use umbel::QuotientFilter;
@@ -88,12 +88,12 @@ use table::{Entry, RunTable};
 pub struct RawQuotient {
     shape: Shape,
     table: RunTable,
-    /// How bits are counted.
+    /// The instruction path for counting bits.
     ranks: Ranks,
 }
 
-/// A quotient filter of keys `T`, hashed by `H`. The [module](crate::quotient) tells what it is and when
-/// to choose it.
+/// A quotient filter of keys `T`, hashed by `H`. The [module](crate::quotient) describes it and
+/// says when to choose it.
 ///
 /// ```
 /// use umbel::QuotientFilter;
@@ -113,7 +113,7 @@ describe! {
     len: this.len(),
 }
 
-/// It grows by itself if its shape has [`doublings`](Shape::doublings).
+/// The filter grows by itself if its shape has [`doublings`](Shape::doublings).
 impl Make for RawQuotient {
     fn plan(capacity: u64, err_rate: f64) -> Result<Shape, InvalidShape> {
         Shape::for_rate(capacity, err_rate)
@@ -139,53 +139,55 @@ impl Probe for RawQuotient {
         ranked(self.ranks, Many { touch: RunLookUp(&self.table), digests, each });
     }
 
-    /// The share of all prefixes that are there. Reads the whole filter.
+    /// The share of all prefixes that are stored. Reads the whole filter.
     fn rate(&self) -> f64 {
         self.different() as f64 / self.shape.prefixes() as f64
     }
 }
 
 for_core_and_filter! { impl[] RawQuotient {
-    /// As [`estimated_count`](crate::Filter::estimated_count), for a key that was digested elsewhere.
+    /// As [`estimated_count`](crate::Filter::estimated_count), for a digest that was computed
+    /// elsewhere.
     #[must_use]
     pub fn estimated_count_digest(&self, digest: Digest) -> u64 {
         ranked(self.ranks, One(batch::Count(&self.table), digest))
     }
 
-    /// How many keys are in the filter, exactly: one for each time that a key was inserted and not
-    /// removed again.
+    /// The exact number of keys in the filter: the number of insertions minus the number of
+    /// removals.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.table.len()
     }
 
-    /// Whether there is no key in the filter.
+    /// Whether the filter contains no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many keys there may be before the filter is full, or grows.
+    /// How many keys the filter can hold before it is full, or grows.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.shape.capacity()
     }
 
-    /// The share of quotients that the keys would fill. Full at 0.95.
+    /// The load factor: the number of keys divided by the number of quotients. The filter is full
+    /// at 0.95.
     #[must_use]
     pub fn load(&self) -> f64 {
         self.shape.load(self.len())
     }
 
-    /// How many different keys are in the filter, judged by the prefixes that are there. Reads the
-    /// whole filter.
+    /// An estimate of how many different keys are in the filter, from the prefixes it stores. Reads
+    /// the whole filter.
     #[must_use]
     pub fn estimated_different(&self) -> u64 {
         self.shape.estimate_items(self.different())
     }
 
-    /// What the filter knows of its keys, in ascending order: for each time that a key was inserted,
-    /// the [`prefix`](Self::prefix) of its digest.
+    /// Everything the filter stores about its keys, in ascending order: the
+    /// [`prefix`](Self::prefix) of the digest, once for each insertion of a key.
     ///
     /// ```
     /// use umbel::{Digest, QuotientFilter};
@@ -204,27 +206,28 @@ for_core_and_filter! { impl[] RawQuotient {
         Prefixes::new(&self.table, 0..self.table.quotients())
     }
 
-    /// What the filter would know of a digest: quotient and remainder as one number below
-    /// [`Shape::prefixes`], the same before and after growing. Larger digests have no smaller one.
+    /// The part of a digest that the filter stores: quotient and remainder as one number below
+    /// [`Shape::prefixes`]. It is the same before and after growing. Larger digests never have
+    /// smaller prefixes.
     #[must_use]
     pub fn prefix(&self, digest: Digest) -> u64 {
         let Entry { quotient, remainder } = self.table.entry(digest);
         (quotient as u64) << self.shape.remainder_bits() | remainder
     }
 
-    /// Whether the table contradicts itself nowhere: for tests, since no method leaves it so.
+    /// Checks that the table is consistent. For tests, since every method keeps it consistent.
     ///
     /// # Errors
     ///
-    /// [`InvalidBytes::Inconsistent`] if it does.
+    /// [`InvalidBytes::Inconsistent`] if it is not.
     #[doc(hidden)]
     pub fn validate(&self) -> Result<(), InvalidBytes> {
         let sound = self.table.check() == Some(self.len());
         if sound { Ok(()) } else { Err(InvalidBytes::Inconsistent) }
     }
 
-    /// Inserts a digest unless it is found: as [`insert_unique`](crate::Filter::insert_unique), for a key
-    /// that was digested elsewhere.
+    /// Inserts a digest unless it is found: as [`insert_unique`](crate::Filter::insert_unique), for
+    /// a digest that was computed elsewhere.
     ///
     /// # Errors
     ///
@@ -239,22 +242,21 @@ for_core_and_filter! { impl[] RawQuotient {
         }
     }
 
-    /// Doubles the room for keys: every remainder gives its first bit to its quotient. Which keys are
-    /// found, and how often absent ones are, stays the same.
-    /// [`possible_doublings`](Shape::possible_doublings) of the shape tells how many more times that is
-    /// possible.
+    /// Doubles the room for keys: every remainder gives its first bit to its quotient. The answers
+    /// and the false positive rate stay the same. [`possible_doublings`](Shape::possible_doublings)
+    /// of the shape returns how many more doublings are possible.
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::OutOfRange`] if remainders would be shorter than [`MIN_REMAINDER`]
-    /// bits, others if so large a filter cannot be represented or allocated. The filter is then
+    /// [`InvalidShape::OutOfRange`] if remainders would be shorter than [`MIN_REMAINDER`] bits.
+    /// Other variants if the larger filter cannot be represented or allocated. The filter is then
     /// unchanged.
     pub fn grow(&mut self) -> Result<(), InvalidShape> {
         let shape = self.shape.doubled()?;
         self.take(shape, rebuilt(&shape, [&self.table, &self.table], false, 1)).map_err(|refused| {
             match refused {
                 Refused::Shape(error) => error,
-                // Twice the table pushes no more past its end than the table did.
+                // A table of twice the size pushes no more keys past its end than the table did.
                 Refused::Full => {
                     InvalidShape::TooSmall { bytes: shape.bytes(), min: shape.bytes() }
                 }
@@ -262,9 +264,9 @@ for_core_and_filter! { impl[] RawQuotient {
         })
     }
 
-    /// Halves the filter as long as there is room for its keys, and remainders can have the bits that
-    /// they gave away, or more. It grows again by itself until there is room for all
-    /// [`items`](Shape::items) it was planned for. Whatever cannot be done is not done.
+    /// Halves the filter repeatedly, while there is room for its keys and remainders can get back a
+    /// bit. Later it grows again by itself until there is room for the planned number of
+    /// [`items`](Shape::items). It makes no change that is not possible.
     pub fn shrink_to_fit(&mut self) {
         let mut smaller = None;
         let mut shape = self.shape;
@@ -272,7 +274,8 @@ for_core_and_filter! { impl[] RawQuotient {
             smaller = Some(half);
             shape = half;
         }
-        // Where keys crowd at the end there may be too few slots behind it; then half as small.
+        // If keys crowd at the end, there may be too few slots behind it. Then try half the
+        // reduction.
         while let Some(shape) = smaller.filter(|shape| shape.quotients() < self.shape.quotients()) {
             let table = rebuilt(&shape, [&self.table, &self.table], false, 1);
             if self.take(shape, table).is_ok() {
@@ -284,7 +287,7 @@ for_core_and_filter! { impl[] RawQuotient {
 } }
 
 impl RawQuotient {
-    /// How many different prefixes there are.
+    /// The number of different prefixes.
     fn different(&self) -> u64 {
         let mut last = None;
         self.prefixes().filter(|prefix| last.replace(*prefix) != Some(*prefix)).count() as u64
@@ -292,7 +295,7 @@ impl RawQuotient {
 
     #[cold]
     fn insert_growing(&mut self, digest: Digest) -> Result<bool, Full> {
-        // Copies are in each other's way however large the table is.
+        // Copies slow down their neighbours in a table of any size.
         while self.estimated_count_digest(digest) < MAX_COPIES {
             self.grow_as_planned()?;
             let answer = ranked(self.ranks, One(batch::RunInsert(&mut self.table), digest));
@@ -303,7 +306,7 @@ impl RawQuotient {
         Err(Full)
     }
 
-    /// Doubles if that was planned for, or changes nothing.
+    /// Doubles the table if the shape plans for it. Otherwise changes nothing.
     #[cold]
     fn grow_as_planned(&mut self) -> Result<(), Full> {
         if self.shape.doublings() == 0 {
@@ -405,14 +408,14 @@ impl RemoveEach for RawQuotient {
     }
 }
 
-/// The size stays.
+/// Clearing keeps the size.
 impl Clear for RawQuotient {
     fn clear(&mut self) {
         self.table.clear();
     }
 }
 
-/// Filters of one shape are, however much each of them has grown.
+/// Filters of one shape are compatible, even if they have grown differently.
 impl Compatible for RawQuotient {
     fn compatible(&self, other: &Self) -> Result<(), Incompatible> {
         let (expected, got) = (self.shape.prefixes(), other.shape.prefixes());
@@ -420,7 +423,7 @@ impl Compatible for RawQuotient {
     }
 }
 
-/// By adding: a key that was in both is in the union as often as in both together.
+/// Adds the copies: a key that was in both is stored as often as in both together.
 impl Union for RawQuotient {
     fn fits(&self, other: &Self) -> Result<(), Incompatible> {
         self.compatible(other)
@@ -438,45 +441,47 @@ insert_or_full! { impl[] RawQuotient;
         [`MAX_COPIES`] times. The filter is then unchanged."
 }
 
-/// For changing.
+/// Changes.
 impl<T: ?Sized, H: Digester<T>> QuotientFilter<T, H> {
-    /// How many times the key is in the filter: inserted and not removed. Never too low; too high for
-    /// keys whose prefix others have too, which are as many as are found without being there.
+    /// How many times the key is in the filter: its insertions minus its removals. Never too low.
+    /// It is too high for keys that share their prefix with others, which are as frequent as false
+    /// positives.
     #[must_use]
     #[inline]
     pub fn estimated_count(&self, key: &T) -> u64 {
         self.raw.estimated_count_digest(self.hasher.digest(key))
     }
 
-    /// Inserts a key unless it is found: `Ok(true)` is proof that it was not there and is now,
-    /// `Ok(false)` says that it was found, and then nothing is changed.
+    /// Inserts a key unless it is found. `Ok(true)` proves that it was absent and is now stored.
+    /// `Ok(false)` means that it was found, and nothing was changed.
     ///
-    /// A key that is found by mistake is not inserted, so that removing the other one, which it was
-    /// mistaken for, removes both: this is for sets from which nothing is removed.
+    /// A key that is a false positive is not inserted. If the key with the same prefix is then
+    /// removed, both are gone. Use this only for sets from which no key is removed.
     ///
     /// # Errors
     ///
-    /// [`Full`] if the key is not found and there is no room, and none was planned to grow into. The
-    /// filter is then unchanged.
+    /// [`Full`] if the key is not found, there is no room, and the shape plans no further growth.
+    /// The filter is then unchanged.
     #[inline]
     pub fn insert_unique(&mut self, key: &T) -> Result<bool, Full> {
         self.raw.insert_unique_digest(self.hasher.digest(key))
     }
 
-    /// Adds all keys of the other filter: the same as if they had been inserted here, as often as they
-    /// were there. The filter grows if it must, even where that was not planned; the rate is then
-    /// that of all keys together. The number of copies of a key is not limited by [`MAX_COPIES`].
+    /// Adds all keys of the other filter. The result is the same as if all insertions into the
+    /// other filter had been made here. The filter grows if necessary, even if its shape plans no
+    /// growth; the rate is then that of all keys together. The number of copies of a key is not
+    /// limited by [`MAX_COPIES`].
     ///
     /// # Errors
     ///
-    /// [`Incompatible`] if they differ in [`prefixes`](Shape::prefixes) or hasher, or there is no
-    /// room, or no memory, for both. Filters of one shape do not differ, however much each of them has
-    /// grown since. Nothing is changed then.
+    /// [`Incompatible`] if they differ in [`prefixes`](Shape::prefixes) or hasher, or if there is
+    /// no room or no memory for both. Filters of one shape do not differ, even if they have grown
+    /// differently. Nothing is changed then.
     pub fn merge_with(&mut self, other: &Self) -> Result<(), Incompatible> {
         Union::union_with(self, other)
     }
 
-    /// As [`merge_with`](Self::merge_with), by so many threads, each for a range of quotients.
+    /// As [`merge_with`](Self::merge_with), on this many threads, each for a range of quotients.
     ///
     /// # Errors
     ///
@@ -488,7 +493,7 @@ impl<T: ?Sized, H: Digester<T>> QuotientFilter<T, H> {
     }
 }
 
-/// Same prefixes, as often. One may have grown more than the other.
+/// Equal if they store the same prefixes equally often. One may have grown more than the other.
 impl PartialEq for RawQuotient {
     fn eq(&self, other: &Self) -> bool {
         self.fits(other).is_ok()

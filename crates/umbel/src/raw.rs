@@ -1,4 +1,4 @@
-//! Filters without keys: the cores below every [`Filter`], which know digests and nothing else.
+//! Filters without keys: the cores below every [`Filter`], which work with digests only.
 //!
 //! ```text
 //!     key --hasher--> digest --> core      a Filter: the edge and one core
@@ -6,9 +6,10 @@
 //!                           `--> core
 //! ```
 //!
-//! A database or a join has often hashed its keys already. It needs neither the type of the keys nor a
-//! hasher, so a core has neither. [`Filter::raw`] lends the core of a filter, [`Filter::into_raw`] takes
-//! it out, [`Filter::from_raw`] gives it an edge again.
+//! A database or a join often has the hashes of its keys already. It needs neither the key type nor
+//! a hasher, so a core has neither. [`Filter::raw`] borrows the core of a filter,
+//! [`Filter::into_raw`] returns it by value, and [`Filter::from_raw`] adds key type and hasher
+//! again.
 //!
 //! Cores are used through the traits in [`filter`](crate::filter).
 //!
@@ -45,57 +46,57 @@ use core::fmt;
 #[cfg(doc)]
 use crate::Filter;
 
-/// What the edge asks of every core. Its methods are for this library only.
+/// What [`Filter`] requires of every core. The methods are only for this library.
 #[doc(hidden)]
 pub trait Core {
-    /// What it needs to know of a key. [`Digest`] for all but foreign kernels.
+    /// The digest type. [`Digest`] for all cores without foreign kernels.
     type Digest: Copy;
 
-    /// The everyday name of its filter.
+    /// The name of the filter for everyday use.
     const NAME: &'static str;
 
     /// The memory of its words, in bytes.
     fn bytes(&self) -> u64;
 
-    /// Tells what it is, without reading its words.
+    /// Writes the `Debug` fields, without reading the words.
     fn describe(&self, f: &mut fmt::DebugStruct<'_, '_>);
 }
 
-/// A core of one plan.
+/// A core that has a shape.
 #[doc(hidden)]
 pub trait Shaped: Core {
-    /// The plan it was made by.
+    /// The shape type.
     type Shape: fmt::Debug;
 
     fn shape(&self) -> &Self::Shape;
 }
 
-/// A core that answers for digests.
+/// A core with look-ups by digest.
 #[doc(hidden)]
 pub trait Probe: Core {
     fn probe(&self, digest: Self::Digest) -> bool;
 
-    /// As `probe` for each key: `found[i]` is the answer for `keys[i]`.
+    /// As `probe`, for each key: `found[i]` is the answer for `keys[i]`.
     fn probe_each<A>(&self, keys: &[A], digest: impl Fn(&A) -> Self::Digest, found: &mut [bool]);
 
-    /// The share of absent keys that it finds now.
+    /// The current false positive rate.
     fn rate(&self) -> f64;
 }
 
 /// A core that is never full.
 #[doc(hidden)]
 pub trait Endless: Probe {
-    /// Inserts a digest; whether it is new.
+    /// Inserts a digest. Returns whether it is new.
     fn put(&mut self, digest: Self::Digest) -> bool;
 
-    /// As `put` for each key, in their order.
+    /// As `put`, for each key in order.
     fn put_each<A>(&mut self, keys: &[A], digest: impl Fn(&A) -> Self::Digest, fresh: &mut [bool]);
 
-    /// As `put` for each digest, without an answer.
+    /// As `put`, for each digest, without a result.
     fn put_all(&mut self, digests: impl Iterator<Item = Self::Digest>);
 }
 
-/// A core that is made for a number of keys and a rate.
+/// A core that is created for a number of keys and a rate.
 #[doc(hidden)]
 pub trait Make: Shaped + Sized {
     fn plan(capacity: u64, err_rate: f64) -> Result<Self::Shape, InvalidShape>;
@@ -103,26 +104,27 @@ pub trait Make: Shaped + Sized {
     fn make(shape: Self::Shape) -> Result<Self, InvalidShape>;
 }
 
-/// A core of which a copy may be too large for the memory that is left.
+/// A core whose copy may not fit into the remaining memory.
 #[doc(hidden)]
 pub trait TryClone: Sized {
     fn try_clone(&self) -> Result<Self, InvalidShape>;
 }
 
-/// A core that can forget everything.
+/// A core that can be cleared.
 #[doc(hidden)]
 pub trait Clear: Core {
     fn clear(&mut self);
 }
 
-/// A core that removes many at once.
+/// A core with batch removal.
 #[doc(hidden)]
 pub trait RemoveEach: Remove {
-    /// Removes each key, in their order: `removed[i]` is the answer for `keys[i]`.
+    /// Removes each key in order: `removed[i]` is the answer for `keys[i]`.
     fn remove_each<A>(&mut self, keys: &[A], digest: impl Fn(&A) -> Digest, removed: &mut [bool]);
 }
 
-/// Says what a core is, for `Core`, `Shaped` and `Debug`. A core has its plan in a field `shape`.
+/// Implements `Core`, `Shaped` and `Debug` for a core, which must have its shape in a field
+/// `shape`.
 macro_rules! describe {
     (impl[$($generics:tt)*] $core:ty: $shape:ty, $digest:ty, $name:expr, |$this:ident| $bytes:expr;
         $($field:ident: $value:expr,)*
@@ -152,7 +154,7 @@ macro_rules! describe {
         }
 
         impl<$($generics)*> $core {
-            /// The plan it was made by.
+            /// The shape that the filter was built with.
             #[must_use]
             pub fn shape(&self) -> &$shape {
                 &self.shape
@@ -176,8 +178,8 @@ macro_rules! describe {
 }
 pub(crate) use describe;
 
-/// Calls `each` with the digests of an iterator, in their order and `BATCH` at a time, and with room for as
-/// many answers.
+/// Calls `each` with the digests of an iterator, in order and `BATCH` at a time, and with a slice
+/// for the answers.
 pub(crate) fn in_batches<const BATCH: usize>(
     digests: impl Iterator<Item = Digest>,
     mut each: impl FnMut(&[Digest], &mut [bool]),

@@ -1,5 +1,5 @@
-//! The ribbon filter: the bits of a key are the sum of some of 64 rows side by side, and hardly a row is
-//! wasted.
+//! The ribbon filter: the fingerprint of a key is the exclusive or of some of 64 adjacent rows, and
+//! almost no row is wasted.
 //!
 //! ```text
 //!     rows      0 1 1 0 1 0 0 1 1 1 0 1 0 1 1 0 ...    r bits each
@@ -18,33 +18,35 @@
 //! |---|---|---|---|---|---|
 //! | 1.003 log2(1/rate), rounded up: 7.02 at 1 %, 8.02 at 1/256 | 2 lines side by side, and one of thresholds, which are in the cache | no | no | no | after 100 attempts, which does not happen |
 //!
-//! Choose it for sets that do not change when space counts: nothing is smaller, for any number of keys and
-//! any rate. It is also the way to [map](RibbonMap) keys to small values. Prefer
-//! [`fuse`](crate::fuse) when look-ups one by one must be as fast as can be;
-//! [`blocked`](crate::blocked) when keys come one by one.
+//! Choose it for static sets when space counts: it is the smallest for any number of keys and any
+//! false positive rate. It also [maps](RibbonMap) keys to small values. Prefer
+//! [`fuse`](crate::fuse) when single look-ups must be as fast as possible, and
+//! [`blocked`](crate::blocked) when keys are inserted one by one.
 //!
 //! # How it works
 //!
-//! A key is an equation: its digest says where its rows start, which of the 64 rows from there on it
-//! takes (about half of them), and what they must add up to. Equations that are sorted by their starts
-//! make a *band*, and Gaussian elimination inside a band of 64 is some steps on one word for each key.
-//! What is left is solved from the last row to the first.
+//! A key is an equation. Its digest determines where its rows start, which of the 64 rows from
+//! there it combines (about half of them), and what their exclusive or must be. Equations that are
+//! sorted by their starts make a *band*. Gaussian elimination inside a band of 64 takes a few steps
+//! on one word for each key. Back substitution then solves the rows from the last to the first.
 //!
-//! A ribbon that must hold all its keys wants 5 % to 10 % more rows than keys. A *bumped* ribbon takes 7.4 %
-//! fewer rows than keys, and whoever finds no room goes to the next layer. Who that is must be known
-//! without the key: rows come in buckets of 128, a bucket has one of four thresholds, and its keys from
-//! the threshold on are bumped, all of them. So every row of a layer finds its key, nearly, and
-//! the fifth layer at the latest is so small that its slack is nothing. Up to 3,000 keys there is only
-//! that one, with n + 1 rows for n up to 80, and then 2 % more than keys.
+//! A ribbon that holds all its keys needs 5 % to 10 % more rows than keys. A *bumped* ribbon has
+//! 7.4 % fewer rows than keys, and keys without room are bumped to the next layer. A look-up must
+//! determine whether a key was bumped. Rows come in buckets of 128, each with one of four
+//! thresholds, and all its keys from the threshold on are bumped. So nearly every row of a layer is
+//! used, and the fifth layer at the latest is so small that its slack is negligible. Up to 3,000
+//! keys there is only that last layer, with n + 1 rows for n up to 80, and then 2 % more rows than
+//! keys.
 //!
-//! Rows are stored in blocks of 64, one word for each of the r bits, so that a look-up reads 2r words
-//! side by side and takes the parity of r of their combinations: eight at a time.
+//! Rows are stored in blocks of 64, one word for each of the r bits. A look-up reads 2r adjacent
+//! words and computes the parity of r combinations of them, eight at a time.
 //!
 //! # Where it breaks
 //!
-//! All keys must be there at once, and building takes 20 bytes a key for a while: see
-//! [`frozen`](crate::frozen). Keys that come several times are free. Digests need not be well
-//! mixed to be found: where far too many keys are bumped, all are mixed once more. The rate needs it.
+//! All keys must be known before building, and building needs 20 bytes per key temporarily: see
+//! [`frozen`](crate::frozen). Duplicate keys cost nothing. Keys are found even if digests are not
+//! well mixed: if far too many keys are bumped, all digests are mixed once more. The false positive
+//! rate does require well-mixed digests.
 //!
 //! # Reference
 //!
@@ -91,7 +93,7 @@ use alloc::vec::Vec;
 use layers::Fault;
 use row::mask;
 
-/// A ribbon filter. The [module](crate::ribbon) tells what it is and when to choose it.
+/// A ribbon filter. The [module](crate::ribbon) describes it and says when to choose it.
 ///
 /// ```
 /// use umbel::RibbonFilter;
@@ -102,7 +104,8 @@ use row::mask;
 /// ```
 pub type RibbonFilter<T, H = Portable, S = Heap> = Filter<T, H, RawFrozen<Ribbon, S>>;
 
-/// Keys take some of 64 rows side by side; those that find no room are bumped to the next layer.
+/// The arrangement of a ribbon: keys combine some of 64 adjacent rows, and keys without room are
+/// bumped to the next layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Ribbon;
 
@@ -153,7 +156,7 @@ impl Arrangement for Ribbon {
     }
 }
 
-/// The same without room for more.
+/// The same vector without spare capacity.
 fn shrunk<E>(mut chunk: Vec<E>) -> Vec<E> {
     chunk.shrink_to_fit();
     chunk

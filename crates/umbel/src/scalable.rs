@@ -1,4 +1,5 @@
-//! The scalable Bloom filter: when it is full it gets another level, larger and more rarely wrong.
+//! The scalable Bloom filter: when it is full it gets another level, which is larger and has a
+//! lower false positive rate.
 //!
 //! ```text
 //!     level 0   c keys, rate p (1 - r)            [====]
@@ -11,25 +12,26 @@
 //! |---|---|---|---|---|---|
 //! | 16.9 at 1 % when grown 64-fold and full, twice that after a new level | 1 or 2 lines a level, fetched together | no | no | yes | an insert may be [`Full`] |
 //!
-//! Choose it when nobody knows how many keys will come. Prefer [`blocked`](crate::blocked) when
-//! somebody does, or can say what the most is: 9.9 bits a key, and several times faster.
+//! Choose it when the number of keys is unknown. Prefer [`blocked`](crate::blocked) if the number
+//! or an upper bound is known: 9.9 bits per key, and several times faster.
 //!
 //! # Where it breaks
 //!
-//! A look-up of an absent key asks every level, and levels come with the logarithm of the number of
-//! keys: start with the smallest number that would not surprise you, not with 1. For sets that may
-//! grow a thousandfold, [`Shape::with_growth`]`(4.0)` halves the levels. A new level is allocated at
-//! once. When there can be no other level, because there is no memory, because digests of 64 bits
-//! do not allow its rate, or because there are [`MAX_LEVELS`], inserting a fresh key is [`Full`],
-//! and changes nothing: the rate asked for is kept until then and after.
+//! A look-up of an absent key searches every level, and the number of levels grows with the
+//! logarithm of the number of keys. So start with the smallest number of keys that you expect, not
+//! with 1. For sets that may grow a thousandfold, [`Shape::with_growth`]`(4.0)` halves the number
+//! of levels. A new level is allocated at once. A new level may be impossible: there is no memory,
+//! digests of 64 bits do not allow its rate, or there are [`MAX_LEVELS`] levels. Inserting a new
+//! key then fails with [`Full`] and changes nothing, and the filter keeps its false positive rate.
 //!
-//! Whoever knows the seed can choose keys that fall into few lines: see [`Keyed`](crate::Keyed).
+//! An attacker who knows the seed can choose keys that fall into few lines: see
+//! [`Keyed`](crate::Keyed).
 //!
 //! # Reference
 //!
 //! Almeida, Baquero, Preguiça and Hutchison 2007, "Scalable Bloom filters", section 3 (the compound
-//! rate) and section 4 (the choice of growth and tightening). The first level has the rate
-//! p (1 − r) here, without which the compound rate would be p / (1 − r).
+//! rate) and section 4 (the choice of growth and tightening). Here the first level has the rate p
+//! (1 − r), so that the compound rate is p; with the rate p it would be p / (1 − r).
 //!
 //! ```
 //! use umbel::ScalableBloomFilter;
@@ -69,17 +71,17 @@ use level::LevelsLookUp;
 #[derive(Clone)]
 pub struct RawScalable {
     shape: Shape,
-    /// On which path batches go.
+    /// The instruction path of batches.
     layout: Lines,
-    /// Never empty; the newest, which is the largest, is the last.
+    /// Never empty. The newest level, which is the largest, is the last.
     levels: Vec<Level>,
 }
 
-/// A Bloom filter of keys `T`, hashed by `H`, that grows. The [module](crate::scalable) tells what it
-/// is and when to choose it.
+/// A Bloom filter of keys `T`, hashed by `H`, that grows. The [module](crate::scalable) describes
+/// it and says when to choose it.
 ///
-/// [`new`](crate::Filter::new) gives a filter that starts with room for `capacity` keys, and keeps a false
-/// positive rate of at most `err_rate` however many come.
+/// [`new`](crate::Filter::new) creates a filter that starts with room for `capacity` keys, and
+/// keeps a false positive rate of at most `err_rate` for any number of keys.
 ///
 /// ```
 /// use umbel::ScalableBloomFilter;
@@ -99,7 +101,7 @@ describe! {
     levels: this.levels,
 }
 
-/// With its first level.
+/// Creates the filter with its first level.
 impl Make for RawScalable {
     fn plan(capacity: u64, err_rate: f64) -> Result<Shape, InvalidShape> {
         Shape::for_rate(capacity, err_rate)
@@ -113,7 +115,7 @@ impl Make for RawScalable {
 }
 
 impl RawScalable {
-    /// To be given its levels.
+    /// Without levels, which the caller adds.
     fn without_levels(shape: Shape) -> Self {
         Self { shape, layout: Lines::default(), levels: Vec::new() }
     }
@@ -130,7 +132,7 @@ impl RawScalable {
         Ok(())
     }
 
-    /// Inserts a digest where all levels are full.
+    /// Inserts a digest when all levels are full.
     #[cold]
     fn insert_into_new_level(&mut self, digest: Digest) -> Result<bool, Full> {
         if self.probe(digest) {
@@ -155,7 +157,7 @@ impl RawScalable {
             let Self { layout, levels, .. } = self;
             let Some((newest, older)) = levels.split_last_mut() else { return Err(full) };
             let room = usize::try_from(newest.room()).unwrap_or(usize::MAX);
-            // As many keys as are sure to find room, or one that needs a new level.
+            // The number of keys that certainly have room, or one key that needs a new level.
             let (now, later) = keys.split_at(room.clamp(1, keys.len()));
             let (answers, answers_later) = fresh.split_at_mut(now.len());
             if room == 0 {
@@ -213,7 +215,7 @@ impl Insert for RawScalable {
     }
 }
 
-/// Gives the memory of all levels but the first back.
+/// Frees the memory of all levels except the first.
 impl Clear for RawScalable {
     fn clear(&mut self) {
         self.levels.truncate(1);
@@ -222,27 +224,27 @@ impl Clear for RawScalable {
 }
 
 for_core_and_filter! { impl[] RawScalable {
-    /// Its levels, the oldest and smallest first. All but the last are full.
+    /// The levels, the oldest and smallest first. All except the last are full.
     #[must_use]
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// Whether nothing was ever inserted.
+    /// Whether no key was ever inserted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fresh() == 0
     }
 
-    /// How many insertions were fresh: exactly how often `insert` answered `true`. That is the number
-    /// of different keys, but for those that were mistaken for others when they came.
+    /// The number of insertions that returned `true`. It is the number of different keys, minus
+    /// those that were false positives when they were inserted.
     #[must_use]
     pub fn fresh(&self) -> u64 {
         self.levels.iter().map(Level::fresh).sum()
     }
 
-    /// How many different keys have been inserted, judged by how many were fresh and by the rate at
-    /// which others were mistaken for those in older levels. Reads the whole filter.
+    /// An estimate of how many different keys were inserted, from the number of new keys and the
+    /// false positive rates of the older levels. Reads the whole filter.
     #[must_use]
     pub fn estimated_len(&self) -> u64 {
         let (mut absent, mut len) = (1.0, 0.0);
@@ -250,12 +252,12 @@ for_core_and_filter! { impl[] RawScalable {
             len += level.fresh() as f64 / absent;
             absent *= 1.0 - level.expected_rate();
         }
-        // As near as rounding comes without the standard library; saturates.
+        // Rounds without the standard library; saturates.
         (len + 0.5) as u64
     }
 
-    /// The false positive rate that its levels are planned to have together when all are full: below
-    /// that of the shape, which another level will not exceed either.
+    /// The compound false positive rate of the levels when all are full. It is below the rate of
+    /// the shape, and stays below it after further levels are added.
     #[must_use]
     pub fn planned_rate(&self) -> f64 {
         self.shape.compound_rate(self.levels.len() as u32)
@@ -271,11 +273,12 @@ insert_or_full! { impl[] RawScalable;
 }
 
 impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
-    /// Inserts all keys; whether they were new is not told.
+    /// Inserts all keys. It does not report which of them were new.
     ///
     /// # Errors
     ///
-    /// [`BatchFull`] if there is no room for one of them. The keys before it are inserted, and no others.
+    /// [`BatchFull`] if there is no room for one of them. The keys before it are inserted, and no
+    /// others.
     pub fn try_extend<A>(&mut self, keys: impl IntoIterator<Item = A>) -> Result<(), BatchFull>
     where
         A: KeyOf<T>,
@@ -293,8 +296,8 @@ impl<T: ?Sized, H> ScalableBloomFilter<T, H> {
     }
 }
 
-/// Keys are inserted in batches; whether they were new is not told. Panics where
-/// [`try_extend`](ScalableBloomFilter::try_extend) gives an error: if there is no room.
+/// Inserts the keys in batches. It does not report which of them were new. Panics if there is no
+/// room, where [`try_extend`](ScalableBloomFilter::try_extend) returns an error.
 impl<A, T, H> Extend<A> for ScalableBloomFilter<T, H>
 where
     A: KeyOf<T>,
@@ -306,11 +309,11 @@ where
     }
 }
 
-/// The capacity to start with and the false positive rate of a filter that is collected.
+/// The initial capacity and the false positive rate of a collected filter.
 const COLLECTED: (u64, f64) = (1_024, 0.01);
 
-/// A filter at a false positive rate of 1 % that starts with room for as many keys as the iterator
-/// announces, and at least 1,024. Panics if there is no room.
+/// A filter with a false positive rate of 1 %. It starts with room for the number of keys that the
+/// iterator announces, and at least 1,024. Panics if there is no room.
 impl<A, T, H> FromIterator<A> for ScalableBloomFilter<T, H>
 where
     A: KeyOf<T>,
@@ -326,7 +329,8 @@ where
     }
 }
 
-/// Equal cores give equal answers, now and after the same insertions: same shape, same bits.
+/// Equal cores give equal answers, now and after the same insertions: their shapes and bits are
+/// equal.
 impl PartialEq for RawScalable {
     fn eq(&self, other: &Self) -> bool {
         self.shape == other.shape

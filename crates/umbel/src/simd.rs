@@ -1,4 +1,4 @@
-//! Eight probes at once: the same bits and the same answers by every path a processor has.
+//! Eight probes at once: every instruction path gives the same bits and the same answers.
 //!
 //! | path | where | how a line is tested |
 //! |---|---|---|
@@ -7,14 +7,15 @@
 //! | [`Path::Avx512`] | x86-64 | as AVX2; a single insert sets the bits of a line at once |
 //! | [`Path::Neon`] | aarch64 | all probes by one table look-up over the line |
 //!
-//! A filter takes its path when it is made: the best one that the processor says it has. [`force`]
-//! makes filters take another from then on, for tests and measurements: no bit and no answer depends
-//! on it. Without `std` nobody asks the processor, and the path is the best one that the program
-//! was compiled for. Words that other threads may be changing are always taken one by one.
+//! A filter selects its path when it is created: the best one that the processor supports.
+//! [`force`] selects another one for filters that are created later, for tests and measurements;
+//! the bits and the answers do not depend on it. Without `std` there is no detection at run time,
+//! and the path is the best one that the program was compiled for. Words that other threads may be
+//! changing are always read one by one.
 //!
-//! An island of `unsafe`: vector instructions must not run on a processor that lacks them. Whoever
-//! has the token of a path has asked the processor. The safe twin is the portable path;
-//! `tests/it/paths.rs` compares them all.
+//! An island of `unsafe`: vector instructions must not run on a processor without them. The token
+//! of a path exists only after the processor has reported its instructions. The safe equivalent is
+//! the portable path; `tests/it/paths.rs` compares them all.
 
 mod lanes;
 #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
@@ -41,7 +42,7 @@ pub(crate) type Line<W> = [W; 8];
 /// A block of a split-block filter: half a line.
 pub(crate) type Block<W> = [W; 4];
 
-/// How lines are tested and changed.
+/// The instructions with which lines are tested and changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Path {
@@ -49,17 +50,17 @@ pub enum Path {
     Portable,
     /// AVX2, BMI2 and POPCNT of x86-64.
     Avx2,
-    /// The same, with AVX-512 where it is faster: in single inserts.
+    /// As AVX2, with AVX-512 where it is faster: in single insertions.
     Avx512,
     /// Advanced SIMD of aarch64.
     Neon,
 }
 
 impl Path {
-    /// All paths; of those that a processor has, the best one is last.
+    /// All paths. The best path that a processor supports is the last of those it supports.
     pub const ALL: [Self; 4] = [Self::Portable, Self::Avx2, Self::Avx512, Self::Neon];
 
-    /// Whether this processor, and this build, can take it.
+    /// Whether this processor and this build support the path.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {
@@ -84,7 +85,7 @@ impl Path {
 static FORCED: AtomicU8 = AtomicU8::new(FREE);
 const FREE: u8 = u8::MAX;
 
-/// The path that a filter made now takes.
+/// The path of a filter that is created now.
 #[must_use]
 pub fn path() -> Path {
     Path::from_number(FORCED.load(Relaxed)).unwrap_or_else(|| {
@@ -92,12 +93,12 @@ pub fn path() -> Path {
     })
 }
 
-/// Makes all filters of this process that are made from now on take this path; `None` gives the
-/// choice back.
+/// Sets the path of all filters of this process that are created from now on. `None` restores the
+/// automatic choice.
 ///
 /// # Errors
 ///
-/// [`Unavailable`] if this processor cannot take it. Nothing is changed then.
+/// [`Unavailable`] if this processor does not support the path. Nothing is changed then.
 #[doc(hidden)]
 pub fn force(path: Option<Path>) -> Result<(), Unavailable> {
     match path {
@@ -108,24 +109,25 @@ pub fn force(path: Option<Path>) -> Result<(), Unavailable> {
     Ok(())
 }
 
-/// The path of one filter. A path that is not available cannot be chosen.
+/// The path of one filter. An unavailable path cannot be selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     path: Path,
-    /// Not made yet: for filters that the compiler makes, which cannot ask the processor.
+    /// Not selected yet: for filters that are created at compile time, which cannot query the
+    /// processor.
     open: bool,
 }
 
 impl Choice {
-    /// The choice of a filter that the compiler makes: ask every time.
+    /// The choice of a filter that is created at compile time: query every time.
     pub(crate) const OPEN: Self = Self { path: Path::Portable, open: true };
 
-    /// The choice of a filter that is made now.
+    /// The choice of a filter that is created now.
     pub(crate) fn now() -> Self {
         Self { path: path(), open: false }
     }
 
-    /// Whether there are vectors.
+    /// Whether the path has vectors.
     #[inline(always)]
     fn vectors(self) -> bool {
         self.path != Path::Portable
@@ -138,7 +140,7 @@ impl Choice {
     }
 }
 
-/// This processor cannot take the path.
+/// This processor does not support the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unavailable {
     path: Path,
@@ -152,12 +154,12 @@ impl fmt::Display for Unavailable {
 
 impl core::error::Error for Unavailable {}
 
-/// What a path does with the lines and blocks of one key. Its values are proof that the processor
-/// has the instructions.
+/// The operations of a path on the lines and blocks of one key. A value of the type proves that the
+/// processor has the instructions.
 ///
-/// Words that other threads may be changing are always taken one by one, whatever the path.
+/// Words that other threads may be changing are read one by one on every path.
 pub(crate) trait Isa: Copy {
-    /// What is to be tested in a line, worked out once for the lines of several filters.
+    /// The test pattern of a line, computed once for the lines of several filters.
     type Pattern: Copy;
 
     /// The pattern of `x`.
@@ -168,16 +170,16 @@ pub(crate) trait Isa: Copy {
     #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
     fn line_has_pattern(self, line: &Line<u64>, pattern: &Self::Pattern) -> bool;
 
-    /// As [`line_has`](Self::line_has), for words that nobody else can be changing.
+    /// As [`line_has`](Self::line_has), for words that no other thread can be changing.
     fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool;
 
-    /// As [`block_has`](Self::block_has), for words that nobody else can be changing.
+    /// As [`block_has`](Self::block_has), for words that no other thread can be changing.
     fn plain_block_has(self, block: &Block<u64>, x: u32) -> bool;
 
-    /// Sets all probes of `x` in a line; whether one of them was not set before.
+    /// Sets all probes of `x` in a line. Returns whether one of them was not set before.
     fn line_set(self, line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool;
 
-    /// Sets all eight probes of `x` in a block; whether one of them was not set before.
+    /// Sets all eight probes of `x` in a block. Returns whether one of them was not set before.
     fn block_set(self, block: &mut Block<u64>, x: u32) -> bool;
 
     /// Whether all probes of `x` are set in a line.
@@ -199,41 +201,41 @@ pub(crate) trait Isa: Copy {
     }
 }
 
-/// Work for many keys, written once for all paths.
+/// An operation on many keys, written once for all paths.
 pub(crate) trait Job {
-    /// Does it. Must be `#[inline(always)]`, so that all of it is compiled for the path.
+    /// Runs the operation. Must be `#[inline(always)]`, so that all of it is compiled for the path.
     fn run<I: Isa>(self, isa: I);
 }
 
-/// One of these calls, by the path of a filter. All but the best paths of a processor are out of line,
-/// so that they take no registers from it.
+/// Calls one of these functions, by the path of a filter. All except the best paths of a processor
+/// are out of line, so that they take no registers from it.
 macro_rules! by_path {
     (
         $choice:ident, $avx2:ident, $neon:ident, $portable:ident, ($($argument:expr),*)
     ) => {{
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if $choice.vectors() {
-            // SAFETY: a path that is not available is never chosen.
+            // SAFETY: an unavailable path is never selected.
             return unsafe { x86::$avx2($($argument),*) };
         }
         #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
         if $choice.vectors() {
-            // SAFETY: a path that is not available is never chosen.
+            // SAFETY: an unavailable path is never selected.
             return unsafe { neon::$neon($($argument),*) };
         }
         portable::$portable($($argument,)* $choice)
     }};
 }
 
-/// Does a job on the path of a filter.
+/// Runs a job on the path of a filter.
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
 pub(crate) fn dispatch(choice: Choice, job: impl Job) {
     by_path!(choice, on_avx2, on_neon, on_any, (job))
 }
 
-/// Does a job with the instructions of a path for single words, and without its vectors: for work in
-/// which each step waits for the last one, where a compiler that has vectors takes them and loses.
+/// Runs a job with the scalar instructions of a path, and without its vectors. For jobs in which
+/// each step depends on the previous one, where auto-vectorization is slower.
 #[cfg(feature = "alloc")]
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
@@ -241,8 +243,8 @@ pub(crate) fn dispatch_words(choice: Choice, job: impl Job) {
     by_path!(choice, on_bits, on_neon, on_any, (job))
 }
 
-/// How a filter looks up one key and inserts one: functions for its path and its number of lines, so
-/// that a call has nothing left to decide.
+/// The functions that look up one key and insert one, for the path of a filter and its number of
+/// lines, so that a call has no branches on them.
 #[derive(Clone, Copy)]
 #[allow(unsafe_code, reason = "functions that need what only some processors have")]
 pub(crate) struct Calls {
@@ -251,7 +253,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// For filters that the compiler makes: they ask every time.
+    /// For filters that are created at compile time: they query the processor every time.
     pub(crate) const OPEN: Self = Self { has: portable::has_key_open, set: portable::set_key_open };
 
     /// For keys in two lines, or in one.
@@ -278,14 +280,14 @@ impl Calls {
     pub(crate) fn has<W: Word>(&self, lines: &[Line<W>], digest: u64, places: &Places) -> bool {
         assert!(!lines.is_empty());
         match W::plain(lines) {
-            // SAFETY: there are lines, and functions of a path that is not available are never
-            // chosen.
+            // SAFETY: there are lines, and functions of an unavailable path are never selected.
             Some(lines) => unsafe { (self.has)(lines, digest, places) },
             None => has_key(Scalar, lines, digest, places),
         }
     }
 
-    /// Sets all probes of a key in its line or lines; whether one of them was not set before.
+    /// Sets all probes of a key in its line or lines. Returns whether one of them was not set
+    /// before.
     ///
     /// # Panics
     ///
@@ -294,7 +296,7 @@ impl Calls {
     #[allow(unsafe_code, reason = "functions that need what only some processors have")]
     pub(crate) fn set(&self, lines: &mut [Line<u64>], digest: u64, places: &Places) -> bool {
         assert!(!lines.is_empty());
-        // SAFETY: there are lines, and functions of a path that is not available are never chosen.
+        // SAFETY: there are lines, and functions of an unavailable path are never selected.
         unsafe { (self.set)(lines, digest, places) }
     }
 }
@@ -313,23 +315,24 @@ pub(crate) fn block_has<W: Word>(choice: Choice, block: &Block<W>, x: u32) -> bo
     by_path!(choice, block_has_avx2, block_has_neon, plain_block_has, (block, x))
 }
 
-/// Makes the second line of a key: 2^64 divided by the square root of 2, odd.
+/// Derives the second line of a key: 2^64 divided by the square root of 2, odd.
 const SECOND: u64 = 0xb504_f333_f9de_6485;
 
-/// The number of a key's first (0) or second (1) line: below `count`, since a fraction of it.
+/// The number of a key's first (0) or second (1) line: below `count`, because it is a fraction of
+/// it.
 #[inline(always)]
 pub(crate) const fn line_number(digest: u64, line: usize, count: usize) -> usize {
     line_number_of(digest, line, count as u64) as usize
 }
 
-/// As [`line_number`], also where no memory of this machine could have so many lines.
+/// As [`line_number`], also for more lines than fit into the memory of this machine.
 #[inline(always)]
 pub(crate) const fn line_number_of(digest: u64, line: usize, count: u64) -> u64 {
     let fraction = if line == 0 { digest } else { digest.wrapping_mul(SECOND) };
     ((fraction as u128 * count as u128) >> 64) as u64
 }
 
-/// What places the bits of a key in its first (0) or second (1) line.
+/// The value that determines the bits of a key in its first (0) or second (1) line.
 #[inline(always)]
 pub(crate) const fn half(digest: u64, line: usize) -> u32 {
     if line == 0 { digest as u32 } else { (digest >> 32) as u32 }
@@ -342,7 +345,7 @@ fn has_key<W: Word>(isa: impl Isa, lines: &[Line<W>], digest: u64, places: &Plac
         let number = line_number(digest, line, lines.len());
         isa.line_has(&lines[number], half(digest, line), &places.lanes[line])
     };
-    // Both lines are on their way before the first one is looked at.
+    // Both lines are fetched before the first one is tested.
     if places.two { has(0) & has(1) } else { has(0) }
 }
 
@@ -356,7 +359,7 @@ fn set_key(isa: impl Isa, lines: &mut [Line<u64>], digest: u64, places: &Places)
     if places.two { set(0) | set(1) } else { set(0) }
 }
 
-/// The words as they are, if nobody else can be changing them.
+/// The words as plain words, if no other thread can be changing them.
 #[inline(always)]
 fn plain<W: Word, const N: usize>(words: &[W; N]) -> Option<&[u64; N]> {
     W::plain(core::slice::from_ref(words)).map(|words| &words[0])
@@ -384,14 +387,14 @@ mod tests {
                 assert!(format!("{:?}", split.raw.layout).contains(&made));
                 assert!(format!("{:?}", filter.clone().raw.layout).contains(&made));
                 assert!(format!("{:?}", shared.snapshot().raw.layout).contains(&made));
-                // What is read anew is made anew.
+                // A filter that is read again selects its path again.
                 let read = BlockedBloomFilter::<u64>::from_bytes(&filter.to_bytes()).unwrap();
                 assert!(format!("{:?}", read.raw.layout).contains(&format!("{other:?}")));
             }
         }
         force(None).unwrap();
         assert_eq!(Choice::now(), Choice { path: path(), open: false });
-        // A choice that is open is made when it is needed, and then it is the best one.
+        // An open choice is made when it is needed, and then it is the best path.
         let best = Some(Choice::now()).filter(|_| path() != Path::Portable);
         assert_eq!(Choice::OPEN.made(), best);
         let portable = Choice { path: Path::Portable, open: false };

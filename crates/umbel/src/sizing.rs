@@ -1,11 +1,11 @@
-//! What the plans of all families share: the error rate as a value that is known to be one, limits, and
-//! the names by which every `Shape` is made and asked.
+//! The common parts of the shapes of all families: the error rate as a validated value, limits, and
+//! the interface of every `Shape`.
 
 use crate::error::InvalidShape;
 use crate::parts::math::{exp, ln};
 use core::fmt;
 
-/// The value, or an early return with the error: `?` in a `const fn`.
+/// The value, or an early return with the error: a `?` for `const fn`.
 macro_rules! ok {
     ($result:expr) => {
         match $result {
@@ -16,21 +16,21 @@ macro_rules! ok {
 }
 pub(crate) use ok;
 
-/// An error rate: the share of absent keys that a filter may answer `true` for.
+/// A false positive rate: the share of absent keys for which a filter may answer `true`.
 ///
 /// Always above 0 and below 1, and at least [`Rate::MIN`].
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Rate(f64);
 
 impl Rate {
-    /// The smallest rate any filter promises.
+    /// The smallest rate that a filter may promise.
     pub const MIN: Self = Self(1e-15);
 
-    /// The rate, if it is one.
+    /// Validates a rate.
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::RateOutOfRange`] unless `0 < rate < 1`, which NaN is not either;
+    /// [`InvalidShape::RateOutOfRange`] unless `0 < rate < 1`, which excludes NaN.
     /// [`InvalidShape::RateTooSmall`] below [`Rate::MIN`].
     pub const fn new(rate: f64) -> Result<Self, InvalidShape> {
         if rate > 0.0 && rate < 1.0 {
@@ -43,35 +43,35 @@ impl Rate {
         }
     }
 
-    /// The number.
+    /// The rate as a number.
     #[must_use]
     pub const fn get(self) -> f64 {
         self.0
     }
 }
 
-/// The most bits a filter may have: 32 TiB.
+/// The maximum number of bits of a filter: 32 TiB.
 pub const MAX_BITS: u64 = 1 << 48;
 
-/// The share of absent keys whose whole digest equals that of one of `items` keys, counting that
-/// kernels may use 63 bits of it.
+/// The share of absent keys whose whole digest equals that of one of `items` keys. It assumes that
+/// kernels use only 63 bits of a digest.
 pub(crate) const fn digest_collisions(items: u64) -> f64 {
     items as f64 / (1_u64 << 63) as f64
 }
 
-/// The rate, if it is one that digests of 64 bits can give for so many items.
+/// Checks that digests of 64 bits can give this rate for this many items.
 pub(crate) const fn rate_for(items: u64, rate: f64) -> Result<f64, InvalidShape> {
     let rate = ok!(Rate::new(rate)).get();
     let min = 2.0 * digest_collisions(items);
     if rate < min { Err(InvalidShape::RateTooSmall { rate, min }) } else { Ok(rate) }
 }
 
-/// Whether a filter may have so many bits.
+/// Checks the number of bits of a filter.
 pub(crate) const fn check_bits(bits: u64) -> Result<(), InvalidShape> {
     if bits > MAX_BITS { Err(InvalidShape::TooLarge { bits, max: MAX_BITS }) } else { Ok(()) }
 }
 
-/// Whether a filter of which the smallest takes `min` bytes may have so many.
+/// Checks the number of bytes of a filter that needs at least `min` bytes.
 pub(crate) const fn check_memory(bytes: u64, min: u64) -> Result<(), InvalidShape> {
     if bytes < min {
         return Err(InvalidShape::TooSmall { bytes, min });
@@ -79,8 +79,8 @@ pub(crate) const fn check_memory(bytes: u64, min: u64) -> Result<(), InvalidShap
     check_bits(bytes.saturating_mul(8))
 }
 
-/// Between a number that fails and a larger one that works: the smallest that works, if all above it do.
-/// A closure that a `const fn` can have.
+/// Bisects between a number that fails and a larger one that works: returns the smallest that
+/// works, if all numbers above it work too. A macro, because a `const fn` cannot take a closure.
 macro_rules! bisect {
     ($fails:expr, $works:expr, |$at:ident| $test:expr) => {{
         let (mut fails, mut works): (u64, u64) = ($fails, $works);
@@ -97,7 +97,8 @@ macro_rules! bisect {
 }
 pub(crate) use bisect;
 
-/// As [`bisect!`], from the number that fails upwards in steps that double: for where the answer is near.
+/// As [`bisect!`], but searches upwards from the number that fails in steps that double: faster if
+/// the answer is near.
 macro_rules! gallop {
     ($fails:expr, $works:expr, $step:expr, |$at:ident| $test:expr) => {{
         let (mut fails, mut works, mut step): (u64, u64, u64) = ($fails, $works, $step);
@@ -116,7 +117,7 @@ macro_rules! gallop {
 }
 pub(crate) use gallop;
 
-/// Makes a method of a field, of the same name and type, for each line.
+/// Makes a getter for a field, of the same name and type, for each line.
 macro_rules! getters {
     ($($(#[$attribute:meta])* $field:ident: $type:ty;)*) => {$(
         $(#[$attribute])*
@@ -128,31 +129,31 @@ macro_rules! getters {
 }
 pub(crate) use getters;
 
-/// What every plan can tell. Shapes have these as methods of their own, most of which work at compile
-/// time; this is for code that is generic over families.
+/// The interface of every shape, for code that is generic over families. Shapes have these
+/// functions as inherent methods too, most of which work at compile time.
 #[doc(hidden)]
 pub trait Shape: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// The everyday name of the filter.
+    /// The name of the filter for everyday use.
     const NAME: &'static str;
 
     /// The smallest filter that holds `items` items at an error rate of at most `rate`.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such filter.
     fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape>;
 
     /// The filter with the smallest error rate for `items` items in at most `bytes` bytes.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such filter.
     fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape>;
 
-    /// The number of items planned for.
+    /// The planned number of items.
     fn items(&self) -> u64;
 
-    /// The number of bits that keys have.
+    /// The number of bits that keys are stored in.
     fn bits(&self) -> u64;
 
     /// The number of 64-bit words.
@@ -162,8 +163,8 @@ pub trait Shape: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn expected_rate(&self, items: u64) -> f64;
 }
 
-/// The plan with the smallest rate, up to a millionth of it, that takes at most `bytes` bytes: for families
-/// whose plans are made for a rate.
+/// The shape with the smallest rate, up to a millionth of it, that takes at most `bytes` bytes. For
+/// families whose shapes are computed from a rate.
 pub(crate) fn least_rate<S: Shape>(
     bytes: u64,
     plan: impl Fn(f64) -> Result<S, InvalidShape>,
@@ -185,7 +186,7 @@ pub(crate) fn least_rate<S: Shape>(
     Ok(best)
 }
 
-/// Gives a shape the methods that follow from others, and those of [`Shape`] as a trait.
+/// Adds the methods that follow from others to a shape, and implements [`Shape`] for it.
 macro_rules! shape {
     ($shape:ty, $name:expr) => {
         $crate::sizing::shape!(impl[] $shape, $name);
@@ -198,7 +199,7 @@ macro_rules! shape {
                 self.words() * 8
             }
 
-            /// The memory of the words in bits, for each of the items planned for; of no items, 0.
+            /// The memory of the words in bits per planned item; 0 if there are none.
             #[must_use]
             pub const fn bits_per_key(&self) -> f64 {
                 let items = self.items();

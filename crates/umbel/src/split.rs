@@ -1,4 +1,5 @@
-//! The split-block Bloom filter of Parquet: a bit of a key in each eighth of one block of 32 bytes.
+//! The split-block Bloom filter of Parquet: a key has one bit in each eighth of one block of 32
+//! bytes.
 //!
 //! ```text
 //!                                "umbel"
@@ -11,31 +12,32 @@
 //! |---|---|---|---|---|---|
 //! | 10.5 at 1 %, 16.9 at 0.1 %, or more: a power of two | 1 | no | yes | it folds | no |
 //!
-//! Choose it to read what Parquet files have and to write what their readers take:
-//! [`to_parquet`](crate::Filter::to_parquet) and [`from_parquet`](crate::Filter::from_parquet) are exact to the
-//! byte. Prefer [`blocked`](crate::blocked) when nobody else reads the filter: it is smaller at
-//! every rate.
+//! Choose it to read the filters in Parquet files and to write filters for Parquet readers:
+//! [`to_parquet`](crate::Filter::to_parquet) and [`from_parquet`](crate::Filter::from_parquet) are
+//! exact to the byte. Prefer [`blocked`](crate::blocked) when no other program reads the filter: it
+//! is smaller at every false positive rate.
 //!
 //! # How large
 //!
-//! The specification allows any number of blocks, but many readers take only powers of two, so
-//! [`Shape::for_rate`] gives one. [`Shape::for_rate_tight`] takes the smallest number there is.
-//! Whoever does not know how many keys will come plans for many and calls
+//! The specification allows any number of blocks, but many readers accept only powers of two, so
+//! [`Shape::for_rate`] uses one. [`Shape::for_rate_tight`] uses the smallest number of blocks. If
+//! the number of keys is unknown, plan for many and call
 //! [`fold_to_rate`](crate::Filter::fold_to_rate) at the end.
 //!
 //! # Where it breaks
 //!
-//! As the classic filter: past its capacity it goes on at a rising rate, and keys cannot be
-//! removed. Eight probes are too few below 0.1 %: 41 bits a key at one in 100,000. The hash has no
-//! seed, so anybody can choose keys that all fall into one block; a filter that is no Parquet
-//! filter may take [`Keyed`](crate::Keyed) for its `H`. There are at most 2^26 - 1 blocks, just
-//! under 2 GiB. A column's type matters: 1 as `i32` and 1 as `i64` are two keys ([`PlainEncoded`]).
+//! Like the classic filter, it accepts more keys beyond its capacity at a rising false positive
+//! rate, and keys cannot be removed. Eight probes are too few below 0.1 %: 41 bits per key at one
+//! in 100,000. The hash has no seed, so an attacker can choose keys that all fall into one block. A
+//! filter that is not for Parquet may use [`Keyed`](crate::Keyed) for its `H`. There are at most
+//! 2^26 - 1 blocks, just under 2 GiB. A column's type matters: 1 as `i32` and 1 as `i64` are two
+//! keys ([`PlainEncoded`]).
 //!
 //! # Reference
 //!
-//! `BloomFilter.md` of apache/parquet-format, section "Technical Approach". For the rate, which is
-//! computed exactly here: Putze, Sanders and Singler 2007, "Cache-, hash- and space-efficient Bloom
-//! filters", section 4.
+//! `BloomFilter.md` of apache/parquet-format, section "Technical Approach". For the false positive
+//! rate, which is computed exactly here: Putze, Sanders and Singler 2007, "Cache-, hash- and
+//! space-efficient Bloom filters", section 4.
 //!
 //! ```
 //! use umbel::SplitBlockBloomFilter;
@@ -71,7 +73,7 @@ use crate::storage::AnySize;
 #[cfg(feature = "alloc")]
 use crate::storage::{Heap, SharedHeap};
 
-/// A split-block Bloom filter in memory of its own. The [module](crate::split) tells what it is and
+/// A split-block Bloom filter in owned memory. The [module](crate::split) describes it and says
 /// when to choose it.
 ///
 /// ```
@@ -84,9 +86,9 @@ use crate::storage::{Heap, SharedHeap};
 #[cfg(feature = "alloc")]
 pub type SplitBlockBloomFilter<T, H = Plain> = Filter<T, H, RawBloom<Heap, Blocks>>;
 
-/// A split-block Bloom filter in memory of its own that many threads may fill through `&self`.
+/// A split-block Bloom filter in owned memory that many threads may fill through `&self`.
 ///
-/// What [`atomic`](crate::atomic) says of the classic filter holds for this one.
+/// The guarantees and limits of [`atomic`](crate::atomic) apply to this filter too.
 ///
 /// ```
 /// use umbel::AtomicSplitBlockBloomFilter;
@@ -102,27 +104,27 @@ pub type SplitBlockBloomFilter<T, H = Plain> = Filter<T, H, RawBloom<Heap, Block
 #[cfg(feature = "alloc")]
 pub type AtomicSplitBlockBloomFilter<T, H = Plain> = Filter<T, H, RawBloom<SharedHeap, Blocks>>;
 
-/// Split-block, with the hash of Parquet.
+/// Constructors with the hash of Parquet.
 impl<T: ?Sized, S: AnySize> Filter<T, Plain, RawBloom<S, Blocks>> {
-    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with a power of two of
-    /// blocks.
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`. The number of
+    /// blocks is a power of two.
     ///
     /// # Panics
     ///
-    /// Where [`try_new`](Self::try_new) gives an error: if `err_rate` is not above 0 and below 1,
-    /// or there is no memory for so large a filter.
+    /// Where [`try_new`](Self::try_new) returns an error: if `err_rate` is not above 0 and below 1,
+    /// or the filter cannot be allocated.
     #[must_use]
     pub fn new(capacity: u64, err_rate: f64) -> Self {
         Self::with_hasher(capacity, err_rate, Plain)
     }
 
-    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with a power of two of
-    /// blocks.
+    /// A filter for `capacity` keys at a false positive rate of at most `err_rate`. The number of
+    /// blocks is a power of two.
     ///
     /// # Errors
     ///
-    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or if so large a
-    /// filter cannot be represented or allocated.
+    /// [`InvalidShape`] if `err_rate` is not above 0 and below 1 or too small, or if the filter
+    /// cannot be represented or allocated.
     pub fn try_new(capacity: u64, err_rate: f64) -> Result<Self, InvalidShape> {
         Self::with(Shape::for_rate(capacity, err_rate)?, Plain)
     }

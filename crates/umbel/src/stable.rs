@@ -1,4 +1,5 @@
-//! The stable Bloom filter: for streams without end. It forgets old keys, and its rate never rises.
+//! The stable Bloom filter: for unbounded streams. It forgets old keys, and its false positive rate
+//! never rises.
 //!
 //! ```text
 //!               random place
@@ -12,43 +13,45 @@
 //! |---|---|---|---|---|---|
 //! | 69 at 1 %, for each of the last keys, of which 90 % are found or more | about 3 absent, K present: 5 at 1 % | ages | no | no | no |
 //!
-//! Choose it for endless streams where to forget some key too early is harmless, and memory is what it
-//! is: it turns any number of bytes and any rate into a filter that works for ever. Prefer
-//! [`window`](crate::window) when nothing may be lost inside a window of time or insertions, and
-//! [`scalable`](crate::scalable) when nothing may be lost at all.
+//! Choose it for unbounded streams where forgetting a key too early is harmless and memory is
+//! fixed: any number of bytes and any false positive rate give a filter that works indefinitely.
+//! Prefer [`window`](crate::window) when no key may be lost inside a window of time or insertions,
+//! and [`scalable`](crate::scalable) when no key may be lost at all.
 //!
 //! # The stable point
 //!
-//! An insertion empties cells and fills cells. While the filter is empty there is little to count
-//! down, so it fills; when as many cells become zero as stop being zero, it stays as it is, for ever:
-//! the *stable point*, [`Shape::stable_point`]. The share of full cells comes closer to it
-//! exponentially, from below: [`Shape::settles_after`] tells how fast, and the error rate is never
-//! above [`Shape::stable_rate`]. For 4-bit cells at 1 %, the share is within 1 % of it after as many
-//! insertions as a seventh of the cells: a filter that keeps a million keys settles in 2.4 million.
+//! An insertion decrements some cells and sets others. While the filter is nearly empty there is
+//! little to decrement, so it fills. When equally many cells become zero as become nonzero, the
+//! share of nonzero cells stays constant: the *stable point*, [`Shape::stable_point`]. The share
+//! approaches it exponentially, from below: [`Shape::settles_after`] returns how fast. The error
+//! rate is never above [`Shape::stable_rate`]. For 4-bit cells at 1 %, the share is within 1 % of
+//! the stable point after a number of insertions equal to a seventh of the number of cells: a
+//! filter that keeps a million keys settles in 2.4 million.
 //!
-//! Formulas of papers and peers are for K different cells, P cells that are counted down independently,
-//! and the mean filter. What is here is computed for what is done here: K independent cells, P
-//! neighbours from a random place on, which is one stretch of memory instead of P, and the mean over
-//! filters. A test holds it against filters at five sigma.
+//! The formulas in the paper and in other libraries assume K different cells, P cells that are
+//! decremented independently, and an average filter. The formulas here match this implementation: K
+//! independent cells, P adjacent cells from a random place on, which touch one stretch of memory
+//! instead of P, and the mean over filters. A test compares them with real filters at five sigma.
 //!
 //! # Where it breaks
 //!
-//! **Old keys are forgotten.** A key is lost as soon as one of its cells was counted down Max times
-//! and not filled again by itself or others. How likely that is depends on the number of insertions
-//! since, and [`Shape::found_after`] tells it; for `new(1_000_000, 0.01)`:
+//! **Old keys are forgotten.** A key is lost as soon as one of its cells was decremented Max times
+//! and not set again by this key or others. The probability depends on the number of insertions
+//! since: [`Shape::found_after`] computes it. For `new(1_000_000, 0.01)`:
 //!
 //! | insertions since | 100,000 | 500,000 | 1,000,000 | 1,500,000 | 2,000,000 | 4,000,000 |
 //! |---|---|---|---|---|---|---|
 //! | found | 1.000000 | 0.9998 | 0.90 | 0.32 | 0.046 | 0.0098 |
 //!
-//! Wide cells forget at one time, as a window does; narrow ones sooner and later: cells of 1 bit lose
-//! some keys at once. In the same memory at 1 %, 4 bits keep nine of ten keys longest, and 2 bits half
-//! of them.
+//! Wide cells forget all keys at about the same age, like a window. Narrow cells forget some keys
+//! earlier and some later: cells of 1 bit lose some keys immediately. In the same memory at 1 %, 4
+//! bits keep nine of ten keys longest, and 2 bits half of them.
 //!
-//! A key that is inserted again is as good as new, and so are others that share its cells. What is
-//! inserted is not only fresh keys: a stream of which all keys are old is forgotten just as fast.
-//! `false` of [`contains`](crate::Filter::contains) is proof that the key is not there, and none that it never
-//! was. Two filters cannot be united, and nothing can be removed.
+//! Inserting a key again renews it, and also other keys that share its cells. Every insertion ages
+//! other keys, even if its key is already stored: a stream of known keys makes the filter forget
+//! just as fast. `false` from [`contains`](crate::Filter::contains) proves that the key is not
+//! stored now, but not that it was never inserted. Two filters cannot be united, and no key can be
+//! removed.
 //!
 //! # Reference
 //!
@@ -93,24 +96,24 @@ use crate::storage::Heap;
 #[derive(Clone)]
 pub struct RawStable<S> {
     shape: Shape,
-    /// How many keys were inserted, which decides what is counted down next.
+    /// The number of insertions, which determines the cells that are decremented next.
     insertions: u64,
     storage: S,
 }
 
 /// A stable Bloom filter of keys `T`, hashed by `H`, with any storage `S`.
 ///
-/// Everyday names are [`StableBloomFilter`], in memory of its own, and [`ArrayStableBloomFilter`], in
-/// an array.
+/// The names for everyday use are [`StableBloomFilter`], in owned memory, and
+/// [`ArrayStableBloomFilter`], in an array.
 pub type Stable<T, H, S> = Filter<T, H, RawStable<S>>;
 
-/// A stable Bloom filter in memory of its own. The [module](crate::stable) tells what it is and when to
+/// A stable Bloom filter in owned memory. The [module](crate::stable) describes it and says when to
 /// choose it.
 ///
-/// [`new`](crate::Filter::new) gives a filter that finds at least nine of ten keys which were inserted
-/// `capacity` insertions ago, and nearly all later ones, with a false positive rate of at most `err_rate`
-/// for ever. [`with`](crate::Filter::with) takes other plans: [`Shape::for_budget`] by memory,
-/// [`Shape::for_cells`] by cells.
+/// [`new`](crate::Filter::new) creates a filter that finds at least nine of ten keys that were
+/// inserted `capacity` insertions ago, and nearly all later ones. Its false positive rate never
+/// exceeds `err_rate`. [`with`](crate::Filter::with) takes other shapes: [`Shape::for_budget`] by
+/// memory, [`Shape::for_cells`] by cells.
 ///
 /// ```
 /// use umbel::StableBloomFilter;
@@ -122,8 +125,8 @@ pub type Stable<T, H, S> = Filter<T, H, RawStable<S>>;
 #[cfg(feature = "alloc")]
 pub type StableBloomFilter<T, H = Portable> = Filter<T, H, RawStable<Heap>>;
 
-/// A stable Bloom filter in an array, without an allocator. The array has exactly the words of its
-/// shape.
+/// A stable Bloom filter in an array, without an allocator. The array has exactly the number of
+/// words of its shape.
 ///
 /// ```
 /// use umbel::stable::{ArrayStableBloomFilter, words_for};
@@ -136,8 +139,7 @@ pub type StableBloomFilter<T, H = Portable> = Filter<T, H, RawStable<Heap>>;
 /// assert!(seen.shape().stable_rate() <= 0.03);
 /// ```
 ///
-/// In a constant, a rate that is none, cells of no or too many bits, or too few of them are refused by the
-/// compiler:
+/// In a `const` context, an invalid rate, an invalid cell width, or too few cells fail to compile:
 ///
 /// ```compile_fail,E0080
 /// use umbel::stable::{ArrayStableBloomFilter, words_for};
@@ -155,14 +157,16 @@ pub type StableBloomFilter<T, H = Portable> = Filter<T, H, RawStable<Heap>>;
 pub type ArrayStableBloomFilter<T, const WORDS: usize, H = Portable> =
     Filter<T, H, RawStable<Array<WORDS>>>;
 
-/// In an array.
+/// Constructors for filters in an array.
 impl<T: ?Sized, const WORDS: usize> ArrayStableBloomFilter<T, WORDS> {
-    /// A filter of so many cells, or one more, of `width` bits with a stable rate of at most `rate`: that of
-    /// [`Shape::for_cells`]. In a `const` or `static`, invalid arguments fail to compile.
+    /// A filter of `cells` cells, or one more, of `width` bits with a stable rate of at most
+    /// `rate`: that of [`Shape::for_cells`]. In a `const` or `static`, invalid arguments fail to
+    /// compile.
     ///
     /// # Panics
     ///
-    /// If there is no such shape, or it does not have `WORDS` words: [`words_for`] tells how many it has.
+    /// If there is no such shape, or `WORDS` is not its number of words: [`words_for`] computes
+    /// that number.
     #[must_use]
     pub const fn for_cells(cells: u64, width: u32, rate: f64) -> Self {
         match Shape::for_cells(cells, width, rate) {
@@ -175,7 +179,7 @@ impl<T: ?Sized, const WORDS: usize> ArrayStableBloomFilter<T, WORDS> {
     ///
     /// # Panics
     ///
-    /// If the shape does not have `WORDS` words: [`words_for`] tells how many it has.
+    /// If `WORDS` is not the number of words of the shape: [`words_for`] computes that number.
     #[must_use]
     pub const fn of(shape: Shape) -> Self {
         assert!(shape.words() == WORDS as u64, "the array must have the words of the shape");
@@ -226,7 +230,7 @@ impl<S: Allocate> Make for RawStable<S> {
     }
 }
 
-/// A key is found at least until the next one is inserted.
+/// A key is found at least until the next insertion.
 impl<B: AsRef<[u64]>> Probe for RawStable<Own<B>> {
     #[inline]
     fn probe(&self, digest: Digest) -> bool {
@@ -243,7 +247,7 @@ impl<B: AsRef<[u64]>> Probe for RawStable<Own<B>> {
     }
 }
 
-/// An insertion lets other keys age.
+/// An insertion ages other keys.
 impl<B: AsRef<[u64]> + AsMut<[u64]>> Endless for RawStable<Own<B>> {
     #[inline]
     fn put(&mut self, digest: Digest) -> bool {
@@ -263,7 +267,7 @@ impl<B: AsRef<[u64]> + AsMut<[u64]>> Endless for RawStable<Own<B>> {
     }
 }
 
-/// It becomes as it was when it was made.
+/// Resets the filter to its initial state.
 impl<B: AsRef<[u64]> + AsMut<[u64]>> Clear for RawStable<Own<B>> {
     fn clear(&mut self) {
         self.storage.words_mut().fill(0);
@@ -272,14 +276,14 @@ impl<B: AsRef<[u64]> + AsMut<[u64]>> Clear for RawStable<Own<B>> {
 }
 
 for_core_and_filter! { impl[B: AsRef<[u64]>] RawStable<Own<B>> {
-    /// How many keys were inserted since it was made or cleared, the same ones again included. It
-    /// begins anew after 2^64.
+    /// The number of insertions since the filter was created or cleared, including those of stored
+    /// keys. Wraps around after 2^64.
     #[must_use]
     pub fn insertions(&self) -> u64 {
         self.insertions
     }
 
-    /// The words: bit `i` of the cells is bit `i % 64` of word `i / 64`, and with cells of `b` bits,
+    /// The words: bit `i` of the cells is bit `i % 64` of word `i / 64`. With cells of `b` bits,
     /// cell `c` begins at bit `c · b`.
     #[must_use]
     pub fn words(&self) -> &[u64] {
@@ -292,14 +296,15 @@ for_core_and_filter! { impl[B: AsRef<[u64]>] RawStable<Own<B>> {
         self.asker().0.cells.count_nonzero(self.shape.cells())
     }
 
-    /// Whether no key would be found. Reads until it finds a cell that is not zero.
+    /// Whether no key is stored. Reads cells until it finds one that is not zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words().iter().all(|word| *word == 0)
     }
 } }
 
-/// Same cells, same insertions: equal for ever.
+/// Equal if their cells and their numbers of insertions are equal. Equal filters stay equal under
+/// the same insertions.
 impl<B: AsRef<[u64]>> PartialEq for RawStable<Own<B>> {
     fn eq(&self, other: &Self) -> bool {
         (self.shape, self.insertions) == (other.shape, other.insertions)

@@ -1,13 +1,13 @@
-//! Where the words of a filter live: memory it owns, or an array that needs no allocator; for one
-//! thread to change, or for many.
+//! The storage of the words of a filter: owned memory, or an array, which needs no allocator; for
+//! changes by one thread, or by many.
 //!
 //! | | one thread changes it | many threads do |
 //! |---|---|---|
-//! | in memory of its own | [`Heap`] | [`SharedHeap`] |
+//! | in owned memory | [`Heap`] | [`SharedHeap`] |
 //! | in an array | [`Array`], [`LineArray`] | [`SharedArray`], [`SharedLineArray`] |
 //!
-//! A filter is written once and works on all of them. The traits are sealed: filters rely on a
-//! storage giving the same words every time.
+//! A filter is written once and works with all of them. The traits are sealed: filters rely on a
+//! storage that returns the same words every time.
 
 use crate::error::InvalidShape;
 use crate::parts::bits::{AtomicU64, Word};
@@ -24,17 +24,17 @@ use sealed::Sealed;
 /// Words that can be read.
 #[doc(hidden)]
 pub trait Storage: Sealed {
-    /// `u64`, or its atomic twin.
+    /// `u64`, or `AtomicU64`.
     type Word: Word;
 
-    /// Whether nobody can be changing them while they are read.
+    /// Whether the words cannot change while they are being read.
     const STILL: bool;
 
-    /// All of them.
+    /// All words.
     fn words(&self) -> &[Self::Word];
 }
 
-/// Hands over the bits of words, run by run: words that may be changing are read once.
+/// Passes on the bits of words, run by run. Words that may be changing are read once.
 pub(crate) fn for_runs<W: Word, E>(
     words: &[W],
     each: &mut impl FnMut(&[u64]) -> Result<(), E>,
@@ -52,25 +52,25 @@ pub(crate) fn for_runs<W: Word, E>(
     Ok(())
 }
 
-/// Words that whoever has the filter for itself can change.
+/// Words that can be changed with exclusive access.
 #[doc(hidden)]
 pub trait StorageMut: Storage {
-    /// All of them.
+    /// All words.
     fn words_mut(&mut self) -> &mut [Self::Word];
 }
 
-/// Storage that can be made for a number of words.
+/// Storage that can be created for a number of words.
 #[doc(hidden)]
 pub trait Allocate: StorageMut + Sized {
     /// Storage for `words` words, all zero.
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::OutOfMemory`] if there is no room for that many.
+    /// [`InvalidShape::OutOfMemory`] if there is no memory for them.
     fn zeroed(words: u64) -> Result<Self, InvalidShape>;
 }
 
-/// Storage that can be made for any number of words.
+/// Storage that can be created for any number of words.
 #[doc(hidden)]
 pub trait AnySize: Allocate {}
 
@@ -78,15 +78,15 @@ pub trait AnySize: Allocate {}
 #[derive(Clone, Debug)]
 pub struct Own<B>(pub(crate) B);
 
-/// Words that many threads may change at once.
+/// Words that many threads may change at the same time.
 #[derive(Debug)]
 pub struct Shared<B>(pub(crate) B);
 
-/// Words in memory of their own, which begins on a cache line.
+/// Words in owned memory, which begins on a cache line.
 #[cfg(feature = "alloc")]
 pub type Heap = Own<Words<u64>>;
 
-/// Words in memory of their own that many threads may change. It begins on a cache line.
+/// Words in owned memory that many threads may change. It begins on a cache line.
 #[cfg(feature = "alloc")]
 pub type SharedHeap = Shared<Words<AtomicU64>>;
 
@@ -102,7 +102,7 @@ pub type LineArray<const WORDS: usize> = Own<Aligned<[u64; WORDS]>>;
 /// Words in an array that begins on a cache line, which many threads may change.
 pub type SharedLineArray<const WORDS: usize> = Shared<Aligned<[AtomicU64; WORDS]>>;
 
-/// Something that begins on a cache line.
+/// A value that begins on a cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Aligned<B>(pub(crate) B);
@@ -178,7 +178,7 @@ impl AnySize for Heap {}
 
 #[cfg(feature = "alloc")]
 impl Heap {
-    /// The same words, if the allocator has room for them.
+    /// A copy of the words, if the allocator has memory for it.
     pub(crate) fn try_clone(&self) -> Result<Self, InvalidShape> {
         let words = self.words();
         Words::try_copy_of(words).map(Self).ok_or_else(|| out_of_memory(words.len() as u64))
@@ -196,7 +196,7 @@ impl Allocate for SharedHeap {
 #[cfg(feature = "alloc")]
 impl AnySize for SharedHeap {}
 
-/// `storage`, if it has as many words as were asked for.
+/// `storage`, if it has the requested number of words.
 fn of_exactly<S: Storage>(words: u64, storage: S) -> Result<S, InvalidShape> {
     if words == storage.words().len() as u64 { Ok(storage) } else { Err(out_of_memory(words)) }
 }

@@ -1,4 +1,4 @@
-//! The window filter: what came lately is found, and what is older leaves by itself.
+//! The window filter: recent keys are found, and older keys expire by themselves.
 //!
 //! ```text
 //!     group        0       1       2       3            a key has a group, and the same bits
@@ -13,54 +13,56 @@
 //! |---|---|---|---|---|---|
 //! | 16.7 at 1 %, 25.3 at 0.1 %, of the window | 5 lines, side by side | by age | no | no | no |
 //!
-//! A window of time takes 58 bits at 1 % and 89 at 0.1 %, unless its insertions are known to come evenly
-//! ([`Shape::for_even_time`]).
+//! A window of time takes 58 bits at 1 % and 89 at 0.1 %, unless its insertions are known to be
+//! spread evenly ([`Shape::for_even_time`]).
 //!
-//! Choose it when only what came lately counts: duplicates among the last million events, requests of
-//! the last minute. Prefer [`blocked`](crate::blocked) when nothing is ever forgotten: 9.9 bits a
-//! key; [`counting`](crate::counting) when it is known which keys leave.
+//! Choose it when only recent keys count: duplicates among the last million events, requests of the
+//! last minute. Prefer [`blocked`](crate::blocked) when no key is ever forgotten: 9.9 bits per key.
+//! Prefer [`counting`](crate::counting) when the program knows which keys to remove.
 //!
 //! # What is kept, exactly
 //!
 //! A window of W insertions and n epochs has turns of E = W / (n − 1) insertions, rounded up. Every
-//! insertion counts, also of a key that is there already, which is then as new as any. A key is found
-//! if it is among the last W insertions, always. If it is not among the last n · E, it is found no
-//! more often than a key that never came: that is [`Shape::longest`], a quarter more than the window
-//! for five epochs. In between it depends on the group of the key.
+//! insertion counts, also of a key that is already stored, which is then as new as any. A key is
+//! always found if it is among the last W insertions. If it is not among the last n · E, it is
+//! found no more often than a key that was never inserted. That number is [`Shape::longest`], a
+//! quarter more than the window for five epochs. In between it depends on the group of the key.
 //!
-//! A window of time T has turns of T / (n − 1), rounded up to nanoseconds. A key is found at any time
-//! up to T after it was inserted, and no longer than n turns. The time is passed in, as what has gone
-//! by since any moment one likes; the first time that a filter is told starts its clock. A time before
-//! the latest one counts as that, so a clock that is set back loses nothing, and makes keys stay
-//! longer. A clock that is set forward makes them leave: use one that does neither.
+//! A window of time T has turns of T / (n − 1), rounded up to nanoseconds. A key is always found up
+//! to T after it was inserted, and never longer than n turns. The caller passes the time as a
+//! duration since any fixed moment, and the first call starts the clock of the filter. A time
+//! before the latest one counts as the latest one. So a clock that is set back loses no key, but
+//! keys stay longer. A clock that is set forward expires keys: use a monotonic clock.
 //!
 //! # What it costs to forget
 //!
-//! The hand clears lines where it passes, and nothing else is ever cleared. In a window of insertions
-//! that is one line every 38 insertions at 1 %, and at most the number of groups over E, rounded up, in
-//! a single one. In a window of time, [`advance`](crate::Filter::advance) clears what the hand
-//! passes in the time that went by: that time's share of n turns, of all memory, and at most all of it
-//! once. Who advances regularly never waits.
+//! The hand clears the lines that it passes, and nothing else is ever cleared. In a window of
+//! insertions that is one line every 38 insertions at 1 %, and at most the number of groups over E,
+//! rounded up, in a single one. In a window of time, [`advance`](crate::Filter::advance) clears
+//! what the hand passes in the elapsed time: of all memory the share that the elapsed time is of n
+//! turns, and at most all of it once. A program that advances regularly never waits.
 //!
 //! # Where it breaks
 //!
-//! A window of time is planned for the most insertions that come in any window, in bursts or evenly. A
-//! burst fills a single epoch, so every epoch has room for all of them. If more come, no key is lost,
-//! but the rate is above the planned one until they have left:
-//! [`expected_rate`](crate::Filter::expected_rate) tells. Filters that were saved by earlier versions,
-//! and those of [`Shape::for_even_time`], are planned for insertions that come evenly:
-//! [`Shape::burst_rate`] is the rate that a burst gives them.
+//! A window of time is planned for the maximum number of insertions in any window, in bursts or
+//! evenly. A burst fills a single epoch, so every epoch has room for all of them. If there are more
+//! insertions, no key is lost, but the false positive rate is above the planned one until they have
+//! expired: [`expected_rate`](crate::Filter::expected_rate) returns the current rate. Filters that
+//! were saved by earlier versions, and those of [`Shape::for_even_time`], are planned for
+//! insertions that are spread evenly: [`Shape::burst_rate`] is their rate in a burst.
 //!
-//! A key has one line an epoch and at most eight bits there. Below 0.1 % that takes more and more
+//! A key has one line per epoch and at most eight bits there. Below 0.1 % that takes more and more
 //! space: 37.6 bits at 10^-4, 83 at 10^-6.
 //!
-//! Whoever knows the seed can choose keys that fall into few lines: see [`Keyed`](crate::Keyed).
+//! An attacker who knows the seed can choose keys that fall into few lines: see
+//! [`Keyed`](crate::Keyed).
 //!
 //! # Reference
 //!
 //! "Guarded Epoch Bloom Filters", arXiv 2606.19210, for a ring of filters with one more than the
-//! window needs. That all epochs share the places of a key and turn over group by group, so that
-//! nothing is ever cleared at once, is ours: `docs/decisions.md`, "Window filters".
+//! window needs. Our addition: all epochs share the positions of a key and turn over group by
+//! group, so that there is never a large amount to clear at once. See `docs/decisions.md`, "Window
+//! filters".
 //!
 //! ```
 //! use core::time::Duration;
@@ -109,22 +111,23 @@ use lines::{EpochsLookUp, EpochsLookUpAhead};
 pub struct RawWindow {
     shape: Shape,
     storage: Heap,
-    /// On which path it goes.
+    /// The instruction path of the filter.
     choice: Choice,
-    /// Where the probes of a key are in each of its lines.
+    /// The positions of the probes of a key in each of its lines.
     lanes: &'static Lanes,
     hand: Hand,
     insertions: u64,
-    /// The latest time that it was told, in nanoseconds.
+    /// The latest time that a caller passed, in nanoseconds.
     now: Option<u64>,
 }
 
-/// A Bloom filter of the last keys `T`, hashed by `H`. The [module](crate::window) tells what it is
-/// and when to choose it.
+/// A Bloom filter of the last keys `T`, hashed by `H`. The [module](crate::window) describes it and
+/// says when to choose it.
 ///
-/// [`new`](crate::Filter::new) gives a filter of the last `capacity` insertions, [`for_time`](crate::Filter::for_time)
-/// one of a window of time. `false` of [`contains`](crate::Filter::contains) is proof that the key was not
-/// inserted within the window; a window of time ends at the latest time that the filter was told.
+/// [`new`](crate::Filter::new) creates a filter of the last `capacity` insertions,
+/// [`for_time`](crate::Filter::for_time) one of a window of time. `false` from
+/// [`contains`](crate::Filter::contains) proves that the key was not inserted within the window. A
+/// window of time ends at the latest time that a caller passed.
 ///
 /// ```
 /// use umbel::WindowBloomFilter;
@@ -135,14 +138,14 @@ pub struct RawWindow {
 /// ```
 pub type WindowBloomFilter<T, H = Portable> = Filter<T, H, RawWindow>;
 
-/// A window of time.
+/// Constructors for a window of time.
 impl<T: ?Sized> WindowBloomFilter<T> {
-    /// A filter of the last `window` of time, at a false positive rate of at most `err_rate` while at most
-    /// `capacity` insertions come in any window, in bursts or evenly.
+    /// A filter of the last `window` of time, at a false positive rate of at most `err_rate` while
+    /// there are at most `capacity` insertions in any window, in bursts or evenly.
     ///
     /// # Panics
     ///
-    /// Where there is no such shape ([`Shape::for_time`]), or [`with`](Self::with) gives an error.
+    /// If there is no such shape ([`Shape::for_time`]), or [`with`](Self::with) returns an error.
     #[must_use]
     pub fn for_time(window: Duration, capacity: u64, err_rate: f64) -> Self {
         Shape::for_time(window, capacity, err_rate)
@@ -179,7 +182,7 @@ impl TryClone for RawWindow {
 }
 
 impl RawWindow {
-    /// With these words, at the start of its window.
+    /// A core with these words, at the start of its window.
     fn of_parts(shape: Shape, storage: Heap) -> Self {
         Self {
             shape,
@@ -202,7 +205,7 @@ impl RawWindow {
         self.storage.words().as_chunks().0
     }
 
-    /// How far the hand goes until then.
+    /// The distance that the hand moves until then.
     fn since(&self, now: u64) -> u64 {
         match (self.shape.window(), self.now) {
             (Window::Time(_), Some(before)) => now.saturating_sub(before),
@@ -211,7 +214,7 @@ impl RawWindow {
     }
 }
 
-/// A time in nanoseconds. It stands still after 584 years.
+/// A time in nanoseconds. It saturates after 584 years.
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -233,12 +236,12 @@ impl Probe for RawWindow {
 }
 
 impl RawWindow {
-    /// How many bits are set, about how many keys are in the filter and the false positive rate, judged by one of `stride` groups
-    /// of lines. Keys fall on all groups alike.
+    /// Estimates the number of set bits, the number of keys and the false positive rate from a
+    /// sample of one in `stride` groups of lines. Keys are distributed evenly over groups.
     #[doc(hidden)]
     pub fn sampled(&self, stride: usize) -> (u64, u64, f64) {
         let (mut rates, epoch, epochs) = (0.0, self.shape.epoch(), self.hand.epochs());
-        // Lines by age, since only those of one age are equally full.
+        // Lines by age, since only lines of one age are equally full.
         let (mut set, mut groups) = ([0; MAX_EPOCHS as usize], 0.0);
         for (number, group) in self.lines().chunks_exact(epochs).enumerate().step_by(stride.max(1))
         {
@@ -262,8 +265,8 @@ impl RawWindow {
     }
 }
 
-/// Every insertion counts, also of a key that is there already, which is then as new as any. In a window of
-/// time, keys are inserted at the latest time that the filter was told.
+/// Every insertion counts, also of a key that is already stored, which is then as new as any. In a
+/// window of time, keys are inserted at the latest time that a caller passed.
 impl Endless for RawWindow {
     #[inline]
     fn put(&mut self, digest: Digest) -> bool {
@@ -277,7 +280,7 @@ impl Endless for RawWindow {
         self.put_in_batch::<true, _>(keys, digest, fresh);
     }
 
-    /// Whether they are new is not told, so nothing is looked up.
+    /// The result does not include which keys are new, so there is no look-up.
     fn put_all(&mut self, digests: impl Iterator<Item = Digest>) {
         raw::in_batches::<256>(digests, |digests, unused| {
             self.put_in_batch::<false, _>(digests, |digest| *digest, unused);
@@ -311,7 +314,7 @@ fn inserting<'a, const ANSWER: bool>(
     lines::EpochsInsert { lines, hand, lanes, steps }
 }
 
-/// What time it is stays known.
+/// Clearing keeps the current time.
 impl Clear for RawWindow {
     fn clear(&mut self) {
         self.storage.words_mut().fill(0);
@@ -320,25 +323,24 @@ impl Clear for RawWindow {
 }
 
 for_core_and_filter! { impl[] RawWindow {
-    /// As [`contains_at`](crate::Filter::contains_at), for a key that was digested elsewhere.
+    /// As [`contains_at`](crate::Filter::contains_at), for a digest that was computed elsewhere.
     #[must_use]
     pub fn contains_digest_at(&self, digest: Digest, now: Duration) -> bool {
         let (passed, _) = self.hand.ahead(self.since(nanos(now)));
         one(self.choice, EpochsLookUpAhead { now: self.look_up(), passed }, digest)
     }
 
-    /// As [`insert_at`](crate::Filter::insert_at), for a key that was digested elsewhere.
+    /// As [`insert_at`](crate::Filter::insert_at), for a digest that was computed elsewhere.
     pub fn insert_digest_at(&mut self, digest: Digest, now: Duration) -> bool {
         self.advance(now);
         self.put(digest)
     }
 
-    /// Tells the filter the time, as what has gone by since any moment that is the same for all calls.
-    /// Keys that are older than [`Shape::longest`] then leave, and none that is in the window.
+    /// Sets the current time, as a duration since a moment that is the same for all calls. Keys
+    /// that are older than [`Shape::longest`] then expire. No key inside the window expires.
     ///
-    /// The first time starts the clock, and nothing leaves. A time before the latest one changes
-    /// nothing. Neither does any time where the window is one of insertions, except that
-    /// [`now`](Self::now) tells it.
+    /// The first call starts the clock and expires no key. A time before the latest one changes
+    /// nothing. In a window of insertions, the time only changes the result of [`now`](Self::now).
     pub fn advance(&mut self, now: Duration) {
         let now = nanos(now);
         let steps = self.since(now);
@@ -356,43 +358,44 @@ for_core_and_filter! { impl[] RawWindow {
         self.storage.words()
     }
 
-    /// How many insertions there were since it was made or cleared. Of a window of insertions, the
-    /// smaller one of this and the window are in it.
+    /// The number of insertions since the filter was created or cleared. A window of insertions
+    /// contains the smaller of this number and its size.
     #[must_use]
     pub fn insertions(&self) -> u64 {
         self.insertions
     }
 
-    /// The latest time that it was told, if it was told any.
+    /// The latest time that a caller passed, if any.
     #[must_use]
     pub fn now(&self) -> Option<Duration> {
         self.now.map(Duration::from_nanos)
     }
 
-    /// Whether there is no key in the filter. Reads until it finds a bit that is set.
+    /// Whether the filter contains no key. Reads words until it finds a set bit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words().iter().all(|word| *word == 0)
     }
 
-    /// About how many keys are in the filter, in the window or about to leave, judged by the bits that
-    /// are set. A key that came in several turns counts as often. Reads the whole filter.
+    /// An estimate of how many keys are in the filter, in the window or about to expire, from the
+    /// set bits. A key that was inserted in several turns counts once for each. Reads the whole
+    /// filter.
     #[must_use]
     pub fn estimated_len(&self) -> u64 {
         self.sampled(1).1
     }
 } }
 
-/// At a time.
+/// Operations at a given time.
 impl<T: ?Sized, H: Digester<T>> WindowBloomFilter<T, H> {
     /// As [`contains`](Self::contains) after [`advance`](Self::advance)`(now)`, without changing
-    /// anything.
+    /// the filter.
     #[must_use]
     pub fn contains_at(&self, key: &T, now: Duration) -> bool {
         self.raw.contains_digest_at(self.hasher.digest(key), now)
     }
 
-    /// [`advance`](Self::advance)s to `now`, and inserts a key then.
+    /// [`advance`](Self::advance)s to `now`, then inserts a key.
     #[inline]
     pub fn insert_at(&mut self, key: &T, now: Duration) -> bool {
         self.raw.insert_digest_at(self.hasher.digest(key), now)

@@ -1,4 +1,5 @@
-//! The xor filter: the bits of a key are the exclusive or of three entries, one in each third.
+//! The xor filter: the fingerprint of a key is the exclusive or of three entries, one in each
+//! third.
 //!
 //! ```text
 //!     key --> [ . . a . . . | . . . . b . | . c . . . . ]
@@ -10,22 +11,22 @@
 //! |---|---|---|---|---|---|
 //! | 1.23 log2(1/rate), rounded up: 8.6 at 1 % | 3 | no | no | no | after 100 attempts, which does not happen |
 //!
-//! Choose it for what reads other people's papers: it is the simplest of its kind. Prefer
-//! [`fuse`](crate::fuse) for the same in less space and time, `RibbonFilter` for the least space,
-//! [`blocked`](crate::blocked) when keys come one by one.
+//! Choose it to share filters with code that follows the published algorithm: it is the simplest of
+//! its kind. Prefer [`fuse`](crate::fuse) for the same in less space and time, `RibbonFilter` for
+//! the least space, and [`blocked`](crate::blocked) when keys are inserted one by one.
 //!
 //! # Where it breaks
 //!
-//! All keys must be there at once, and building takes 21 bytes a key for a while: see
-//! [`frozen`]. Digests must be well mixed; digests that are nearly equal by the
-//! thousand end in [`BuildError::Attempts`](crate::frozen::BuildError::Attempts). Below some hundred
-//! keys more entries are needed: 1.3 a key for 100 keys, 1.5 for ten.
+//! All keys must be known before building, and building needs 21 bytes per key temporarily: see
+//! [`frozen`]. Digests must be well mixed. If thousands of digests are nearly equal, building fails
+//! with [`BuildError::Attempts`](crate::frozen::BuildError::Attempts). Below some hundred keys more
+//! entries are needed: 1.3 per key for 100 keys, 1.5 for ten.
 //!
 //! # Reference
 //!
 //! Graf and Lemire 2020, "Xor filters: faster and smaller than Bloom and cuckoo filters", section 3
-//! (construction). Here the thirds have an entry for 1.23 keys from the start, not 32 more; what
-//! fails is tried again. Sets of a million keys or more are cut into shards.
+//! (construction). Here the thirds have 1.23 entries per key, without the 32 extra entries of the
+//! paper; a failed construction is repeated. Sets of a million keys or more are cut into shards.
 //!
 //! ```
 //! use umbel::XorFilter;
@@ -43,7 +44,7 @@ use crate::frozen::{self, EntryJob, Map, Peeled, RawFrozen};
 use crate::hash::Portable;
 use crate::storage::Heap;
 
-/// A filter of keys `T` for a set that does not change, hashed by `H`, with its words in `S`.
+/// A filter of keys `T` for a static set, hashed by `H`, with its words in `S`.
 ///
 /// ```
 /// use umbel::XorFilter;
@@ -54,21 +55,21 @@ use crate::storage::Heap;
 /// ```
 pub type XorFilter<T, H = Portable, S = Heap> = Filter<T, H, RawFrozen<Peeled<Thirds>, S>>;
 
-/// The plan of a [`XorFilter`].
+/// The shape of a [`XorFilter`].
 pub type Shape = frozen::Shape<Thirds>;
 
-/// Entries in three parts of one length, below 2<sup>32</sup>; a key has one in each.
+/// Entries in three parts of equal length, below 2<sup>32</sup>. A key has one entry in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thirds {
     len: u64,
 }
 
 impl Thirds {
-    /// For so many keys: 1.23 entries a key, which is 0.7 % above the least that large sets need, and
-    /// a few for the luck of small ones. Half of the constructions succeed then, or more.
+    /// For this many keys: 1.23 entries per key, which is 0.7 % above the minimum for large sets,
+    /// and a few more because small sets vary. At least half of the constructions then succeed.
     pub(crate) const fn for_keys(keys: u64) -> Self {
         let len = (123 * keys + 30 * keys.isqrt()) / 300 + 1;
-        // Two keys in one place are never alone.
+        // Two keys in one place cannot be peeled.
         Self { len: if keys == 2 { 2 } else { len } }
     }
 
@@ -83,7 +84,7 @@ impl EntryPlaces<3> for Thirds {
     #[inline(always)]
     fn of(&self, start: u64, hash: u64) -> [usize; 3] {
         let Self { len } = *self;
-        // Of 32 bits each, which have 32 lower ones to be multiplied into.
+        // 32 bits each, multiplied by a length of 32 bits.
         let third = |bits: u64| ((bits & 0xffff_ffff) * len) >> 32;
         let [first, second] = [third(hash >> 32), third(hash >> 11)];
         let third = third(stirred(hash) >> 32);

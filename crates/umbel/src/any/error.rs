@@ -1,14 +1,14 @@
-//! Why a filter of any family was not changed.
+//! Errors of changes to a filter of any family.
 
 use crate::error::{BatchFull, Full, Incompatible, InvalidKey};
 use core::fmt;
 
-/// The family of a filter cannot do what was asked.
+/// The family of a filter does not support the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     /// The name of the family.
     pub family: &'static str,
-    /// What was asked of it.
+    /// The operation.
     pub what: &'static str,
 }
 
@@ -20,13 +20,13 @@ impl fmt::Display for Unsupported {
 
 impl core::error::Error for Unsupported {}
 
-/// Why a filter was not changed, or not by all keys of a batch.
+/// Why a filter was not changed, or only by some keys of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// The family cannot.
+    /// The family does not support the operation.
     Unsupported(Unsupported),
-    /// The bytes are no key of this filter.
+    /// The key has the wrong length for this filter.
     Key(InvalidKey),
     /// There is no room.
     Full,
@@ -36,10 +36,10 @@ pub enum ChangeError {
     Family {
         /// The family of the filter to be changed.
         expected: &'static str,
-        /// The family of the other one.
+        /// The family of the other filter.
         got: &'static str,
     },
-    /// The two filters differ in more than what was inserted.
+    /// The two filters differ in more than their contents.
     Incompatible(Incompatible),
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for ChangeError {
         match self {
             Self::Unsupported(error) => error.fmt(f),
             Self::Key(error) => error.fmt(f),
-            // The number of a batch is for the program, the message for its user.
+            // The number of inserted keys is for the program; the message is for its user.
             Self::Full | Self::BatchFull(_) => Full.fmt(f),
             Self::Family { expected, got } => {
                 write!(f, "expected two filters of one family, got a {expected} and a {got} filter")

@@ -1,4 +1,4 @@
-//! A hasher whose kind is known when the program runs.
+//! A hasher whose type is known only at run time.
 
 use crate::error::{InvalidBytes, InvalidKey};
 use crate::format::{Mark, Stored, hashes};
@@ -8,10 +8,10 @@ use crate::split::Plain;
 #[cfg(feature = "crc64")]
 use crate::hash::Crc64;
 
-/// Any hasher of this library, and the kind of its keys, which it takes as bytes: strings as they are,
-/// integers of up to 64 bits as eight bytes and those of 128 as sixteen, little-endian, numbers in
-/// Parquet's encoding as they are there, tuples and options as their parts are encoded in
-/// `docs/hashing.md`.
+/// Any hasher of this library, with the kind of its keys, which it takes as bytes. Strings are
+/// unchanged. Integers of up to 64 bits are eight bytes and those of 128 bits sixteen,
+/// little-endian. Numbers for Parquet have Parquet's encoding. Tuples and options have the encoding
+/// of their parts in `docs/hashing.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnyHasher {
     keys: Kind,
@@ -32,7 +32,7 @@ enum Hash {
     Plain(Plain),
 }
 
-/// Does something with whatever hasher it is.
+/// Runs code for the actual hasher.
 macro_rules! each {
     ($hash:expr, $hasher:pat => $do:expr) => {
         match $hash {
@@ -79,11 +79,11 @@ impl AnyHasher {
         }
     }
 
-    /// Whether keys of this kind have as many bytes.
+    /// Checks that a key has the right length for its kind.
     ///
     /// # Errors
     ///
-    /// [`InvalidKey`] if keys of this kind have another number of bytes.
+    /// [`InvalidKey`] if it does not.
     pub const fn check_key(&self, key: &[u8]) -> Result<(), InvalidKey> {
         let expected = match self.keys {
             Kind::Bytes | Kind::Parts => return Ok(()),
@@ -95,21 +95,21 @@ impl AnyHasher {
     }
 }
 
-/// For keys that are strings of bytes.
+/// For keys that are byte strings.
 impl From<Keyed> for AnyHasher {
     fn from(keyed: Keyed) -> Self {
         Self::keyed(Kind::Bytes, keyed)
     }
 }
 
-/// For keys that are strings of bytes.
+/// For keys that are byte strings.
 impl From<Portable> for AnyHasher {
     fn from(portable: Portable) -> Self {
         Self { keys: Kind::Bytes, hash: Hash::Portable(portable) }
     }
 }
 
-/// Bytes of another number than keys have get a digest that no key was inserted by.
+/// Bytes of the wrong length get a digest with which no key was inserted.
 impl Digester<[u8]> for AnyHasher {
     fn digest(&self, key: &[u8]) -> Digest {
         if self.keys == Kind::Words
@@ -118,7 +118,7 @@ impl Digester<[u8]> for AnyHasher {
         {
             return portable.digest(&u64::from_le_bytes(word));
         }
-        // Every other hash is one of bytes.
+        // All other hashes take bytes.
         each!(&self.hash, hasher => hasher.digest(key))
     }
 

@@ -23,17 +23,17 @@ use crate::window::RawWindow;
 use crate::xor::Thirds;
 use core::fmt;
 
-/// Declares the families: each with its name and, where two share a number, the kernels of the first.
+/// Declares the families: each with its name and, if two share a number, the kernels of the first.
 macro_rules! families {
     ($($(#[$doc:meta])* $variant:ident($core:ty) = $name:literal $(if $kernels:literal)?;)*) => {
-        /// The core of an [`AnyFilter`]: that of a family which is known only at run time.
+        /// The core of an [`AnyFilter`], whose family is known only at run time.
         #[derive(Clone, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Any {
             $($(#[$doc])* $variant($core),)*
         }
 
-        /// What a header says, in the words of its family.
+        /// The parsed fields of a header, for each family.
         #[derive(Debug)]
         pub enum Planned {
             $($(#[$doc])* $variant(<$core as StoredCore>::Plan),)*
@@ -105,7 +105,7 @@ macro_rules! families {
             }
         }
 
-        /// Does something with whatever core it is.
+        /// Runs code for the actual core.
         macro_rules! each {
             ($any:expr, $one:pat => $do:expr) => {
                 match $any {
@@ -118,33 +118,33 @@ macro_rules! families {
 }
 
 families! {
-    /// Of a [`BloomFilter`](crate::BloomFilter).
+    /// The core of a [`BloomFilter`](crate::BloomFilter).
     Bloom(RawBloom<Heap>) = "bloom";
-    /// Of a [`BlockedBloomFilter`](crate::BlockedBloomFilter).
+    /// The core of a [`BlockedBloomFilter`](crate::BlockedBloomFilter).
     Blocked(RawBloom<Heap, Lines>) = "blocked";
-    /// Of a [`SplitBlockBloomFilter`](crate::SplitBlockBloomFilter).
+    /// The core of a [`SplitBlockBloomFilter`](crate::SplitBlockBloomFilter).
     Split(RawBloom<Heap, Blocks>) = "split";
-    /// Of a [`CountingBloomFilter`](crate::CountingBloomFilter).
+    /// The core of a [`CountingBloomFilter`](crate::CountingBloomFilter).
     Counting(RawCounting<Heap>) = "counting" if 1;
-    /// Of a [`BlockedCountingBloomFilter`](crate::BlockedCountingBloomFilter).
+    /// The core of a [`BlockedCountingBloomFilter`](crate::BlockedCountingBloomFilter).
     BlockedCounting(RawCounting<Heap, InLine>) = "blocked-counting";
-    /// Of a [`ScalableBloomFilter`](crate::ScalableBloomFilter).
+    /// The core of a [`ScalableBloomFilter`](crate::ScalableBloomFilter).
     Scalable(RawScalable) = "scalable";
-    /// Of a [`StableBloomFilter`](crate::StableBloomFilter).
+    /// The core of a [`StableBloomFilter`](crate::StableBloomFilter).
     Stable(RawStable<Heap>) = "stable";
-    /// Of a [`WindowBloomFilter`](crate::WindowBloomFilter).
+    /// The core of a [`WindowBloomFilter`](crate::WindowBloomFilter).
     Window(RawWindow) = "window";
-    /// Of a [`CuckooFilter`](crate::CuckooFilter).
+    /// The core of a [`CuckooFilter`](crate::CuckooFilter).
     Cuckoo(RawCuckoo<Heap>) = "cuckoo";
-    /// Of a [`QuotientFilter`](crate::QuotientFilter).
+    /// The core of a [`QuotientFilter`](crate::QuotientFilter).
     Quotient(RawQuotient) = "quotient";
-    /// Of a [`XorFilter`](crate::XorFilter).
+    /// The core of a [`XorFilter`](crate::XorFilter).
     Xor(RawFrozen<Peeled<Thirds>>) = "xor";
-    /// Of a [`BinaryFuseFilter`](crate::BinaryFuseFilter).
+    /// The core of a [`BinaryFuseFilter`](crate::BinaryFuseFilter).
     Fuse(RawFrozen<Peeled<Fused<3>>>) = "fuse";
-    /// Of a [`BinaryFuse4Filter`](crate::BinaryFuse4Filter).
+    /// The core of a [`BinaryFuse4Filter`](crate::BinaryFuse4Filter).
     Fuse4(RawFrozen<Peeled<Fused<4>>>) = "fuse4";
-    /// Of a [`RibbonFilter`](crate::RibbonFilter).
+    /// The core of a [`RibbonFilter`](crate::RibbonFilter).
     Ribbon(RawFrozen<Ribbon>) = "ribbon";
 }
 
@@ -188,14 +188,14 @@ for_core_and_filter! { impl[] Any {
         family(self)
     }
 
-    /// Whether a key with this digest may be in the filter. `false` is proof that it is not.
+    /// Whether a key with this digest may be in the filter. `false` proves that it is not.
     #[must_use]
     pub fn contains_digest(&self, digest: Digest) -> bool {
         Contains::contains_digest(self, digest)
     }
 
-    /// As [`contains_digest`](Self::contains_digest), for many: `found[i]` is the answer for
-    /// `digests[i]`.
+    /// As [`contains_digest`](Self::contains_digest), for many digests: `found[i]` is the answer
+    /// for `digests[i]`.
     ///
     /// # Panics
     ///
@@ -210,7 +210,8 @@ for_core_and_filter! { impl[] Any {
         each!(self, core => core.rate())
     }
 
-    /// How many keys are in the filter, if the family knows: cuckoo, quotient and static filters do.
+    /// How many keys are in the filter, if the family stores it: cuckoo, quotient and static
+    /// filters do.
     #[must_use]
     pub fn len(&self) -> Option<u64> {
         match self {
@@ -224,8 +225,8 @@ for_core_and_filter! { impl[] Any {
         }
     }
 
-    /// About how many keys are in the filter: [`len`](Self::len) where that is known, `None` for a
-    /// stable filter. May read the whole filter.
+    /// An estimate of how many keys are in the filter: [`len`](Self::len) if it is known, `None`
+    /// for a stable filter. May read the whole filter.
     #[must_use]
     pub fn estimated_len(&self) -> Option<u64> {
         match self {
@@ -240,17 +241,17 @@ for_core_and_filter! { impl[] Any {
         }
     }
 
-    /// Whether there is no key in the filter. May read the whole filter.
+    /// Whether the filter contains no key. May read the whole filter.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         each!(self, core => core.is_empty())
     }
 
-    /// The core, if its family takes keys.
+    /// The core, if its family supports insertion.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`] if it is for static sets.
+    /// [`Unsupported`] if the family is for static sets.
     pub fn as_insert(&mut self) -> Result<&mut dyn Insert, Unsupported> {
         Ok(match self {
             Self::Bloom(core) => core,
@@ -269,7 +270,7 @@ for_core_and_filter! { impl[] Any {
         })
     }
 
-    /// The core, if its family removes keys.
+    /// The core, if its family supports removal.
     ///
     /// # Errors
     ///
@@ -284,23 +285,24 @@ for_core_and_filter! { impl[] Any {
         })
     }
 
-    /// Inserts a digest. `Ok(true)` is proof that it is new.
+    /// Inserts a digest. `Ok(true)` proves that it is new.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the family takes no keys, or there is no room. Nothing is changed then.
+    /// [`ChangeError`] if the family does not support insertion, or there is no room. Nothing is
+    /// changed then.
     pub fn insert_digest(&mut self, digest: Digest) -> Result<bool, ChangeError> {
         Ok(self.as_insert()?.insert_digest(digest)?)
     }
 
-    /// As [`insert_digest`](Self::insert_digest), for many in their order: `fresh[i]` is the answer for
-    /// `digests[i]`.
+    /// As [`insert_digest`](Self::insert_digest), for many digests in order: `fresh[i]` is the
+    /// answer for `digests[i]`.
     ///
     /// # Errors
     ///
-    /// [`ChangeError::Unsupported`] if the family takes no keys, [`ChangeError::BatchFull`] if there is no
-    /// room for one of them. The keys before it are inserted; it and those after it are not, and their
-    /// answers are `false`.
+    /// [`ChangeError::Unsupported`] if the family does not support insertion.
+    /// [`ChangeError::BatchFull`] if there is no room for one of them. The keys before it are
+    /// inserted. It and those after it are not inserted, and their answers are `false`.
     ///
     /// # Panics
     ///
@@ -309,18 +311,18 @@ for_core_and_filter! { impl[] Any {
         Ok(self.as_insert()?.insert_digests(digests, fresh)?)
     }
 
-    /// Takes back one insertion of a digest. `Ok(false)` is proof that it is not there, and then nothing
-    /// is changed. Remove only what was inserted.
+    /// Removes one insertion of a digest. `Ok(false)` proves that it is absent; nothing is changed
+    /// then. Remove only digests that were inserted.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`] if the family cannot.
+    /// [`Unsupported`] if the family does not support removal.
     pub fn remove_digest(&mut self, digest: Digest) -> Result<bool, Unsupported> {
         Ok(self.as_remove()?.remove_digest(digest))
     }
 
-    /// As [`remove_digest`](Self::remove_digest), for many in their order: `removed[i]` is the answer for
-    /// `digests[i]`.
+    /// As [`remove_digest`](Self::remove_digest), for many digests in order: `removed[i]` is the
+    /// answer for `digests[i]`.
     ///
     /// # Errors
     ///
@@ -341,7 +343,7 @@ for_core_and_filter! { impl[] Any {
     }
 } }
 
-/// Combines two cores of one family by its method, if the hashers agree.
+/// Calls the method of the family that combines two cores, if the hashers agree.
 macro_rules! combine {
     ($one:expr, $other:expr, $hashers:expr, $what:literal; $($variant:ident . $method:ident,)*) => {
         match ($one, $other) {
@@ -368,7 +370,7 @@ impl Any {
         Unsupported { family: self.family(), what }
     }
 
-    /// Why nothing can be done with two of these.
+    /// Why two cores cannot be combined.
     fn not_both(&self, other: &Self, what: &'static str) -> ChangeError {
         let (expected, got) = (self.family(), other.family());
         if expected == got {
@@ -378,8 +380,8 @@ impl Any {
         }
     }
 
-    /// Whether [`merge_with`](Self::merge_with) can merge the two: their family can, and they have the
-    /// same shape. There may still be no room for the keys of both.
+    /// Whether [`merge_with`](Self::merge_with) can merge the two: their family supports it, and
+    /// they have the same shape. There may still be no room for the keys of both.
     #[must_use]
     pub fn is_compatible(&self, other: &Self) -> bool {
         let differs = match (self, other) {
@@ -395,13 +397,13 @@ impl Any {
         differs.is_ok()
     }
 
-    /// Makes this the core of all digests that are in either of the two. In families that count, each
-    /// is then as often in it as in both together.
+    /// Makes this the core of all digests that are in either of the two. In families that count,
+    /// the counts of a digest are added.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the family cannot, the two differ, or there is no room. Nothing is changed
-    /// then.
+    /// [`ChangeError`] if the family does not support it, the two differ, or there is no room.
+    /// Nothing is changed then.
     pub fn merge_with(&mut self, other: &Self) -> Result<(), ChangeError> {
         self.merge(other, Ok(()))
     }
@@ -419,12 +421,13 @@ impl Any {
         )
     }
 
-    /// Keeps only the bits that both cores have. What was inserted into both is still found; of the
-    /// rest no more is found than either core found before.
+    /// Keeps only the bits that are set in both cores. Digests that were inserted into both are
+    /// still found. The false positive rate is at most that of either core before.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the family cannot, or the two differ. Nothing is changed then.
+    /// [`ChangeError`] if the family does not support it, or the two differ. Nothing is changed
+    /// then.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), ChangeError> {
         self.intersect(other, Ok(()))
     }

@@ -1,4 +1,4 @@
-//! Where the bits of a key are, and what is done with them: one key, and many.
+//! The positions of the bits of a key, and the operations on them, for one key and for batches.
 
 use super::shape::Shape;
 use crate::bloom::RawBloom;
@@ -15,34 +15,34 @@ use crate::storage::Storage;
 
 /// The layout of a blocked Bloom filter: the bits of a key in one cache line or in two.
 ///
-/// With L lines, a key with digest d is in line d · L / 2^64, and in line d · odd · L / 2^64 where
-/// it has two. Where in a line is decided by the lower half of d for the first and by the upper
-/// half for the second: `docs/hashing.md`, kernels 2 and 3.
+/// With L lines, a key with digest d has bits in line d · L / 2^64. If it has two lines, the second
+/// is line d · odd · L / 2^64. The lower half of d determines the positions inside the first line,
+/// the upper half those inside the second: `docs/hashing.md`, kernels 2 and 3.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
     choice: Choice,
     calls: Calls,
-    /// Where the probes of a key are.
+    /// The positions of the probes inside a line.
     places: &'static Places,
 }
 
 impl Lines {
-    /// For a filter of this shape that the compiler makes.
+    /// For a filter that is created at compile time, with this shape.
     pub(super) const fn open(shape: &Shape) -> Self {
         Self { choice: Choice::OPEN, calls: Calls::OPEN, places: places(shape) }
     }
 }
 
-/// For filters that are made of several.
+/// For filters that are built from several filters.
 #[cfg(feature = "alloc")]
 impl Lines {
-    /// The path it takes.
+    /// The instruction path that this layout uses.
     #[inline(always)]
     pub(crate) const fn choice(&self) -> Choice {
         self.choice
     }
 
-    /// Where the probes of a key are.
+    /// The positions of the probes of a key.
     #[inline(always)]
     pub(crate) const fn places(&self) -> &'static Places {
         self.places
@@ -50,7 +50,7 @@ impl Lines {
 }
 
 impl Default for Lines {
-    /// On the best path that the processor has: see [`simd`](crate::simd).
+    /// With the best path that the processor supports: see [`simd`](crate::simd).
     fn default() -> Self {
         Self { choice: Choice::now(), calls: Calls::OPEN, places: Places::of(false, 0) }
     }
@@ -59,23 +59,23 @@ impl Default for Lines {
 /// The words of a line.
 const LINE: usize = 8;
 
-/// The lines of a key, by number. `N` is how many lines a key has, 1 or 2.
+/// The line numbers of a key. `N` is how many lines a key has, 1 or 2.
 #[inline(always)]
 fn numbers<const N: usize>(digest: Digest, count: usize) -> [usize; N] {
     core::array::from_fn(|line| line_number(digest.bits(), line, count))
 }
 
-/// Where the probes of a key are.
+/// The positions of the probes of a key.
 const fn places(shape: &Shape) -> &'static Places {
     Places::of(shape.lines_per_key() == 2, shape.probes_per_line())
 }
 
-/// Where the bits of a key are, for filters whose words are somewhere else.
+/// The bit positions of a key, for programs that keep the words elsewhere.
 impl Shape {
-    /// Calls `each` with the number of a line and the number of a bit in it, from 0 to 511, for every
-    /// bit that a key with this digest has: the definition in `docs/hashing.md`, probe by probe. The
-    /// bits of one line come one after the other, [`probes_per_line`](Self::probes_per_line) of them; two
-    /// may be the same.
+    /// Calls `each` with the number of a line and the number of a bit in it, from 0 to 511, for
+    /// every bit of a key with this digest: the definition in `docs/hashing.md`, probe by probe.
+    /// The [`probes_per_line`](Self::probes_per_line) bits of one line are reported in a row. Two
+    /// of them may be equal.
     ///
     /// ```
     /// use umbel::{BlockedBloomFilter, Digest, blocked::Shape};
@@ -153,14 +153,14 @@ impl<V: SetBit, const N: usize> LineInsert<V, N> {
         Self { words, places: layout.places }
     }
 
-    /// The lines of a key, by number.
+    /// The line numbers of a key.
     #[inline(always)]
     fn numbers(&self, digest: Digest) -> [usize; N] {
         numbers(digest, self.words.words().len() / LINE)
     }
 
-    /// Looks first: a line that has all bits of the key is not written. To ask for each bit on the
-    /// way whether it is set would be a branch that nobody can predict.
+    /// Tests first: a line that has all bits of the key is not written. Testing each bit while
+    /// writing would need an unpredictable branch.
     #[inline(always)]
     fn set_shared(&mut self, number: usize, x: u32, lanes: &Lanes) -> bool {
         let (lines, _) = self.words.words().as_chunks();
@@ -304,8 +304,9 @@ fn rate_of<'a, W: Word + 'a>(shape: &Shape, lines: impl Iterator<Item = &'a [W; 
 }
 
 impl<S: Storage> RawBloom<S, Lines> {
-    /// About how many bits are set, and the false positive rate, judged by one of `stride` cache lines. Keys fall on all lines
-    /// alike, so that a sample of n lines knows either to about one part in the square root of n.
+    /// Estimates the number of set bits and the false positive rate from a sample of one in
+    /// `stride` cache lines. Keys are distributed evenly over lines, so a sample of n lines has a
+    /// relative error of about one over the square root of n.
     #[doc(hidden)]
     pub fn sampled(&self, stride: usize) -> (u64, f64) {
         let lines = self.storage.words().as_chunks::<8>().0;

@@ -1,12 +1,14 @@
-//! The rate of a blocked Bloom filter, from how keys crowd in lines and bits in their halves.
+//! The false positive rate of a blocked Bloom filter, from the distribution of keys over lines and
+//! of bits over the halves of a line.
 //!
 //! ```text
 //! P(k probes find set bits | t balls in a half) = sum_i c(k, i) (1 - i/256)^t
 //! ```
 //!
-//! by inclusion and exclusion, and t is a multiple of how many items come to the line, a binomial
-//! number, of which the mean of a power is known: (1 - (1 - power) / L)^n. So nothing is summed over
-//! numbers of items, and nothing is taken for a limit that a few lines are far from.
+//! by inclusion and exclusion. t is a multiple of the number of items in the line, which is
+//! binomial, and the mean of a power of a binomial number is known: (1 - (1 - power) / L)^n. So
+//! there is no sum over numbers of items, and no limit is assumed that would be wrong for a few
+//! lines.
 
 use super::shape::{LINE, Shape};
 use crate::parts::math::{ceil, exp, ln_1p_wide, powi};
@@ -14,29 +16,29 @@ use crate::parts::occupancy::{all_full, hit_coefficients};
 use crate::simd::split;
 use crate::sizing::digest_collisions;
 
-/// The bits of half a line: probes of a key are dealt out to both halves.
+/// The bits of half a line. The probes of a key are distributed over both halves.
 const HALF: u64 = LINE / 2;
-/// Sums below this are taken again in a way that loses no digits.
+/// Sums below this are computed again by a method without cancellation.
 const CANCELLATION: f64 = 1e-7;
 
 impl Shape {
     /// The error rate after `items` different keys were inserted, whether planned or not.
     ///
-    /// Not an approximation for one line a key: the mean over all ways keys can fall into lines and
-    /// bits into halves, for a few lines as for many. For two, exact but for taking two lines as
-    /// independent of each other: never low, and too high by less than a tenth for a few lines, by
-    /// nothing that counts for a hundred. Includes the keys whose whole digest, or the part of it
-    /// that counts inside a line, equals another one's.
+    /// For one line per key this is exact: the mean over all distributions of keys over lines and
+    /// bits over halves, for a few lines as for many. For two lines per key it treats the two lines
+    /// as independent. It is then never too low, and too high by less than a tenth for a few lines
+    /// and by a negligible amount for a hundred. It includes the keys whose whole digest, or the
+    /// part of it that counts inside a line, equals that of another key.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
-        // L lines, n items. A line knows n/L items; half a digest tells them apart.
+        // L lines, n items. A line has n/L items, which half a digest distinguishes.
         let line = self.rate_in_line(items, self.split(0));
         let twins = items as f64 / self.lines() as f64 / (1_u64 << 32) as f64;
         let rate = if self.lines_per_key() == 1 {
             line + twins
         } else {
-            // Both lines of a key are one and the same once in L. How full two different lines are
-            // goes together less than by chance, so the product is a little high, if anything.
+            // With probability 1/L both lines of a key are the same line. The fill of two different
+            // lines is negatively correlated, so the product is, if anything, a little high.
             let (first, second) = (self.split(0), self.split(1));
             let both = self.rate_in_line(items, (first.0 + second.0, first.1 + second.1));
             let same = 1.0 / self.lines() as f64;
@@ -46,7 +48,7 @@ impl Shape {
         if rate < 1.0 { rate } else { 1.0 }
     }
 
-    /// The chance that so many probes in the halves of a random line all find bits set.
+    /// The probability that the given probes in the halves of a random line all find set bits.
     const fn rate_in_line(&self, items: u64, (first, second): (u32, u32)) -> f64 {
         let (mut sum, mut i) = (0.0, 0);
         while i <= first {
@@ -62,7 +64,7 @@ impl Shape {
         if sum < CANCELLATION { self.small_rate_in_line(items, (first, second)) } else { sum }
     }
 
-    /// The mean of `a^t b^u`, where t and u balls are in the halves of a line.
+    /// The mean of `a^t b^u`, where t and u are the numbers of balls in the two halves of a line.
     const fn mean_power(&self, items: u64, a: f64, b: f64) -> f64 {
         let (first, second) = self.split(0);
         let mut log = ln_of_mean(powi(a, first) * powi(b, second), self.lines());
@@ -73,8 +75,8 @@ impl Shape {
         exp(items as f64 * log)
     }
 
-    /// As [`rate_in_line`](Self::rate_in_line), as a sum over how often items come to the line, all of
-    /// whose terms are positive. For small rates, so that those numbers are small too.
+    /// As [`rate_in_line`](Self::rate_in_line), as a sum over the number of items in the line, all
+    /// of whose terms are positive. For small rates, where those numbers are small too.
     const fn small_rate_in_line(&self, items: u64, probes: (u32, u32)) -> f64 {
         let visits = items as f64 * self.lines_per_key() as f64;
         if self.lines() == 1 {
@@ -96,8 +98,8 @@ impl Shape {
         sum
     }
 
-    /// The chance that so many probes in the halves of a line find bits set, after so many visits. Of
-    /// two lines a key, every other visit is a first one.
+    /// The probability that the given probes in the halves of a line find set bits, after this many
+    /// visits. With two lines per key, every other visit is one as a first line.
     const fn rate_after(&self, visits: f64, (first, second): (u32, u32)) -> f64 {
         let (mut balls, mut others) = self.split(0);
         if self.lines_per_key() == 2 {
@@ -109,19 +111,19 @@ impl Shape {
             * half_full(ceil(visits * others as f64 / 2.0), second)
     }
 
-    /// How many of a key's probes in its first (0) or second (1) line are in which half.
+    /// How many of a key's probes in its first (0) or second (1) line are in each half.
     const fn split(&self, line: usize) -> (u32, u32) {
         split(line, self.probes_per_line())
     }
 
-    /// The share of absent keys that find their bits set in their first (0) or second (1) line, if
-    /// that is a line whose halves are so full.
+    /// The share of absent keys that find all their bits set in their first (0) or second (1) line,
+    /// if the halves of that line have this fill.
     pub(crate) const fn rate_of_line(&self, line: usize, first: f64, second: f64) -> f64 {
         let (one, other) = self.split(line);
         powi(first, one) * powi(second, other)
     }
 
-    /// How many bits are set after so many items, on average.
+    /// The mean number of set bits after this many items.
     pub(super) const fn expected_ones(&self, items: u64) -> f64 {
         let empty = self.mean_power(items, share_without(1), 1.0)
             + self.mean_power(items, 1.0, share_without(1));
@@ -132,25 +134,26 @@ impl Shape {
 /// `COEFFICIENTS[k][i]` is c(k, i).
 const COEFFICIENTS: [[f64; 9]; 9] = hit_coefficients(HALF);
 
-/// The share of half a line that is left without so many bits.
+/// The share of half a line that remains if this many bits are excluded.
 const fn share_without(bits: u32) -> f64 {
     (HALF - bits as u64) as f64 / HALF as f64
 }
 
 /// `ln(1 - (1 - power) / lines)`: the logarithm of the mean of `power` to the number of times, 0 or
-/// 1, that one item comes to one of so many lines.
+/// 1, that one item falls into one of `lines` lines.
 const fn ln_of_mean(power: f64, lines: u64) -> f64 {
     ln_1p_wide((power - 1.0) / lines as f64)
 }
 
-/// The chance that so many probes find bits set in half a line, after so many balls.
+/// The probability that the given number of probes find set bits in half a line, after the given
+/// number of balls.
 const fn half_full(balls: u64, probes: u32) -> f64 {
     let (mut sum, mut i) = (0.0, 0);
     while i <= probes && balls < u32::MAX as u64 {
         sum += COEFFICIENTS[probes as usize][i as usize] * powi(share_without(i), balls as u32);
         i += 1;
     }
-    // So small a sum has lost its digits, and balls are few.
+    // A sum this small has lost its digits; the number of balls is then small.
     if sum < 1e-9 { all_full(HALF, balls, probes) } else { sum }
 }
 
@@ -161,18 +164,18 @@ mod tests {
     use std::vec::Vec;
     use std::{array, vec};
 
-    /// Rates by another road: the number of visits to a line and of full bits in its halves, item by
-    /// item and ball by ball.
+    /// An independent computation of the rates: the number of visits to a line and of full bits in
+    /// its halves, item by item and ball by ball.
     struct StepByStep {
-        /// `full[balls][probes]`: the chance that probes find only full bits in half a line.
+        /// `full[balls][probes]`: the probability that all probes find full bits in half a line.
         full: Vec<[f64; 9]>,
-        /// Probes of a first line in its halves; in a second line it is the other way round.
+        /// The probes of a first line in its halves; in a second line the two are swapped.
         more: usize,
         fewer: usize,
     }
 
     impl StepByStep {
-        /// For up to so many visits to a line.
+        /// For up to `visits` visits to a line.
         fn new(visits: usize, probes_per_line: u32) -> Self {
             let mut bits = [0.0; 257];
             bits[0] = 1.0;
@@ -192,14 +195,15 @@ mod tests {
             Self { full, more, fewer }
         }
 
-        /// The chance that so many probes in the halves of a line find full bits only, after some
-        /// keys had it as their first line and others as their second.
+        /// The probability that the given probes in the halves of a line find only full bits, after
+        /// some keys had it as their first line and others as their second.
         fn found(&self, (firsts, seconds): (usize, usize), probes: (usize, usize)) -> f64 {
             self.full[firsts * self.more + seconds * self.fewer][probes.0]
                 * self.full[firsts * self.fewer + seconds * self.more][probes.1]
         }
 
-        /// `chances[a][b]`: of `items` items, a come to one line and b to another one.
+        /// `chances[a][b]`: the probability that of `items` items, a fall into one line and b into
+        /// another.
         fn visits(items: usize, lines: f64) -> Vec<Vec<f64>> {
             let mut chances = vec![vec![0.0; items + 1]; items + 1];
             chances[0][0] = 1.0;
@@ -216,7 +220,7 @@ mod tests {
             chances
         }
 
-        /// The chance of each number of visits to one line.
+        /// The probability of each number of visits to one line.
         fn visits_of_one(items: usize, lines: f64) -> Vec<f64> {
             let mut chances = vec![0.0; items + 1];
             chances[0] = 1.0;
@@ -236,7 +240,7 @@ mod tests {
             (0..=items).map(|came| chances[came] * self.found((came, 0), probes)).sum()
         }
 
-        /// For keys of two lines that are one and the same, or for the first of two, by `probes`.
+        /// For keys whose two lines are the same line, or for the first of two, by `probes`.
         fn same_line(&self, items: usize, lines: f64, probes: (usize, usize)) -> f64 {
             let chances = Self::visits_of_one(items, lines);
             let pairs = (0..=items).flat_map(|a| (0..=items).map(move |b| (a, b)));
@@ -300,7 +304,7 @@ mod tests {
                     {
                         let expected = steps.same_line(items, lines as f64, counted);
                         let found = shape.rate_in_line(items as u64, probes);
-                        // Below, every other visit counts as a first one.
+                        // The computation below counts every other visit as one as a first line.
                         if expected > CANCELLATION || shape.probes_per_line().is_multiple_of(2) {
                             let digits = if expected > 1e-15 { 1e-6 } else { 1e-5 };
                             assert_close(found, expected, digits, (probes.0, lines, items));
@@ -311,9 +315,9 @@ mod tests {
         }
     }
 
-    /// Whoever fills one line does not fill another, so that two crowded lines are rarer than by
-    /// chance. The formula leaves that out: to first order it is high by the covariance of the
-    /// logarithms of both rates, and the next order takes some of that back.
+    /// A key that falls into one line does not fall into another, so two crowded lines are rarer
+    /// than under independence. The formula ignores that. To first order it is high by the
+    /// covariance of the logarithms of both rates; the next order takes some of that back.
     ///
     /// ```text
     /// v = 2n/L visits, p probes each in 512 bits:     rate f^p with f = 1 - exp(-pv/512)

@@ -1,4 +1,5 @@
-//! The plan of a blocked Bloom filter: how many lines, one or two of them a key, how many probes.
+//! The shape of a blocked Bloom filter: how many lines, one or two of them per key, how many
+//! probes.
 
 use crate::error::InvalidShape;
 use crate::layout::{for_arrays, probing, words_for};
@@ -10,11 +11,11 @@ use crate::sizing::{
 
 /// The bits of a line.
 pub(super) const LINE: u64 = 512;
-/// The most lines a filter may have.
+/// The maximum number of lines of a filter.
 const MAX_LINES: u64 = MAX_BITS / LINE;
-/// Two lines a key are taken where one would cost more than this, in percent of space.
+/// A key gets two lines where one would cost more than this, in percent of space.
 const WORTH: u128 = 3;
-/// The plan of a blocked Bloom filter, before any memory exists.
+/// The shape of a blocked Bloom filter, computed before memory is allocated.
 ///
 /// ```
 /// use umbel::blocked::Shape;
@@ -28,7 +29,7 @@ const WORTH: u128 = 3;
 /// # Ok::<(), umbel::InvalidShape>(())
 /// ```
 ///
-/// All of it works at compile time too, and gives the same answers there.
+/// All functions work at compile time too, with the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     items: u64,
@@ -39,15 +40,15 @@ pub struct Shape {
 
 impl Shape {
     /// The smallest filter that holds `items` items at an error rate of at most `rate`, with one
-    /// line a key, or two where that saves more than 3 % of space.
+    /// line per key, or two if that saves more than 3 % of space.
     ///
-    /// Exact from one item up, see [`expected_rate`](Self::expected_rate). Of several numbers of
-    /// probes that reach the rate with the same memory it takes the smallest. No items is a valid
-    /// plan: a filter of one line.
+    /// Exact from one item up, see [`expected_rate`](Self::expected_rate). If several numbers of
+    /// probes reach the rate with the same memory, the smallest is used. Zero items is valid and
+    /// gives a filter of one line.
     ///
     /// # Errors
     ///
-    /// If `rate` is not one ([`Rate::new`]), is too small for digests of 64 bits, or the filter
+    /// If `rate` is not valid ([`Rate::new`]), is too small for digests of 64 bits, or the filter
     /// would have more than [`MAX_BITS`].
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         let one = Self::for_rate_in_lines(items, rate, 1);
@@ -62,7 +63,8 @@ impl Shape {
         }
     }
 
-    /// As [`for_rate`](Self::for_rate) with one line a key, or two, whatever the other would take.
+    /// As [`for_rate`](Self::for_rate), with the given number of lines per key (1 or 2), even if
+    /// the other number would take less space.
     ///
     /// # Errors
     ///
@@ -74,7 +76,7 @@ impl Shape {
     ) -> Result<Self, InvalidShape> {
         let rate = ok!(rate_for(items, rate));
         ok!(check_lines_per_key(lines_per_key));
-        // No Bloom filter takes less than log2(1/rate) / ln 2 bits an item.
+        // Every Bloom filter needs at least log2(1/rate) / ln 2 bits per item.
         let least = items as f64 * -ln(rate) / (LN_2_SQUARED * LINE as f64);
         if least >= MAX_LINES as f64 {
             let bits = ceil(least).saturating_mul(LINE);
@@ -86,14 +88,14 @@ impl Shape {
         }
     }
 
-    /// The smallest filter with so many lines a key, if there is one. No filter of fewer than `least`
-    /// lines is looked for, but for a few.
+    /// The smallest filter with this many lines per key, if there is one. The search starts at
+    /// `least` lines, except for small filters.
     const fn smallest(items: u64, rate: f64, lines_per_key: u32, least: u64) -> Option<Self> {
         let mut best: Option<Self> = None;
         let mut probes_per_line = 1;
         while probes_per_line <= MAX_LANES {
             let mut shape = Self { items, lines: 1, lines_per_key, probes_per_line };
-            // More probes are taken only if they save a line.
+            // More probes are used only if they save a line.
             let most = match best {
                 Some(best) if best.lines == 1 => break,
                 Some(best) => best.lines - 1,
@@ -113,12 +115,12 @@ impl Shape {
         best
     }
 
-    /// The best filter for `items` items in at most `bytes` bytes: the smallest rate, with one line
-    /// a key unless two make the rate better by as much as 3 % of space would.
+    /// The best filter for `items` items in at most `bytes` bytes: the one with the smallest rate.
+    /// A key has one line, unless two lower the rate by as much as 3 % more space would.
     ///
     /// # Errors
     ///
-    /// If there is no room for one line, or more than [`MAX_BITS`].
+    /// If there is not enough memory for one line, or more than [`MAX_BITS`].
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         ok!(check_memory(bytes, LINE / 8));
         Ok(Self::best(items, bytes / (LINE / 8)))
@@ -127,13 +129,14 @@ impl Shape {
     const fn best(items: u64, lines: u64) -> Self {
         let one = Self::best_probes(items, lines, 1);
         let two = Self::best_probes(items, lines, 2);
-        // Would one line with so much more space still be worse?
+        // Would one line with this much more space still be worse?
         let more = Self { lines: lines + (lines as u128 * WORTH / 100) as u64, ..one };
         let worth = more.expected_rate(items) > two.expected_rate(items);
         if worth { two } else { one }
     }
 
-    /// The number of probes with the smallest rate; fewer where it is below what any filter promises.
+    /// The number of probes with the smallest rate, but no more than needed to fall below the
+    /// smallest rate that a filter may promise.
     const fn best_probes(items: u64, lines: u64, lines_per_key: u32) -> Self {
         let mut best = Self { items, lines, lines_per_key, probes_per_line: 1 };
         let mut rate = best.expected_rate(items);
@@ -148,8 +151,8 @@ impl Shape {
         best
     }
 
-    /// The filter for as many items as fit into `bytes` bytes at an error rate of at most `rate`.
-    /// How many those are is [`items`](Self::items).
+    /// The filter for the largest number of items that fits into `bytes` bytes at an error rate of
+    /// at most `rate`. [`items`](Self::items) returns that number.
     ///
     /// # Errors
     ///
@@ -158,7 +161,7 @@ impl Shape {
         let rate = ok!(Rate::new(rate)).get();
         let lines = ok!(Self::for_memory(0, bytes)).lines;
         let mut most = ceil((lines * LINE) as f64 * LN_2_SQUARED / -ln(rate)) + 1;
-        // Small filters may be better than the formula for large ones.
+        // Small filters may hold more than the formula for large ones says.
         if most < 1 << 20 {
             most *= 8;
         }
@@ -167,11 +170,11 @@ impl Shape {
         Ok(Self::best(too_many - 1, lines))
     }
 
-    /// A plan with exactly these numbers.
+    /// A shape with exactly these numbers.
     ///
     /// # Errors
     ///
-    /// Unless there are 1 to 2^39 lines, one or two of them a key, and 1 to 8 probes in each.
+    /// Unless there are 1 to 2^39 lines, one or two of them per key, and 1 to 8 probes in each.
     pub const fn with(
         items: u64,
         lines: u64,
@@ -188,19 +191,19 @@ impl Shape {
     }
 
     getters! {
-        /// The number of items planned for.
+        /// The planned number of items.
         items: u64;
         /// The number of lines of 512 bits.
         lines: u64;
-        /// In how many lines a key has bits: 1 or 2.
+        /// The number of lines in which a key has bits: 1 or 2.
         #[inline(always)]
         lines_per_key: u32;
-        /// How many bits a key has in each of its lines.
+        /// The number of bits of a key in each of its lines.
         #[inline(always)]
         probes_per_line: u32;
     }
 
-    /// How many bits a key has.
+    /// The number of bits of a key.
     #[must_use]
     pub const fn probes(&self) -> u32 {
         self.lines_per_key * self.probes_per_line
@@ -218,9 +221,9 @@ impl Shape {
         self.lines * 8
     }
 
-    /// How many different keys have probably been inserted when `set` bits are set.
+    /// An estimate of how many different keys were inserted if `set` bits are set.
     ///
-    /// `u64::MAX` when all are, which any number of keys may have done.
+    /// `u64::MAX` if all bits are set, since any larger number of keys is then possible.
     #[must_use]
     pub const fn estimate_items(&self, set: u64) -> u64 {
         if set >= self.bits() {
@@ -273,7 +276,7 @@ mod tests {
                 let shape = Shape::for_rate(items, rate).unwrap();
                 assert_eq!(shape.items(), items);
                 assert!(shape.expected_rate(items) <= rate, "{items} {rate} {shape:?}");
-                // All smaller filters, if they are not too many.
+                // All smaller filters, if there are not too many.
                 let fewest = if shape.lines < 300 { 1 } else { shape.lines - 1 };
                 for lines in fewest..shape.lines {
                     for probes in 1..=MAX_LANES {
@@ -292,7 +295,7 @@ mod tests {
     #[test]
     fn a_key_has_one_line_unless_two_save_more_than_3_percent() {
         let mut taken = [0; 3];
-        // The two meet between 1 % and 0.1 %: there, in steps of 3 %.
+        // The two meet between 1 % and 0.1 %: search there, in steps of 3 %.
         let meet = (0..80).map(|step| 0.01 * 0.97_f64.powi(step));
         let rates: Vec<f64> = RATES.into_iter().chain(meet).collect();
         for items in [1, 10, 100, 1_000, 10_000, 1_000_000] {
@@ -336,7 +339,7 @@ mod tests {
             for probes in 1..=MAX_LANES {
                 let other = Shape { probes_per_line: probes, ..best };
                 assert!(rate <= other.expected_rate(items).max(1e-15), "{best:?} {other:?}");
-                // With one line, even 3 % more of them would not do; with two, not even two.
+                // With one line, even 3 % more of them would not suffice; with two, not even two.
                 let lines =
                     best.lines + if best.lines_per_key == 2 { best.lines * 3 / 100 } else { 0 };
                 let other = Shape { lines, lines_per_key: 1, ..other };
@@ -411,7 +414,7 @@ mod tests {
         }
     }
 
-    /// Every rate that is one for every number of items gives a plan that keeps it, or an error.
+    /// Every valid rate gives, for every number of items, a shape that keeps the rate, or an error.
     #[test]
     fn planning_ends_for_every_size_and_rate() {
         for exponent in 0..64 {
@@ -462,7 +465,8 @@ mod tests {
             for (lines_per_key, probes) in [(1, 1), (1, 5), (1, 8), (2, 1), (2, 3), (2, 8)] {
                 let shape = Shape::with(0, lines, lines_per_key, probes).unwrap();
                 let (more, fewer) = (probes.div_ceil(2), probes / 2);
-                // What one item leaves of a bit's chance to be empty, in either half of a line.
+                // The share of a bit's probability to be empty that one item leaves, in either half
+                // of a line.
                 let leaves = |probes: u32| {
                     1.0 - (1.0 - (255.0_f64 / 256.0).powi(probes as i32)) / lines as f64
                 };
@@ -475,7 +479,7 @@ mod tests {
                     let empty = left.map(|left| left.powf(items as f64)).iter().sum::<f64>() / 2.0;
                     let set = shape.bits() as f64 * (1.0 - empty);
                     let estimate = shape.estimate_items(set.round() as u64);
-                    // To the nearest item, as long as an item sets most of its bits.
+                    // To the nearest item, while an item sets most of its bits.
                     let blur = 1 + (0.5 / empty) as u64 + items / 1_000;
                     assert!(estimate.abs_diff(items) <= blur, "{shape:?} {items}: {estimate}");
                 }

@@ -1,8 +1,8 @@
-//! Many keys: ask for their words before the first one is needed.
+//! Batches: the words of later keys are fetched while earlier keys are tested.
 //!
 //! A look-up of an absent key ends after two positions on average, so fetching all its words would
-//! be waste, and a present key needs them all. Keys to look up therefore go through in groups, three
-//! groups at a time:
+//! waste bandwidth. A present key needs all of them. Keys to look up therefore pass through a
+//! pipeline in groups, three groups at a time:
 //!
 //! ```text
 //!     group n       digest the keys, fetch their first words
@@ -10,25 +10,27 @@
 //!     group n - 2   test the rest
 //! ```
 //!
-//! While nearly all keys turn out to be present, all their words are fetched at once. Keys to insert
-//! need all their words anyway, and go one by one, some keys behind the fetching.
+//! While nearly all keys turn out to be present, all their words are fetched at once. An insertion
+//! needs all words of a key, so insertions run one by one, some keys behind the prefetches.
 
 use super::probe::{FIRST, contains, insert_absent, rest_set, set_all, three_set};
 use super::table::BitTable;
 use crate::kernels::Kernels;
 use crate::parts::bits::{SetBit, Word};
 
-/// How many keys are in a group: the words of two groups are more than a core can have under way.
+/// How many keys are in a group. The words of two groups are more than a core can fetch at the same
+/// time.
 const LANES: usize = 32;
 
-/// Filters of up to this many bytes are in a core's own cache, where fetching ahead only costs.
+/// Filters of up to this many bytes fit into the core's private cache, where prefetching only costs
+/// time.
 const CACHED: u64 = 2 << 20;
 
-/// Filters of more bytes than this are far away: their words are fetched into the second cache, where
-/// more of them can be on their way.
+/// Words of filters larger than this are prefetched into the second-level cache, which allows more
+/// outstanding requests.
 const FAR: u64 = 32 << 20;
 
-/// As [`contains`] for each key.
+/// As [`contains`], for each key.
 #[inline]
 pub(crate) fn contains_batch<W: Word, K: Kernels, A>(
     table: BitTable<&[W]>,
@@ -50,22 +52,22 @@ pub(crate) fn contains_batch<W: Word, K: Kernels, A>(
     }
 }
 
-/// What every stage needs to know, and whether the table is far away.
+/// The state that every stage needs, and whether the table is far away.
 struct Pipeline<'a, W, K, const FAR: bool> {
     table: BitTable<&'a [W]>,
     probes: u32,
     kernels: &'a K,
 }
 
-/// Keys whose words are on their way.
+/// Keys whose words are being fetched.
 #[derive(Clone, Copy)]
 struct Group<D> {
     digests: [D; LANES],
-    /// Whether to fetch all their words, or only the first.
+    /// Whether to fetch all words of a key, or only the first ones.
     all: bool,
 }
 
-/// Keys of a group whose first words did not tell.
+/// Keys of a group that passed the test of their first words.
 #[derive(Clone, Copy)]
 struct Left<D> {
     /// The lane of the key, and its digest past the first positions.
@@ -81,7 +83,7 @@ impl<W: Word, K: Kernels, const FAR: bool> Pipeline<'_, W, K, FAR> {
         let mut groups = keys.chunks(LANES);
         let Some(first) = groups.next() else { return };
         let blank = digest(&first[0]);
-        // Two of each, taking turns.
+        // Two of each, used alternately.
         let mut coming = [Group { digests: [blank; LANES], all: false }; 2];
         let mut left = [Left { digests: [(0, kernels.start(blank)); LANES], len: 0 }; 2];
         for (slot, key) in coming[0].digests.iter_mut().zip(first) {
@@ -132,8 +134,7 @@ impl<W: Word, K: Kernels, const FAR: bool> Pipeline<'_, W, K, FAR> {
         }
     }
 
-    /// `false` if the first words of a key say so. Else it is left, packed to the front without a
-    /// branch.
+    /// Tests the first words of a key. Keys that pass are appended to the rest, without a branch.
     #[inline(always)]
     fn test(&self, digest: K::Digest, lane: usize, left: &mut Left<K::Digest>) -> bool {
         let mut digest = self.kernels.start(digest);
@@ -143,7 +144,7 @@ impl<W: Word, K: Kernels, const FAR: bool> Pipeline<'_, W, K, FAR> {
         found
     }
 
-    /// Fetches the rest of the words for the keys that are left.
+    /// Fetches the remaining words for the keys that passed.
     #[inline(always)]
     fn fetch_rest(&self, left: &Left<K::Digest>) {
         for &(_, mut digest) in &left.digests[..left.len] {
@@ -153,7 +154,7 @@ impl<W: Word, K: Kernels, const FAR: bool> Pipeline<'_, W, K, FAR> {
         }
     }
 
-    /// Answers for the keys that were left.
+    /// Answers for the keys that passed.
     #[inline(always)]
     fn settle(&self, left: &Left<K::Digest>, found: &mut [bool]) {
         let rest = self.probes - FIRST;
@@ -163,7 +164,7 @@ impl<W: Word, K: Kernels, const FAR: bool> Pipeline<'_, W, K, FAR> {
     }
 }
 
-/// As [`insert`](super::insert) for each key, in their order: `fresh[i]` is the answer for `keys[i]`.
+/// As [`insert`](super::insert), for each key in order: `fresh[i]` is the answer for `keys[i]`.
 #[inline]
 pub(crate) fn insert_batch<V: SetBit, K: Kernels, A>(
     mut table: BitTable<V>,
@@ -187,7 +188,7 @@ pub(crate) fn extend<V: SetBit, K: Kernels>(
     kernels: &K,
     mut digests: impl Iterator<Item = K::Digest>,
 ) {
-    /// How many are worth going through at once.
+    /// How many keys are collected for one pass.
     const BATCH: usize = 256;
     while let Some(first) = digests.next() {
         let mut batch = [first; BATCH];
@@ -209,8 +210,8 @@ pub(crate) fn extend<V: SetBit, K: Kernels>(
     }
 }
 
-/// Calls `each` with the number and the digest of every key, in their order, some keys after asking
-/// for its words.
+/// Calls `each` with the index and the digest of every key in order, some keys after prefetching
+/// its words.
 #[inline(always)]
 fn fetch_ahead<V: SetBit, K: Kernels, A>(
     table: &mut BitTable<V>,
@@ -235,7 +236,7 @@ fn fetch_ahead<V: SetBit, K: Kernels, A>(
     }
 }
 
-/// As [`fetch_ahead`], with this way of asking.
+/// As [`fetch_ahead`], with the given prefetch.
 #[inline(always)]
 fn ring<V, D: Copy, A>(
     table: &mut BitTable<V>,
@@ -244,7 +245,7 @@ fn ring<V, D: Copy, A>(
     fetch: impl Fn(&BitTable<V>, D),
     mut each: impl FnMut(&mut BitTable<V>, usize, D),
 ) {
-    /// How many keys that is.
+    /// The distance in keys.
     const AHEAD: usize = 16;
     let Some(first) = keys.first() else { return };
     let mut ring = [digest(first); AHEAD];

@@ -1,4 +1,4 @@
-//! A Bloom filter as bytes, and back.
+//! Saves and opens a Bloom filter.
 
 use super::RawBloom;
 use crate::error::InvalidBytes;

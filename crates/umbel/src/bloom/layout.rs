@@ -1,4 +1,4 @@
-//! Bits anywhere: the layout of every kernels.
+//! The classic layout: the bits of a key can be anywhere in the table. It works with any kernels.
 
 use super::batch::{contains_batch, extend, insert_batch};
 use super::probe::{contains, insert};
@@ -69,7 +69,7 @@ impl<K: Kernels> Layout for K {
 
 probing!(Shape);
 
-/// Only of the native kernels: foreign ones have no number that a header could name.
+/// Only for the native kernels, since foreign kernels have no number that a header could store.
 impl StoredLayout for Digits {
     const FAMILY: u16 = 1;
 

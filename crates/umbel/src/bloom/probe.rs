@@ -1,12 +1,12 @@
-//! One key: test its positions, or set them. Plain and shared words take the same road.
+//! Tests or sets the positions of one key. Plain and shared words use the same code.
 
 use super::table::BitTable;
 use crate::kernels::Kernels;
 use crate::parts::bits::{SetBit, Word};
 
-/// How many positions are tested before the first branch. Half of the bits are set in a full
-/// filter, so a branch after each one would be mispredicted every other time; after three, seven of
-/// eight absent keys go the same way.
+/// How many positions are tested before the first branch. In a full filter half of the bits are
+/// set, so a branch after each test would be mispredicted every other time. After three tests,
+/// seven of eight absent keys take the same branch.
 pub(super) const FIRST: u32 = 3;
 
 /// Whether all `probes` positions of the digest are set.
@@ -24,7 +24,7 @@ pub(crate) fn contains<W: Word, K: Kernels>(
     three_set(table, kernels, &mut digest) && rest_set(table, probes - FIRST, kernels, digest)
 }
 
-/// Whether the next three positions are all set, without a branch between them.
+/// Tests whether the next three positions are all set, without a branch between them.
 #[inline(always)]
 pub(super) fn three_set<W: Word, K: Kernels>(
     table: BitTable<&[W]>,
@@ -38,8 +38,9 @@ pub(super) fn three_set<W: Word, K: Kernels>(
     all & 1 == 1
 }
 
-/// Whether the next `probes` positions are all set, up to the first that is not: four by four, then
-/// what is left over. How many there are is the same for all keys, so those branches are predicted.
+/// Tests whether the next `probes` positions are all set, and stops at the first that is not: four
+/// by four, then the remainder. `probes` is the same for all keys, so the branches on it are
+/// predicted.
 #[inline(always)]
 pub(super) fn rest_set<W: Word, K: Kernels>(
     table: BitTable<&[W]>,
@@ -47,7 +48,8 @@ pub(super) fn rest_set<W: Word, K: Kernels>(
     kernels: &K,
     mut digest: K::Digest,
 ) -> bool {
-    // The first four stand outside the loop: it costs present keys 8 % where they are all there is.
+    // The first four are outside the loop: inside, they would cost present keys 8 % if there are no
+    // others.
     if probes >= 4 {
         if !these_set::<W, K, 4>(table, kernels, &mut digest) {
             return false;
@@ -71,7 +73,7 @@ pub(super) fn rest_set<W: Word, K: Kernels>(
     }
 }
 
-/// As [`rest_set`], for a number that the compiler knows.
+/// As [`rest_set`], for a number that is known at compile time.
 #[inline(always)]
 fn these_set<W: Word, K: Kernels, const PROBES: u32>(
     table: BitTable<&[W]>,
@@ -86,8 +88,8 @@ fn these_set<W: Word, K: Kernels, const PROBES: u32>(
     true
 }
 
-/// Sets all `probes` positions of the digest; whether one of them was not set before. A caller who
-/// does not use the answer does not pay for it.
+/// Sets all `probes` positions of the digest and returns whether any of them was unset. If the
+/// caller ignores the result, the compiler removes its cost.
 #[inline(always)]
 pub(crate) fn insert<V: SetBit, K: Kernels>(
     table: &mut BitTable<V>,
@@ -101,8 +103,9 @@ pub(crate) fn insert<V: SetBit, K: Kernels>(
     set_all(table, probes, kernels, digest)
 }
 
-/// As [`insert`], for a caller who does use the answer, and has asked for the words before. Looking
-/// first and then writing, if at all, is a third faster than looking at every word on the way.
+/// As [`insert`], for a caller that uses the result and has prefetched the words. Testing all
+/// positions first and then writing only if needed is a third faster than testing each word while
+/// writing.
 #[inline(always)]
 pub(super) fn insert_absent<V: SetBit, K: Kernels>(
     table: &mut BitTable<V>,
@@ -120,7 +123,7 @@ pub(super) fn insert_absent<V: SetBit, K: Kernels>(
     !found
 }
 
-/// Sets all `probes` positions of the digest; whether one of them was not set before.
+/// Sets all `probes` positions of the digest and returns whether any of them was unset.
 #[inline(always)]
 pub(super) fn set_all<V: SetBit, K: Kernels>(
     table: &mut BitTable<V>,

@@ -1,4 +1,4 @@
-//! The plan of a classic Bloom filter: how many bits, how many probes, for how many items.
+//! The shape of a classic Bloom filter: how many bits and probes, for how many items.
 
 use crate::error::InvalidShape;
 use crate::kernels::MAX_PROBES;
@@ -10,7 +10,7 @@ use crate::sizing::{
     shape,
 };
 
-/// The plan of a classic Bloom filter, before any memory exists.
+/// The shape of a classic Bloom filter, computed before memory is allocated.
 ///
 /// ```
 /// use umbel::bloom::Shape;
@@ -22,7 +22,7 @@ use crate::sizing::{
 /// # Ok::<(), umbel::InvalidShape>(())
 /// ```
 ///
-/// All of it works at compile time too, and gives the same answers there.
+/// All functions work at compile time too, with the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     items: u64,
@@ -33,17 +33,18 @@ pub struct Shape {
 impl Shape {
     /// The smallest filter that holds `items` items at an error rate of at most `rate`.
     ///
-    /// Exact from one item up, see [`expected_rate`](Self::expected_rate). Of several numbers of
-    /// probes that reach the rate with the same memory it takes the smallest. No items is a valid
-    /// plan: a filter of one word.
+    /// Exact from one item up, see [`expected_rate`](Self::expected_rate). If several numbers of
+    /// probes reach the rate with the same memory, the smallest is used. Zero items is valid and
+    /// gives a filter of one word.
     ///
     /// # Errors
     ///
-    /// If `rate` is not one ([`Rate::new`]), is too small for digests of 64 bits, or the filter
+    /// If `rate` is not valid ([`Rate::new`]), is too small for digests of 64 bits, or the filter
     /// would have more than [`MAX_BITS`].
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         let rate = ok!(rate_for(items, rate));
-        // The asymptotic formula is a little too low, never too high: start there and go up.
+        // The asymptotic formula is a little too low, never too high: the search starts there and
+        // goes up.
         let bits = items as f64 * bits_per_item(rate - digest_collisions(items));
         if bits >= MAX_BITS as f64 {
             return Err(InvalidShape::TooLarge { bits: ceil(bits), max: MAX_BITS });
@@ -53,7 +54,7 @@ impl Shape {
             let bits = usable_bits(words);
             let mut probes = 1;
             while probes <= MAX_PROBES {
-                // The simple formula is a lower bound and quick; the true rate decides.
+                // The simple formula is a fast lower bound; the exact rate decides.
                 if powi(mean_full(bits, items * probes as u64), probes) <= rate {
                     let shape = Self { items, bits, probes };
                     if shape.expected_rate(items) <= rate {
@@ -73,14 +74,14 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If there is no room for one word, or more than [`MAX_BITS`].
+    /// If there is not enough memory for one word, or more than [`MAX_BITS`].
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         ok!(check_memory(bytes, 8));
         Ok(Self::best_probes(items, usable_bits(bytes / 8)))
     }
 
-    /// With the number of probes that gives the smallest rate; fewer where it is below what any filter
-    /// promises.
+    /// With the number of probes that gives the smallest rate, but no more probes than needed to
+    /// fall below the smallest rate that a filter may promise.
     pub(crate) const fn best_probes(items: u64, bits: u64) -> Self {
         let mut best = Self { items, bits, probes: 1 };
         let mut rate = best.expected_rate(items);
@@ -96,8 +97,8 @@ impl Shape {
         best
     }
 
-    /// The filter for as many items as fit into `bytes` bytes at an error rate of at most `rate`.
-    /// How many those are is [`items`](Self::items).
+    /// The filter for the largest number of items that fits into `bytes` bytes at an error rate of
+    /// at most `rate`. [`items`](Self::items) returns that number.
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl Shape {
         Ok(Self::best_probes(too_many - 1, bits))
     }
 
-    /// A plan with exactly these numbers, for kernels of your own.
+    /// A shape with exactly these numbers, for custom kernels.
     ///
     /// # Errors
     ///
@@ -121,7 +122,8 @@ impl Shape {
         Self::bounded(items, bits, probes, MAX_PROBES)
     }
 
-    /// The plan of a filter that another program made. Some make more probes than is good for them.
+    /// The shape of a filter that another program created. Some programs use more probes than is
+    /// optimal.
     ///
     /// # Errors
     ///
@@ -140,11 +142,11 @@ impl Shape {
     }
 
     getters! {
-        /// The number of items planned for.
+        /// The planned number of items.
         items: u64;
-        /// The number of positions. One below a multiple of 64 in a native plan.
+        /// The number of positions. One less than a multiple of 64 in a native shape.
         bits: u64;
-        /// The number of positions a key has.
+        /// The number of positions per key.
         probes: u32;
     }
 
@@ -156,9 +158,9 @@ impl Shape {
 
     /// The error rate after `items` different keys were inserted, whether planned or not.
     ///
-    /// Not the textbook formula, which is too low for small filters, but the mean over all ways the
-    /// bits can fall: exact for a few items, within 1 % and on the safe side for more. Includes
-    /// the keys whose whole digest equals another one's.
+    /// Exact for a few items; for more, within 1 % and never too low. It is the mean over all
+    /// distributions of the bits, not the textbook formula, which is too low for small filters. It
+    /// includes the keys whose whole digest equals that of another key.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
         let balls = items.saturating_mul(self.probes as u64);
@@ -172,9 +174,9 @@ impl Shape {
         powi(set as f64 / self.bits as f64, self.probes)
     }
 
-    /// How many different keys have probably been inserted when `set` bits are set.
+    /// An estimate of how many different keys were inserted if `set` bits are set.
     ///
-    /// `u64::MAX` when all are, which any number of keys may have done.
+    /// `u64::MAX` if all bits are set, since any larger number of keys is then possible.
     #[must_use]
     pub const fn estimate_items(&self, set: u64) -> u64 {
         if set == 0 {
@@ -210,8 +212,8 @@ words_for! {
 ///
 /// # Panics
 ///
-/// If a cell has no bits or more than 64, or there are too many; in a constant, that is an error of
-/// the compiler's.
+/// If a cell has no bits or more than 64, or there are too many cells. In a `const` context, this
+/// fails to compile.
 #[must_use]
 pub(crate) const fn words_for_cells(cells: usize, bits_per_cell: u32) -> usize {
     assert!(bits_per_cell >= 1 && bits_per_cell <= 64, "a cell has from 1 to 64 bits");
@@ -224,7 +226,7 @@ const fn words_for_bits(bits: u64) -> u64 {
     if bits == 0 { 1 } else { bits.div_ceil(64) }
 }
 
-/// All bits of the words but the last, which makes an odd number.
+/// All bits of the words except the last one, which makes the number odd.
 const fn usable_bits(words: u64) -> u64 {
     words * 64 - 1
 }
@@ -322,7 +324,7 @@ mod tests {
         assert!(Shape::with(1, MAX_BITS + 1, 1).is_err());
         assert!(Shape::with(1, 64, 0).is_err());
         assert!(Shape::with(1, 64, 65).is_err());
-        // Other programs make more probes.
+        // Other programs use more probes.
         assert_eq!(Shape::foreign(1, 64, 4_096).map(|shape| shape.probes()), Ok(4_096));
         assert!(Shape::foreign(1, 64, 4_097).is_err() && Shape::foreign(1, 64, 0).is_err());
     }

@@ -1,12 +1,12 @@
-//! The words of a filter together with how many bits there are. An island of `unsafe`: positions
-//! from the native kernels are below that number by their arithmetic, and are not checked again;
-//! positions from anybody else's are.
+//! The words of a filter and its number of bits. An island of `unsafe`: the arithmetic of the
+//! native kernels guarantees that positions are below that number, so they are not checked again.
+//! Positions from foreign kernels are checked.
 
 use crate::kernels::{Digits, Kernels};
 use crate::parts::bits::{self, SetBit, Word};
 use core::any::TypeId;
 
-/// `bits` bits, none of them past the last word.
+/// `bits` bits, all of them inside the words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BitTable<V> {
     words: V,
@@ -14,14 +14,14 @@ pub(crate) struct BitTable<V> {
 }
 
 impl<V> BitTable<V> {
-    /// The memory of the bits.
+    /// The memory of the bits, in bytes.
     #[inline(always)]
     pub(crate) fn bytes(&self) -> u64 {
         self.bits / 8
     }
 }
 
-/// Whether every position of these kernels is below the number of bits they were asked for.
+/// Whether every position of these kernels is guaranteed to be below `bits`.
 #[inline(always)]
 fn in_range<K: Kernels>() -> bool {
     // `Digits::step` gives the upper half of a product of `bits` with a number below 2^64.
@@ -38,7 +38,7 @@ impl<'a, W: Word> BitTable<&'a [W]> {
         Self { words, bits }
     }
 
-    /// The next bit of a digest as the lowest of the result, with others above it.
+    /// The next bit of a digest as the lowest of the result, with arbitrary bits above it.
     #[inline(always)]
     #[allow(unsafe_code, reason = "native positions need no check")]
     pub(crate) fn peek<K: Kernels>(&self, kernels: &K, digest: &mut K::Digest) -> u64 {
@@ -51,7 +51,8 @@ impl<'a, W: Word> BitTable<&'a [W]> {
         }
     }
 
-    /// Starts to load the word of the next bit of a digest, from near or from far.
+    /// Prefetches the word of the next bit of a digest, into the first-level or the second-level
+    /// cache.
     #[inline(always)]
     pub(crate) fn fetch<K: Kernels, const FAR: bool>(&self, kernels: &K, digest: &mut K::Digest) {
         bits::fetch::<_, FAR>(self.words, kernels.step(digest, self.bits));
@@ -68,13 +69,13 @@ impl<V: SetBit> BitTable<V> {
         Self { words, bits }
     }
 
-    /// The same bits, for reading.
+    /// The same bits, read-only.
     #[inline(always)]
     pub(crate) fn reader(&self) -> BitTable<&[V::Word]> {
         BitTable { words: self.words.words(), bits: self.bits }
     }
 
-    /// Sets the next bit of a digest; whether it was set before.
+    /// Sets the next bit of a digest. Returns whether it was set before.
     #[inline(always)]
     #[allow(unsafe_code, reason = "native positions need no check")]
     pub(crate) fn set<K: Kernels>(&mut self, kernels: &K, digest: &mut K::Digest) -> bool {
@@ -87,7 +88,7 @@ impl<V: SetBit> BitTable<V> {
         }
     }
 
-    /// Starts to load the words of a digest's first `probes` bits, which will be set.
+    /// Prefetches the words of a digest's first `probes` bits, which will be set.
     #[inline(always)]
     pub(crate) fn fetch_to_set<K: Kernels, const FAR: bool>(
         &self,

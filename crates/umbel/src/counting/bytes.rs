@@ -1,4 +1,4 @@
-//! A counting Bloom filter as bytes, and back.
+//! Saves and opens a counting Bloom filter.
 
 use super::{CellLayout, RawCounting, Width};
 use crate::error::InvalidBytes;

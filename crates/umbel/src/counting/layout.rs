@@ -1,4 +1,4 @@
-//! Where the cells of a key are: one face for all counting filters.
+//! The positions of the cells of a key: a common interface for all counting filters.
 
 use super::Width;
 use crate::error::InvalidShape;
@@ -8,35 +8,35 @@ use crate::layout::Probing;
 use crate::layout::cells::CellTable;
 use crate::parts::cells::Cells;
 
-/// How a counting filter lays the cells of a key into words.
+/// How a counting filter assigns cells in words to a key.
 ///
 /// | layout | the cells of a key are | filter |
 /// |---|---|---|
 /// | [`Anywhere`] | anywhere | [`CountingBloomFilter`](super::CountingBloomFilter) |
 /// | [`InLine`](super::InLine) | in one cache line | [`BlockedCountingBloomFilter`](super::BlockedCountingBloomFilter) |
 ///
-/// Every method is given the shape of the filter and all its words. Sealed: what a filter promises
-/// rests on it.
+/// Every method takes the shape of the filter and all its words. Sealed, because the guarantees of
+/// a filter depend on it.
 #[doc(hidden)]
 pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
-    /// The plan of such a filter.
+    /// The shape of such a filter.
     type Shape: Probing;
 
-    /// Whether a filter of this shape can be made.
+    /// Checks whether a filter of this shape can be created.
     ///
     /// # Errors
     ///
-    /// What is wrong with the shape.
+    /// If the shape is invalid.
     fn admit(shape: &Self::Shape) -> Result<(), InvalidShape>;
 
-    /// The number, in a header, of the way from a digest to cells.
+    /// The number, in a header, of the function from a digest to cells.
     const KERNELS: u8;
 
-    /// The shape that a header tells.
+    /// The shape that a header describes.
     ///
     /// # Errors
     ///
-    /// What is wrong with the shape.
+    /// If the shape is invalid.
     fn restore(
         width: Width,
         items: u64,
@@ -44,13 +44,13 @@ pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
         probes: u32,
     ) -> Result<Self::Shape, InvalidShape>;
 
-    /// The smallest number in a cell of the digest.
+    /// The smallest number in any cell of the digest.
     fn count(&self, shape: &Self::Shape, words: &[u64], digest: Digest) -> u64;
 
-    /// Whether no cell of the digest is zero.
+    /// Whether all cells of the digest are above zero.
     fn contains(&self, shape: &Self::Shape, words: &[u64], digest: Digest) -> bool;
 
-    /// As [`contains`](Self::contains) for each key.
+    /// As [`contains`](Self::contains), for each key.
     fn contains_batch<A>(
         &self,
         shape: &Self::Shape,
@@ -60,11 +60,11 @@ pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
         found: &mut [bool],
     );
 
-    /// Adds one to every cell of the digest; whether one of them was zero. A cell that the digest has
-    /// twice gets two.
+    /// Adds one to every cell of the digest. Returns whether one of them was zero. A cell that the
+    /// digest has twice gets two.
     fn insert(&self, shape: &Self::Shape, words: &mut [u64], digest: Digest) -> bool;
 
-    /// As [`insert`](Self::insert) for each key, in their order.
+    /// As [`insert`](Self::insert), for each key in order.
     fn insert_batch<A>(
         &self,
         shape: &Self::Shape,
@@ -74,13 +74,14 @@ pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
         fresh: &mut [bool],
     );
 
-    /// As [`insert`](Self::insert) for each digest, without an answer.
+    /// As [`insert`](Self::insert), for each digest, without a result.
     fn extend(&self, shape: &Self::Shape, words: &mut [u64], digests: impl Iterator<Item = Digest>);
 
-    /// Takes back what [`insert`](Self::insert) added, unless a cell is zero; whether it did.
+    /// Subtracts what [`insert`](Self::insert) added, unless a cell is zero. Returns whether it
+    /// did.
     fn remove(&self, shape: &Self::Shape, words: &mut [u64], digest: Digest) -> bool;
 
-    /// As [`remove`](Self::remove) for each key, in their order.
+    /// As [`remove`](Self::remove), for each key in order.
     fn remove_batch<A>(
         &self,
         shape: &Self::Shape,
@@ -95,13 +96,13 @@ pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
 }
 
 pub(super) mod sealed {
-    /// Only layouts of this crate.
+    /// Seals the trait: only layouts of this crate implement it.
     #[expect(unnameable_types, reason = "nobody else can implement it")]
     pub trait Sealed {}
 }
 
-/// The layout of the classic counting filter: the cells of a key are where a classic Bloom filter has
-/// its bits.
+/// The layout of the classic counting filter: the cells of a key are at the bit positions of a
+/// classic Bloom filter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Anywhere;
 

@@ -1,4 +1,4 @@
-//! The cells of a key in one cache line: one key, and many.
+//! Operations on the cells of a key in one cache line, for one key and for batches.
 
 use super::Width;
 use super::layout::{CellLayout, sealed};
@@ -9,22 +9,24 @@ use crate::layout::ring::{Touch, batch, extend, fetch};
 use crate::parts::cells::nonzero_in_word;
 use crate::simd::{Choice, Isa, Line, line_number};
 
-/// The layout of a blocked counting filter: all cells of a key in one line of 512 bits, no two of them
-/// in one of its eight words.
+/// The layout of a blocked counting filter: all cells of a key are in one line of 512 bits, and
+/// each is in a different one of its eight words.
 ///
-/// With L lines, a key with digest d is in line d · L / 2^64. Where in the line is told by the digits
-/// of d · odd: the first one is a word, and the others are a cell in this word and in each that
-/// follows it, round and round. `docs/hashing.md`, kernels 5.
+/// With L lines, a key with digest d is in line d · L / 2^64. The digits of d · odd determine the
+/// cells in the line: the first digit selects a word, and each further digit selects a cell, the
+/// first one in that word and the others in the words that follow, cyclically. `docs/hashing.md`,
+/// kernels 5.
 ///
-/// Words that were chosen one by one would be worth 0.8 % of space; but nine keys of ten would have two
-/// cells in one word, and a word that may or may not be the one just changed has to be waited for.
+/// Choosing each word independently would save 0.8 % of space. But nine of ten keys would have two
+/// cells in one word, and an access to a word that may have just been changed has to wait for that
+/// change.
 #[derive(Clone, Copy, Debug)]
 pub struct InLine {
     choice: Choice,
 }
 
 impl Default for InLine {
-    /// On the best path that the processor has: see [`simd`](crate::simd).
+    /// With the best path that the processor supports: see [`simd`](crate::simd).
     fn default() -> Self {
         Self { choice: Choice::now() }
     }
@@ -32,10 +34,10 @@ impl Default for InLine {
 
 impl sealed::Sealed for InLine {}
 
-/// Makes the places in a line: 2^64 divided by the square root of 3, odd.
+/// Derives the positions in a line: 2^64 divided by the square root of 3, odd.
 const ODD: u64 = 0x93cd_3a2c_8198_e269;
 
-/// Walks over the cells of a key in its line, of cells of `BITS` bits.
+/// Walks over the cells of a key in its line, with cells of `BITS` bits.
 #[derive(Clone, Copy)]
 struct LineWalk<const BITS: u32> {
     word: usize,
@@ -45,7 +47,7 @@ struct LineWalk<const BITS: u32> {
 impl<const BITS: u32> LineWalk<BITS> {
     /// The largest number in a cell.
     const MAX: u64 = (1 << BITS) - 1;
-    /// How many bits name a cell of a word.
+    /// How many bits select a cell of a word.
     const DIGIT: u32 = 6 - BITS.ilog2();
 
     #[inline(always)]
@@ -54,7 +56,7 @@ impl<const BITS: u32> LineWalk<BITS> {
         Self { word: (digits >> 61) as usize, digits: digits << 3 }
     }
 
-    /// The next cell: its word in the line, and where it begins there.
+    /// The next cell: its word in the line, and its first bit there.
     #[inline(always)]
     const fn step(&mut self) -> (usize, u32) {
         let (word, cell) = (self.word % 8, (self.digits >> (64 - Self::DIGIT)) as u32);
@@ -71,7 +73,7 @@ impl<const BITS: u32> LineWalk<BITS> {
     }
 }
 
-/// The smallest number in a cell of the digest.
+/// The smallest number in any cell of the digest.
 #[inline(always)]
 fn count<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> u64 {
     let (mut walk, mut min) = (LineWalk::<BITS>::start(digest), LineWalk::<BITS>::MAX);
@@ -81,10 +83,10 @@ fn count<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> u64 
     min
 }
 
-/// How many cells are looked at before the first branch, as in a classic filter.
+/// How many cells are tested before the first branch, as in a classic filter.
 const FIRST: u32 = 3;
 
-/// Whether no cell of the digest is zero.
+/// Whether all cells of the digest are above zero.
 #[inline(always)]
 fn has<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> bool {
     let mut walk = LineWalk::<BITS>::start(digest);
@@ -102,7 +104,8 @@ fn has<const BITS: u32>(line: &Line<u64>, digest: Digest, probes: u32) -> bool {
     all
 }
 
-/// Adds one to every cell of the digest that is not full; whether one of them was zero.
+/// Adds one to every cell of the digest that is not saturated. Returns whether one of them was
+/// zero.
 #[inline(always)]
 fn add<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bool {
     let (mut walk, mut fresh) = (LineWalk::<BITS>::start(digest), false);
@@ -115,10 +118,11 @@ fn add<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bo
     fresh
 }
 
-/// Takes one from every cell of the digest that is not full, unless one is zero; whether it did.
+/// Subtracts one from every cell of the digest that is not saturated, unless one is zero. Returns
+/// whether it did.
 ///
-/// Keys to be removed are there, as a rule: to take first, and to give back where a cell was zero, is
-/// faster than to look at all cells first.
+/// Keys to be removed are usually present. Subtracting first, and adding again if a cell was zero,
+/// is faster than testing all cells first.
 #[inline(always)]
 fn take<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> bool {
     let (mut walk, mut there, mut taken) = (LineWalk::<BITS>::start(digest), true, 0_u32);
@@ -126,7 +130,8 @@ fn take<const BITS: u32>(line: &mut Line<u64>, digest: Digest, probes: u32) -> b
         let (word, shift) = walk.step();
         let number = line[word] >> shift & LineWalk::<BITS>::MAX;
         there &= number != 0;
-        // Zero and full are the two numbers that fall below 2 when one is added, modulo the width.
+        // Zero and the largest number are the two values that give less than 2 when one is added,
+        // modulo the width.
         let counted = (number + 1) & LineWalk::<BITS>::MAX > 1;
         taken |= u32::from(counted) << probe;
         line[word] -= u64::from(counted) << shift;
@@ -148,7 +153,7 @@ fn give_back<const BITS: u32>(line: &mut Line<u64>, digest: Digest, mut taken: u
     }
 }
 
-/// What is done with the line of a key.
+/// An operation on the line of a key.
 trait Visit<const BITS: u32> {
     fn lines(&self) -> &[Line<u64>];
     fn visit(&mut self, number: usize, digest: Digest) -> bool;
@@ -193,7 +198,7 @@ impl<const BITS: u32, const REMOVE: bool> Visit<BITS> for Change<'_, REMOVE> {
     }
 }
 
-/// Visits the lines of many keys.
+/// Runs an operation on the lines of many keys.
 struct Visits<V, const BITS: u32>(V);
 
 impl<V: Visit<BITS>, const BITS: u32> Visits<V, BITS> {
@@ -221,7 +226,7 @@ impl<V: Visit<BITS>, const BITS: u32> Touch for Visits<V, BITS> {
     }
 }
 
-/// One of three, by the width of the cells: `BITS` is a constant in each.
+/// Selects one of three instances by the width of the cells: `BITS` is a constant in each.
 macro_rules! by_width {
     ($width:expr, $bits:ident => $call:expr) => {
         match $width {
@@ -248,7 +253,7 @@ fn line_of(words: &[u64], digest: Digest) -> &Line<u64> {
     &lines[line_number(digest.bits(), 0, lines.len())]
 }
 
-/// The line of a key, to change it.
+/// The line of a key, mutably.
 #[inline(always)]
 fn line_of_mut(words: &mut [u64], digest: Digest) -> &mut Line<u64> {
     let (lines, _) = words.as_chunks_mut();

@@ -1,4 +1,4 @@
-//! The plan of a blocked counting filter: how many lines, and how many cells of one a key has.
+//! The shape of a blocked counting filter: how many lines, and how many cells of one a key has.
 //!
 //! ```text
 //! P(k cells in k given words, one in each, are not zero) = sum over sets S of those words of
@@ -6,9 +6,9 @@
 //! P(an item of this line has none of them) = mean over its first word of (1 - 1/w)^c
 //! ```
 //!
-//! by inclusion and exclusion, where w is the number of cells in a word and c the number of words that
-//! the item and S have in common. How many items come to a line is a binomial number, of which the
-//! mean of a power is known. So the rate is a sum, and exact; of its terms many are the same.
+//! by inclusion and exclusion, where w is the number of cells in a word and c the number of words
+//! that the item and S have in common. The number of items in a line is binomial, and the mean of a
+//! power of it is known. So the rate is an exact sum, many of whose terms are equal.
 
 use super::shape::Width;
 use crate::error::InvalidShape;
@@ -20,15 +20,15 @@ use crate::sizing::{
 
 /// The bits of a line.
 const LINE: u64 = 512;
-/// The most lines a filter may have.
+/// The maximum number of lines of a filter.
 const MAX_LINES: u64 = MAX_BITS / LINE;
 /// The words of a line, in each of which a key has at most one cell.
 const WORDS: u32 = 8;
-/// Rates below this are lost in the rounding of the sum, and counted as this.
+/// Rates below this are lost in the rounding of the sum, and are reported as this value.
 const LEAST_RATE: f64 = 1e-11;
 
-/// The plan of a [`BlockedCountingBloomFilter`](super::BlockedCountingBloomFilter), before any memory
-/// exists.
+/// The shape of a [`BlockedCountingBloomFilter`](super::BlockedCountingBloomFilter), computed
+/// before memory is allocated.
 ///
 /// ```
 /// use umbel::counting::{LineShape, Shape, Width};
@@ -41,7 +41,7 @@ const LEAST_RATE: f64 = 1e-11;
 /// # Ok::<(), umbel::InvalidShape>(())
 /// ```
 ///
-/// All of it works at compile time too, and gives the same answers there.
+/// All functions work at compile time too, with the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LineShape {
     items: u64,
@@ -54,20 +54,20 @@ impl LineShape {
     /// The smallest filter of 4-bit cells that holds `items` items at an error rate of at most
     /// `rate`.
     ///
-    /// Exact from one item up, see [`expected_rate`](Self::expected_rate). Of several numbers of
-    /// probes that reach the rate with the same memory it takes the smallest. No items is a valid
-    /// plan: a filter of one line.
+    /// Exact from one item up, see [`expected_rate`](Self::expected_rate). If several numbers of
+    /// probes reach the rate with the same memory, the smallest is used. Zero items is valid and
+    /// gives a filter of one line.
     ///
     /// # Errors
     ///
-    /// If `rate` is not one ([`Rate::new`]), is below 2 · 10^-11 or too small for digests of 64 bits, or
-    /// the filter would have more than [`MAX_BITS`].
+    /// If `rate` is not valid ([`Rate::new`]), is below 2 · 10^-11 or too small for digests of 64
+    /// bits, or the filter would have more than [`MAX_BITS`].
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         Self::for_rate_and_width(items, rate, Width::Four)
     }
 
-    /// As [`for_rate`](Self::for_rate), of other cells: wider ones are fewer in a line, and crowd
-    /// more.
+    /// As [`for_rate`](Self::for_rate), with cells of another width. A line has fewer wide cells,
+    /// which makes crowding worse.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl LineShape {
         if rate < min {
             return Err(InvalidShape::RateTooSmall { rate, min });
         }
-        // No Bloom filter takes less than log2(1/rate) / ln 2 cells an item.
+        // Every Bloom filter needs at least log2(1/rate) / ln 2 cells per item.
         let in_line = Self::cells_per_line(width);
         let least = items as f64 * -ln(rate) / (LN_2_SQUARED * in_line as f64);
         if least >= MAX_LINES as f64 {
@@ -92,7 +92,7 @@ impl LineShape {
         let mut best: Option<Self> = None;
         let mut probes = 1;
         while probes <= WORDS {
-            // More probes are taken only if they save a line.
+            // More probes are used only if they save a line.
             let most = match best {
                 Some(best) => best.lines - 1,
                 None => MAX_LINES,
@@ -109,7 +109,8 @@ impl LineShape {
         }
     }
 
-    /// The same with as few lines as keep the rate, which these do, but not with `fails` or fewer.
+    /// The same shape with the fewest lines that keep the rate. The current number of lines keeps
+    /// it, and `fails` or fewer do not.
     const fn fewest_lines(self, rate: f64, fails: u64) -> Self {
         let lines = gallop!(fails, self.lines, 1 + fails / 16, |lines| {
             Self { lines, ..self }.expected_rate(self.items) <= rate
@@ -117,12 +118,12 @@ impl LineShape {
         Self { lines, ..self }
     }
 
-    /// The best filter of 4-bit cells for `items` items in at most `bytes` bytes: the number of probes
-    /// that gives the smallest rate.
+    /// The best filter of 4-bit cells for `items` items in at most `bytes` bytes: the number of
+    /// probes that gives the smallest rate.
     ///
     /// # Errors
     ///
-    /// If there is no room for one line, or more than [`MAX_BITS`].
+    /// If there is not enough memory for one line, or more than [`MAX_BITS`].
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         ok!(check_memory(bytes, LINE / 8));
         let (lines, width) = (bytes / (LINE / 8), Width::Four);
@@ -138,7 +139,7 @@ impl LineShape {
         Ok(best)
     }
 
-    /// A plan with exactly these numbers.
+    /// A shape with exactly these numbers.
     ///
     /// # Errors
     ///
@@ -158,14 +159,14 @@ impl LineShape {
     }
 
     getters! {
-        /// The number of items planned for.
+        /// The planned number of items.
         items: u64;
         /// The number of lines of 512 bits.
         lines: u64;
-        /// The number of cells a key has, all in one line.
+        /// The number of cells of a key, all in one line.
         #[inline(always)]
         probes: u32;
-        /// How many bits a cell has.
+        /// The number of bits of a cell.
         #[inline(always)]
         width: Width;
     }
@@ -196,9 +197,9 @@ impl LineShape {
 
     /// The error rate while `items` different keys are in the filter, if no cell is saturated.
     ///
-    /// Not an approximation: the mean over all ways keys can fall into lines and cells of a line, for
-    /// a few lines as for many; what is below 10^-11 counts as that. Includes the keys whose digest
-    /// equals another one's.
+    /// Exact for few lines and for many: the mean over all distributions of keys over lines and
+    /// over the cells of a line. Values below 10^-11 are reported as 10^-11. It includes the keys
+    /// whose digest equals that of another key.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
         if items == 0 {
@@ -216,8 +217,9 @@ impl LineShape {
         if rate < 1.0 { rate } else { 1.0 }
     }
 
-    /// The chance that an item of a line has none of some cells in different words, given how many of
-    /// its eight possible first words have how many words in common with them.
+    /// The probability that an item of a line has none of some cells in different words. `common`
+    /// counts its eight possible first words by how many words they have in common with those
+    /// cells.
     const fn missed(&self, common: &[u8; 9]) -> f64 {
         let in_word = self.cells_per_word() as f64;
         let (mut sum, mut power, mut words) = (0.0, 1.0, 0);
@@ -233,8 +235,7 @@ impl LineShape {
         Self::cells_per_line(self.width) / WORDS as u64
     }
 
-    /// The share of absent keys that are found in a line whose words have so many cells that are not
-    /// zero.
+    /// The share of absent keys that are found in a line whose words have this many nonzero cells.
     pub(super) const fn rate_of_line(&self, nonzero: [u64; 8]) -> f64 {
         let (mut sum, mut first) = (0.0, 0);
         while first < 8 {
@@ -249,41 +250,41 @@ impl LineShape {
         sum / WORDS as f64
     }
 
-    /// How many different keys are probably in the filter when so many cells are not zero.
+    /// An estimate of how many different keys are in the filter if this many cells are not zero.
     ///
-    /// `u64::MAX` when all are not, which any number of keys may have done.
+    /// `u64::MAX` if no cell is zero, since any larger number of keys is then possible.
     #[must_use]
     pub const fn estimate_items(&self, nonzero: u64) -> u64 {
         let cells = self.cells() as f64;
         if nonzero >= self.cells() {
             return u64::MAX;
         }
-        // An item has a given cell with this chance.
+        // The probability that an item has a given cell.
         let items =
             ln_1p_wide(-(nonzero as f64) / cells) / ln_1p_wide(-(self.probes as f64) / cells);
         (items + 0.5) as u64
     }
 }
 
-/// The terms of the sum, those that are the same taken together.
+/// The terms of the sum, with equal terms combined.
 struct Terms {
-    /// How many there are.
+    /// The number of terms.
     len: usize,
-    /// What a term counts, times how often it comes.
+    /// The value of a term, times how often it occurs.
     times: [f64; MOST_TERMS],
-    /// How many of the eight first words an item may have, which have 0, 1, ... 8 words in common with
+    /// How many of the eight possible first words of an item have 0, 1, ... 8 words in common with
     /// the cells of the term.
     common: [[u8; 9]; MOST_TERMS],
 }
 
-/// The most different terms that any number of probes has.
+/// The maximum number of different terms for any number of probes.
 const MOST_TERMS: usize = 13;
 
-/// By the number of probes.
+/// Indexed by the number of probes.
 const TERMS: [Terms; 9] =
     [terms(0), terms(1), terms(2), terms(3), terms(4), terms(5), terms(6), terms(7), terms(8)];
 
-/// The terms for keys with cells in so many words.
+/// The terms for keys with cells in this many words.
 const fn terms(probes: u32) -> Terms {
     let (mut len, mut times, mut common) = (0, [0.0; MOST_TERMS], [[0; 9]; MOST_TERMS]);
     let window = (1_u32 << probes) - 1;
@@ -319,7 +320,7 @@ const fn same(one: &[u8; 9], other: &[u8; 9]) -> bool {
     true
 }
 
-/// What a classic filter takes: -ln(rate) / (ln 2)^2 bits an item.
+/// The cost of a classic filter: -ln(rate) / (ln 2)^2 bits per item.
 const LN_2_SQUARED: f64 = core::f64::consts::LN_2 * core::f64::consts::LN_2;
 
 shape!(LineShape, "BlockedCountingBloomFilter");
@@ -338,8 +339,8 @@ mod tests {
 
     const WIDTHS: [Width; 3] = [Width::Two, Width::Four, Width::Eight];
 
-    /// The chance that a key is found in a line of so many other items, by going through all first
-    /// words that they can have.
+    /// The probability that a key is found in a line of this many other items, by enumeration of
+    /// all their first words.
     fn found_among(items: u32, probes: usize, in_word: f64) -> f64 {
         let mut sum = 0.0;
         for firsts in 0..8_usize.pow(items) {

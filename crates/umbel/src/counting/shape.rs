@@ -1,16 +1,17 @@
-//! The plan of a counting Bloom filter: that of a classic one, and how wide the cells are.
+//! The shape of a counting Bloom filter: that of a classic filter, and the width of the cells.
 
 use crate::bloom;
 use crate::error::InvalidShape;
 use crate::layout::{probing, words_for};
 use crate::sizing::{check_bits, check_memory, getters, ok, shape};
 
-/// How many bits a cell has.
+/// The number of bits of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Width {
-    /// Counts to 3. At capacity, one cell in 30 is saturated: for sets from which little is removed.
+    /// Counts to 3. At capacity, one cell in 30 is saturated: for sets from which few keys are
+    /// removed.
     Two,
-    /// Counts to 15, which at capacity one cell in 6 · 10^14 reaches.
+    /// Counts to 15. At capacity, one cell in 6 · 10^14 is saturated.
     #[default]
     Four,
     /// Counts to 255: for keys that are inserted many times.
@@ -28,14 +29,14 @@ impl Width {
         }
     }
 
-    /// The largest number in a cell, which stands for itself and all above it.
+    /// The largest number in a cell. It also stands for all larger numbers.
     #[must_use]
     pub const fn max(self) -> u64 {
         (1 << self.bits()) - 1
     }
 }
 
-/// The plan of a counting Bloom filter, before any memory exists.
+/// The shape of a counting Bloom filter, computed before memory is allocated.
 ///
 /// ```
 /// use umbel::bloom;
@@ -48,7 +49,7 @@ impl Width {
 /// # Ok::<(), umbel::InvalidShape>(())
 /// ```
 ///
-/// All of it works at compile time too, and gives the same answers there.
+/// All functions work at compile time too, with the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     positions: bloom::Shape,
@@ -72,16 +73,17 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If there is no room for one word, or more than [`MAX_BITS`](crate::sizing::MAX_BITS).
+    /// If there is not enough memory for one word, or more than
+    /// [`MAX_BITS`](crate::sizing::MAX_BITS).
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         ok!(check_memory(bytes, 8));
         let width = Width::Four;
-        // All cells but the last, which makes an odd number.
+        // All cells except the last one, which makes the number odd.
         let cells = bytes / 8 * (64 / width.bits() as u64) - 1;
         Ok(Self { positions: bloom::Shape::best_probes(items, cells), width })
     }
 
-    /// A cell for each bit of a classic filter.
+    /// One cell for each bit of a classic filter.
     ///
     /// # Errors
     ///
@@ -92,7 +94,7 @@ impl Shape {
         Ok(Self { positions, width })
     }
 
-    /// The same with other cells.
+    /// The same shape with cells of another width.
     ///
     /// # Errors
     ///
@@ -101,19 +103,19 @@ impl Shape {
         Self::of(self.positions, width)
     }
 
-    /// The classic filter with a bit for each cell. It tells the rates: a cell is found when it is
-    /// not zero, as a bit is when it is set.
+    /// The classic filter with a bit for each cell. It has the same rates: a cell counts as found
+    /// if it is not zero, like a bit that is set.
     #[must_use]
     pub const fn positions(&self) -> &bloom::Shape {
         &self.positions
     }
 
     getters! {
-        /// How many bits a cell has.
+        /// The number of bits of a cell.
         width: Width;
     }
 
-    /// The number of items planned for.
+    /// The planned number of items.
     #[must_use]
     pub const fn items(&self) -> u64 {
         self.positions.items()
@@ -131,7 +133,7 @@ impl Shape {
         self.cells() * self.width.bits() as u64
     }
 
-    /// The number of cells a key has.
+    /// The number of cells of a key.
     #[must_use]
     pub const fn probes(&self) -> u32 {
         self.positions.probes()
@@ -196,7 +198,7 @@ mod tests {
             let bits = MAX_BITS * u64::from(width.bits());
             assert_eq!(Shape::of(most, width), Err(InvalidShape::TooLarge { bits, max: MAX_BITS }));
         }
-        // A valid classic filter whose cells are too many.
+        // A valid classic filter that would need too many cells.
         let items = MAX_BITS / 20;
         assert!(bloom::Shape::for_rate(items, 0.01).is_ok());
         assert!(matches!(Shape::for_rate(items, 0.01), Err(InvalidShape::TooLarge { .. })));

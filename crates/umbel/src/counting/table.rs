@@ -1,18 +1,19 @@
-//! One key: look at its cells, or count in them; and many keys, whose words are asked for first.
+//! Operations on the cells of one key, and batches with prefetched words.
 
 use crate::hash::Digest;
 use crate::kernels::{Digits, Kernels};
 use crate::layout::cells::{CellTable, FIRST};
 
-/// Filters of up to this many bytes are in a core's own cache, where fetching ahead only costs.
+/// Filters of up to this many bytes fit into the core's private cache, where prefetching only costs
+/// time.
 const CACHED: usize = 2 << 20;
 
-/// Filters of more bytes than this are far away: their words are fetched into the second cache, where
-/// more of them can be on their way.
+/// Words of filters larger than this are prefetched into the second-level cache, which allows more
+/// outstanding requests.
 const FAR: usize = 32 << 20;
 
 impl<V: AsRef<[u64]>> CellTable<V> {
-    /// The smallest number in a cell of the digest.
+    /// The smallest number in any cell of the digest.
     #[inline(always)]
     pub(super) fn min(&self, digest: Digest) -> u64 {
         let (mut walk, mut min) = (Digits.start(digest), self.cells.max());
@@ -23,7 +24,7 @@ impl<V: AsRef<[u64]>> CellTable<V> {
         min
     }
 
-    /// Starts to load the words of the first `probes` cells of a digest.
+    /// Prefetches the words of the first `probes` cells of a digest.
     #[inline(always)]
     fn fetch(&self, digest: Digest, probes: u32, far: bool) {
         self.for_cells(digest, probes, |cell| {
@@ -35,8 +36,9 @@ impl<V: AsRef<[u64]>> CellTable<V> {
         });
     }
 
-    /// As [`contains`](Self::contains) for each key: while one group is looked up, the words of the
-    /// next are on their way; all of them while most keys are found, else the first.
+    /// As [`contains`](Self::contains), for each key. While one group is looked up, the words of
+    /// the next group are fetched: all of them while most keys are found, otherwise only the first
+    /// ones.
     #[inline(always)]
     pub(super) fn contains_batch<A>(
         &self,
@@ -77,8 +79,8 @@ impl<V: AsRef<[u64]>> CellTable<V> {
 }
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> CellTable<V> {
-    /// Adds one to every cell of the digest; whether one of them was zero. A cell that the digest
-    /// has twice gets two.
+    /// Adds one to every cell of the digest. Returns whether one of them was zero. A cell that the
+    /// digest has twice gets two.
     #[inline(always)]
     pub(super) fn insert(&mut self, digest: Digest) -> bool {
         let (mut walk, mut fresh) = (Digits.start(digest), false);
@@ -89,11 +91,11 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> CellTable<V> {
         fresh
     }
 
-    /// Takes back what [`insert`](Self::insert) added, unless a cell is zero, or a cell that the digest
-    /// has twice is one; whether it did.
+    /// Subtracts what [`insert`](Self::insert) added, unless a cell is zero, or a cell that the
+    /// digest has twice is one. Returns whether it did.
     ///
-    /// Keys to be removed are there, as a rule: to take first, and to give back where a cell was zero, is
-    /// faster than to look at all cells first.
+    /// Keys to be removed are usually present. Subtracting first, and adding again if a cell was
+    /// zero, is faster than testing all cells first.
     #[inline(always)]
     pub(super) fn remove(&mut self, digest: Digest) -> bool {
         let (mut walk, mut there, mut taken) = (Digits.start(digest), true, 0_u64);
@@ -122,7 +124,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> CellTable<V> {
         }
     }
 
-    /// Calls `change` with every digest, in their order: `answers[i]` is for the one number `i`.
+    /// Calls `change` with every digest in order: `answers[i]` is for digest number `i`.
     #[inline(always)]
     pub(super) fn change_each(
         self,
@@ -140,7 +142,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> CellTable<V> {
         });
     }
 
-    /// Calls `each` with every digest, in their order, some digests after asking for its words.
+    /// Calls `each` with every digest in order, some digests after prefetching its words.
     #[inline(always)]
     pub(super) fn fetch_ahead(
         mut self,

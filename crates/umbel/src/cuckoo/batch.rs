@@ -1,11 +1,11 @@
-//! Many keys: both buckets of one are asked for while another is worked on.
+//! Batches: the buckets of later keys are fetched while an earlier key is processed.
 
 use super::table::{BucketTable, Place};
 use crate::hash::Digest;
 use crate::layout::ring::{self, FAR, FAR_BYTES, NEAR};
 use crate::simd::{Choice, Isa, Job, dispatch};
 
-/// What is done in a table with one key. A closure would not be inlined into the loop.
+/// An operation on one key. It is a trait because a closure would not be inlined into the loop.
 pub(super) trait BucketWork<V> {
     fn answer(&mut self, table: &mut BucketTable<V>, place: Place) -> bool;
 }
@@ -50,7 +50,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> BucketWork<V> for BucketRemove {
     }
 }
 
-/// A batch whose places are worked out once: those of a key are kept while its buckets are on their way.
+/// A batch that computes each place once and keeps it while the buckets are being fetched.
 struct BucketBatch<'a, V, W, A, F> {
     table: BucketTable<V>,
     work: W,
@@ -73,7 +73,7 @@ impl<V: AsRef<[u64]>, W: BucketWork<V>, A, F: Fn(&A) -> Digest> Job
 }
 
 impl<V: AsRef<[u64]>, W: BucketWork<V>, A, F: Fn(&A) -> Digest> BucketBatch<'_, V, W, A, F> {
-    /// The place of a key, whose buckets are asked for.
+    /// Computes the place of a key and prefetches its buckets.
     #[inline(always)]
     fn stage<const AHEAD: usize>(&self, key: &A) -> Place {
         let place = self.table.place((self.digest)(key));
@@ -109,7 +109,7 @@ impl<V: AsRef<[u64]>, W: BucketWork<V>, A, F: Fn(&A) -> Digest> BucketBatch<'_, 
 }
 
 impl<V: AsRef<[u64]>> BucketTable<V> {
-    /// Does the work for every key, in their order: `answers[i]` is for `keys[i]`.
+    /// Runs the operation for every key in order: `answers[i]` is for `keys[i]`.
     #[inline(always)]
     pub(super) fn for_each<A>(
         self,

@@ -1,4 +1,4 @@
-//! A cuckoo filter as bytes, and back.
+//! Saves and opens a cuckoo filter.
 
 use super::{RawCuckoo, Shape};
 use crate::error::InvalidBytes;
@@ -8,7 +8,7 @@ use crate::storage::Own;
 /// The number of the family in a header.
 const FAMILY: u16 = 8;
 
-/// The number of the kernels in a header: one of two buckets.
+/// The number of the kernels in a header: fingerprints in one of two buckets.
 const KERNELS: u16 = 9;
 
 impl<B: AsRef<[u64]>> StoredCore for RawCuckoo<Own<B>> {

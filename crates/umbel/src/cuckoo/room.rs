@@ -1,48 +1,53 @@
-//! How many keys a table takes before the first one is refused, at the least.
+//! A lower bound of how many keys a table accepts before it refuses one.
 //!
-//! Two things fill a table before it is full. In a large one the search for an empty slot ends without
-//! success near 0.975 of all slots, give or take a little that goes down with the square root of their
-//! number. In a small one, or one of short fingerprints, nine keys meet in the same two buckets, which
-//! have eight slots. Both are counted here for a chance of [`REFUSAL`]; the tests fill a thousand tables
-//! of many shapes, and `docs/decisions.md` has the worst of some million small ones.
+//! Two things make a table refuse a key before all slots are taken. In a large table the search for
+//! an empty slot fails near a load factor of 0.975, with a deviation that decreases with the square
+//! root of the number of slots. In a small table, or with short fingerprints, nine keys share two
+//! buckets, which have eight slots. This module bounds both at a probability of [`REFUSAL`]. The
+//! tests fill a thousand tables of many shapes, and `docs/decisions.md` has the worst of some
+//! million small ones.
 //!
-//! No search and no choice of sums helps nine keys that look the same. With F fingerprints there are F / 2
-//! places a bucket, each with two buckets and all the same to whoever deals the keys out; at a load of 0.96
-//! each has 7.68 / F keys on average, and the number of places with nine of them is
+//! No search and no choice of sums helps nine keys that share their buckets and fingerprint. With F
+//! fingerprints there are F / 2 places per bucket, each with two buckets, and keys fall into all
+//! places with equal probability. At a load factor of 0.96 each place has 7.68 / F keys on average,
+//! and the number of places with nine keys is
 //!
 //! | fingerprints | places of nine in 1e5 slots | 1e6 | 1e7 |
 //! |---|---|---|---|
 //! | 4 bits | 0.0008 | 0.008 | 0.08 |
 //! | 5 bits | 0.000003 | 0.00003 | 0.0003 |
 //!
-//! Whoever wants a chance below one in three million cannot have tables of 4 bits that are so full: they are
-//! promised 0.38 of 1e5 slots, 0.29 of 1e6 and 0.23 of 1e7, and [`Shape::for_rate`](super::Shape::for_rate)
-//! takes longer fingerprints instead, which are smaller as a whole.
+//! A probability below one in three million therefore excludes tables of 4 bits with such a load
+//! factor: their guaranteed load factor is 0.38 for 1e5 slots, 0.29 for 1e6 and 0.23 for 1e7.
+//! [`Shape::for_rate`](super::Shape::for_rate) uses longer fingerprints instead, which take less
+//! space in total.
 
 use super::table::{sum, sum_mask};
 use crate::parts::buckets::SLOTS;
 use crate::parts::math::{ceil, exp, ln, powi};
 
-/// The largest chance that a table refuses one of as many keys as it has room for: five sigma.
+/// The largest probability that a table refuses a key before it holds its guaranteed number: five
+/// sigma.
 const REFUSAL: f64 = 2.9e-7;
 
-/// The largest share of the slots that a table is promised to fill. Tables go on to 0.97 and more, but
-/// every key beyond takes longer to insert than the one before it.
+/// The highest guaranteed load factor. Tables reach 0.97 and more, but each further key takes
+/// longer to insert.
 const MOST: f64 = 0.945;
 
-/// Where searches end: this share of the slots, less this many of their square roots.
+/// Where searches fail: this share of the slots, minus this multiple of the square root of their
+/// number.
 const SEARCHED: f64 = 0.975;
 const SPREAD: f64 = 1.8;
 
-/// The widest fingerprints whose sums are looked at one by one.
+/// The widest fingerprints whose sums are counted one by one.
 const COUNTED: u32 = 6;
 
-/// How many times as often as on average the sums of longer ones may be the same.
+/// The factor by which the sums of longer fingerprints may coincide more often than on average.
 const UNLUCKY: f64 = 2.0;
 
 /// How many different keys fit into `buckets` buckets of fingerprints of `width` bits.
 pub(super) const fn room(buckets: u64, width: u32) -> u64 {
-    // So many fit even if all have the same buckets: two, or one that is the same twice.
+    // This many fit even if all have the same buckets: two, or one that is the same twice.
     let always = if buckets & 1 == 1 { SLOTS } else { 2 * SLOTS };
     let slots = (buckets * SLOTS) as f64;
     let searched = slots * SEARCHED - SPREAD * exp(ln(slots) / 2.0);
@@ -63,7 +68,8 @@ pub(super) const fn room(buckets: u64, width: u32) -> u64 {
     fits
 }
 
-/// The fewest buckets with room for so many keys, as far as one can tell without trying all numbers.
+/// An estimate of the smallest number of buckets with room for this many keys, without trying all
+/// numbers.
 pub(super) const fn buckets_for(items: u64, width: u32) -> u64 {
     if items <= 2 * SLOTS {
         return if items <= SLOTS { 1 } else { 2 };
@@ -85,14 +91,14 @@ pub(super) const fn buckets_for(items: u64, width: u32) -> u64 {
     high
 }
 
-/// The next even number: of an odd number of buckets, some keys have the same bucket twice.
+/// The next even number: with an odd number of buckets, some keys have the same bucket twice.
 pub(super) const fn even(buckets: u64) -> u64 {
     buckets + (buckets & 1)
 }
 
-/// The chance that keys meet where they have no room.
+/// The probabilities that keys crowd in buckets without room for them.
 struct Crowd {
-    /// That nine keys, or five, are such that have no room together.
+    /// That nine given keys have no room together, and that five given keys have none.
     nine: f64,
     five: f64,
 }
@@ -100,27 +106,28 @@ struct Crowd {
 impl Crowd {
     const fn new(buckets: u64, width: u32) -> Self {
         let (m, fingerprints) = (buckets as f64, ((1_u64 << width) - 1) as f64);
-        // A sum tells which two buckets belong together. All are odd.
+        // A sum determines which two buckets belong together. All sums are odd.
         let sums = (sum_mask(buckets) / 2 + 1) as f64;
         let same = if width <= COUNTED {
             same_sums(buckets, width)
         } else {
             UNLUCKY * mean_same_sums(sums, fingerprints)
         };
-        // The eight others have to begin in one of the two buckets of the first.
+        // The first bucket of each of the eight others must be one of the two buckets of the first
+        // key.
         let nine = powi(2.0 / m, 8) * same;
-        // Where it is the same bucket twice, five are too many.
+        // If both buckets of a key are the same bucket, five keys are too many.
         let alone = powi(1.0 / m, 5) * powi(1.0 / sums + 4.0 / fingerprints, 4);
         Self { nine, five: if buckets & 1 == 0 { 0.0 } else { alone } }
     }
 
-    /// For so many keys, by adding up over all sets of nine, and of five.
+    /// For this many keys: a union bound over all sets of nine, and of five.
     const fn chance(&self, items: u64) -> f64 {
         subsets(items, 9) * self.nine + subsets(items, 5) * self.five
     }
 }
 
-/// How many sets of `of` there are among `items`.
+/// The number of subsets of size `of` among `items`.
 const fn subsets(items: u64, of: u32) -> f64 {
     let (mut sets, mut number) = (1.0, 0);
     while number < of {
@@ -130,7 +137,7 @@ const fn subsets(items: u64, of: u32) -> f64 {
     sets
 }
 
-/// The chance that nine fingerprints have the same sum.
+/// The probability that nine fingerprints have the same sum.
 const fn same_sums(buckets: u64, width: u32) -> f64 {
     let (fingerprints, mask) = ((1_u64 << width) - 1, sum_mask(buckets));
     let (mut chance, mut one) = (0.0, 1);
@@ -146,10 +153,10 @@ const fn same_sums(buckets: u64, width: u32) -> f64 {
     chance / fingerprints as f64
 }
 
-/// The same on average over all ways to deal the fingerprints out to `sums` sums: by how many different
-/// fingerprints the nine have.
+/// The mean of this probability over all distributions of the fingerprints over `sums` sums, by the
+/// number of different fingerprints among the nine.
 const fn mean_same_sums(sums: f64, fingerprints: f64) -> f64 {
-    /// In how many ways nine things make 1, 2, .. groups: Stirling numbers of the second kind.
+    /// In how many ways nine things form 1, 2, .. groups: Stirling numbers of the second kind.
     const GROUPS: [u32; 9] = [1, 255, 3_025, 7_770, 6_951, 2_646, 462, 36, 1];
     let (mut chance, mut different, mut group) = (0.0, 1.0, 0);
     while group < 9 {
@@ -167,18 +174,18 @@ mod tests {
 
     #[test]
     fn the_groups_of_nine_are_all_ways_to_be_the_same() {
-        // With one sum for all, all are the same, whatever they are.
+        // With a single sum, all are the same, whatever the fingerprints are.
         for fingerprints in [9.0, 15.0, 127.0, 1e6] {
             assert!((mean_same_sums(1.0, fingerprints) - 1.0).abs() < 1e-9, "{fingerprints}");
         }
-        // With one fingerprint as well.
+        // With a single fingerprint too.
         assert!((mean_same_sums(1e9, 1.0) - 1.0).abs() < 1e-9);
         assert_eq!((subsets(9, 9), subsets(12, 9), subsets(5, 5)), (1.0, 220.0, 1.0));
         assert_eq!((same_sums(1, 4), same_sums(2, 6)), (1.0, 1.0));
     }
 
-    /// What is counted for short fingerprints is not above what is expected of longer ones; in small tables
-    /// sums are spread more evenly than chance has it.
+    /// The value that is counted for short fingerprints is not above the one that is estimated for
+    /// longer ones. In small tables sums are spread more evenly than at random.
     #[test]
     fn sums_are_the_same_as_often_as_chance_has_it() {
         for buckets in [1_000, 25_000, 1 << 20] {

@@ -1,5 +1,5 @@
-//! Room for a key whose two buckets are full: the shortest chain of fingerprints that can each move on
-//! to their other bucket, the last of them into an empty slot.
+//! Finds room for a key whose two buckets are full: the shortest chain of fingerprints that can
+//! each move to their other bucket, the last of them into an empty slot.
 //!
 //! ```text
 //!     nodes     0          1             the two buckets of the key
@@ -9,38 +9,41 @@
 //!          10 ..
 //! ```
 //!
-//! Nothing is moved before the whole chain is known, so that a search without success has changed
-//! nothing. A small tree may have a bucket several times, but the chain has not: what the later one of two
-//! leads to, the earlier one does, and it is looked at first. So no move of a chain disturbs another.
+//! Nothing is moved before the whole chain is known, so an unsuccessful search changes nothing. A
+//! small tree may contain a bucket several times, but a chain does not: everything that is
+//! reachable from the later of two equal nodes is reachable from the earlier one, which is searched
+//! first. So no move of a chain disturbs another.
 //!
-//! A large tree has every bucket once, which makes a difference with short fingerprints. Of 15 different
-//! ones, two in a bucket are often the same; and three moves, made again in the same order, lead back to
-//! where they began, whichever they are, as always when a move is the difference from a sum.
+//! A large tree contains every bucket once, which makes a difference with short fingerprints. If
+//! there are only 15 different ones, two in a bucket are often the same. Three moves that are
+//! repeated in the same order then lead back to where they began, because a move is the difference
+//! from a sum.
 
 use super::table::{BucketTable, GOLDEN, Place};
 use crate::error::Full;
 use crate::parts::buckets::{Row, Slots};
 
-/// The nodes of most trees, which take the least time: to look for each among those that are there already
-/// would cost more than it saves.
+/// The number of nodes of the trees that are tried first and are fastest: a check for duplicate
+/// nodes would cost more than it saves.
 const FEW: usize = 42;
 const FEW_CELLS: usize = 0;
 
-/// The nodes of the others. With their children 4,096 buckets are looked at before the filter is said to
-/// be full; more would not make it much fuller.
+/// The number of nodes of the large trees. With their children, 4,096 buckets are searched before
+/// the filter reports that it is full; more would not raise the load factor by much.
 const MANY: usize = 1024;
 const MANY_CELLS: usize = 2048;
 
 /// The origin of a root.
 const NOWHERE: u16 = u16::MAX;
 
-/// Buckets that fingerprints can come to; each once if there are cells.
+/// The buckets that fingerprints can move to. With cells, each bucket is stored once.
 struct Tree<const NODES: usize, const CELLS: usize> {
     len: usize,
     buckets: [u64; NODES],
-    /// Where the fingerprint is that would move to the bucket: slot `s` of node `n` is `4 n + s`.
+    /// The slot of the fingerprint that would move to the bucket: slot `s` of node `n` is `4 n +
+    /// s`.
     origins: [u16; NODES],
-    /// A hash table of all nodes, each one more than its number; 0 is an empty cell.
+    /// A hash table of all nodes. A cell is the number of a node plus one; 0 is an empty cell.
     cells: [u16; CELLS],
 }
 
@@ -53,7 +56,7 @@ impl<const NODES: usize, const CELLS: usize> Tree<NODES, CELLS> {
         tree
     }
 
-    /// Adds a bucket, unless there are too many, or it is there and that can be told.
+    /// Adds a bucket, unless the tree is full or is known to contain it.
     #[inline(always)]
     fn add(&mut self, bucket: u64, origin: u16) {
         if self.len == NODES {
@@ -87,7 +90,7 @@ impl BucketTable<&mut [u64]> {
         let wanted = slots.everywhere(place.fingerprint);
         let rows = self.rows(&slots, place.buckets);
         if rows.iter().all(|row| slots.empty(*row ^ wanted) == slots.all()) {
-            return Err(Full); // they could only change places with each other
+            return Err(Full); // they could only swap places
         }
         let found = self.step(&slots, place, rows)
             || self.search::<R, FEW, FEW_CELLS>(&slots, place)
@@ -95,7 +98,8 @@ impl BucketTable<&mut [u64]> {
         if found { Ok(()) } else { Err(Full) }
     }
 
-    /// Looks for a fingerprint in the two buckets that can move on at once, as in four of five searches.
+    /// Looks for a fingerprint in the two buckets that can move at once, which succeeds in four of
+    /// five searches.
     #[inline(always)]
     fn step<R: Row>(&mut self, slots: &Slots<R>, place: Place, rows: [R; 2]) -> bool {
         for (bucket, row) in place.buckets.into_iter().zip(rows) {
@@ -143,8 +147,8 @@ impl BucketTable<&mut [u64]> {
         false
     }
 
-    /// Fills a slot whose fingerprint has moved on with that of the parent, and so on, up to the root,
-    /// where the new one goes.
+    /// Moves fingerprints along the chain: each freed slot takes the fingerprint of the parent
+    /// node, up to the root, which takes the new one.
     fn move_up<R: Row, const NODES: usize, const CELLS: usize>(
         &mut self,
         slots: &Slots<R>,

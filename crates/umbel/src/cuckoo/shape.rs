@@ -1,4 +1,4 @@
-//! The plan of a cuckoo filter: how many buckets, how wide the fingerprints, for how many items.
+//! The shape of a cuckoo filter: how many buckets and how wide fingerprints, for how many items.
 
 use super::room::{buckets_for, even, room};
 use crate::error::{Incompatible, InvalidShape};
@@ -7,19 +7,19 @@ use crate::parts::buckets::{SLOTS, words_for_buckets};
 use crate::parts::math::{ceil, exp_m1, ln_1p, ln_1p_wide};
 use crate::sizing::{MAX_BITS, Rate, check_bits, check_memory, getters, ok, shape};
 
-/// The fewest and the most bits of a fingerprint.
+/// The fewest bits of a fingerprint.
 pub const MIN_FINGERPRINT_BITS: u32 = 4;
 /// The most bits of a fingerprint.
 pub const MAX_FINGERPRINT_BITS: u32 = 32;
 
-/// The smallest rate: that of the longest fingerprints in a table of which a quarter is full.
+/// The smallest rate: that of the longest fingerprints in a table at a load factor of a quarter.
 const MIN_RATE: f64 = 2.0 / u32::MAX as f64;
 
-/// The most places, buckets times fingerprints, that digests of 64 bits are dealt out to: so few that
-/// all places get as good as the same number of digests.
+/// The largest number of places (buckets times fingerprints) that digests of 64 bits are mapped to.
+/// It is small enough that all places get practically the same number of digests.
 const MAX_PLACES_LOG2: u32 = 60;
 
-/// The plan of a cuckoo filter, before any memory exists.
+/// The shape of a cuckoo filter, computed before memory is allocated.
 ///
 /// ```
 /// use umbel::cuckoo::Shape;
@@ -32,7 +32,7 @@ const MAX_PLACES_LOG2: u32 = 60;
 /// # Ok::<(), umbel::InvalidShape>(())
 /// ```
 ///
-/// All of it works at compile time too, and gives the same answers there.
+/// All functions work at compile time too, with the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     items: u64,
@@ -43,14 +43,14 @@ pub struct Shape {
 impl Shape {
     /// The smallest filter that holds `items` items at an error rate of at most `rate`.
     ///
-    /// It has [`room`](Self::room) for them, and an even number of buckets or one. No items is a valid
-    /// plan: a filter of one bucket.
+    /// It has [`room`](Self::room) for them, and an even number of buckets or one. Zero items is
+    /// valid and gives a filter of one bucket.
     ///
     /// # Errors
     ///
-    /// If `rate` is not one ([`Rate::new`]) or is below what fingerprints of 32 bits give, 4.7 · 10^-10,
-    /// or more for more than a billion items, since digests have 64 bits; or if the filter would have
-    /// more than [`MAX_BITS`].
+    /// If `rate` is not valid ([`Rate::new`]). If it is below 4.7 · 10^-10, the rate of
+    /// fingerprints of 32 bits, or below the larger limit that digests of 64 bits set for more than
+    /// a billion items. Or if the filter would have more than [`MAX_BITS`].
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         let rate = ok!(Rate::new(rate)).get();
         if rate < MIN_RATE {
@@ -62,12 +62,13 @@ impl Shape {
         let mut best: Option<Self> = None;
         let mut width = MIN_FINGERPRINT_BITS;
         while width <= MAX_FINGERPRINT_BITS {
-            // A table that is not even a quarter full wants longer fingerprints.
+            // A table with a load factor below a quarter may need longer fingerprints.
             let buckets = buckets_for_rate(items, rate, width);
             if buckets <= items || buckets <= 2 || width == MAX_FINGERPRINT_BITS {
                 let shape = Self::large_enough(items, rate, buckets, width);
                 match best {
-                    // Short ones may take so many slots that longer ones take less, not just the next.
+                    // Short fingerprints may need so many slots that much longer ones take less
+                    // space, not only the next length.
                     Some(best) if best.bits() <= items * width as u64 => break,
                     Some(best) if best.bits() <= shape.bits() => {}
                     _ => best = Some(shape),
@@ -85,7 +86,7 @@ impl Shape {
         }
     }
 
-    /// The first shape from so many buckets on with room for the items at the rate.
+    /// The first shape with at least this many buckets that has room for the items at the rate.
     const fn large_enough(items: u64, rate: f64, buckets: u64, width: u32) -> Self {
         let least = buckets_for(items, width);
         let buckets = if buckets > least { buckets } else { least };
@@ -96,18 +97,19 @@ impl Shape {
         shape
     }
 
-    /// The best filter for `items` items in at most `bytes` bytes: the longest fingerprints for which
-    /// there is room.
+    /// The best filter for `items` items in at most `bytes` bytes: the longest fingerprints for
+    /// which there is room.
     ///
     /// # Errors
     ///
-    /// If there is no room for the items, however short the fingerprints, or more than [`MAX_BITS`].
+    /// If there is no room for the items even with the shortest fingerprints, or more than
+    /// [`MAX_BITS`].
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         ok!(check_memory(bytes, 0));
         if items > MAX_BITS / MIN_FINGERPRINT_BITS as u64 {
             return Err(InvalidShape::TooLarge { bits: u64::MAX, max: MAX_BITS });
         }
-        // One word is no bucket's.
+        // One word belongs to no bucket.
         let bits = (bytes / 8).saturating_sub(1) * 64;
         let mut width = MAX_FINGERPRINT_BITS;
         while width >= MIN_FINGERPRINT_BITS {
@@ -121,15 +123,17 @@ impl Shape {
         Err(InvalidShape::TooSmall { bytes, min: least_bytes(items) })
     }
 
-    /// A plan with exactly these numbers, which may be too few for the items: [`room`](Self::room) tells.
+    /// A shape with exactly these numbers, which may be too small for the items: check
+    /// [`room`](Self::room).
     ///
-    /// Of an odd number of buckets, one key in as many has the same bucket twice; an even number is
-    /// fuller when it is full.
+    /// With an odd number of n buckets, one key in n has the same bucket twice. An even number
+    /// reaches a higher load factor.
     ///
     /// # Errors
     ///
-    /// Unless there is a bucket, no more than [`MAX_BITS`], and fingerprints have from 4 to 32 bits, or
-    /// to fewer from 2<sup>28</sup> buckets up: digests of 64 bits give no more.
+    /// Unless there is at least one bucket and there are no more than [`MAX_BITS`] bits.
+    /// Fingerprints must have 4 to 32 bits; from 2<sup>28</sup> buckets up, the maximum is lower,
+    /// because digests have 64 bits.
     pub const fn with(
         items: u64,
         buckets: u64,
@@ -147,13 +151,13 @@ impl Shape {
     }
 
     getters! {
-        /// The number of items planned for.
+        /// The planned number of items.
         items: u64;
         /// The number of buckets. Each has four slots.
         buckets: u64;
     }
 
-    /// The number of slots, of which a key takes one.
+    /// The number of slots. A key takes one.
     #[must_use]
     pub const fn slots(&self) -> u64 {
         self.buckets * SLOTS
@@ -177,34 +181,37 @@ impl Shape {
         words_for_buckets(self.buckets, self.width)
     }
 
-    /// How many different keys go in before the first is refused, at the least: all but one filter in
-    /// three million take as many. Most take more, 0.97 of the slots from 100,000 slots up.
+    /// How many different keys the filter accepts at least before it refuses one: all but one
+    /// filter in three million accept this many. Most accept more, 0.97 of the slots from 100,000
+    /// slots up.
     ///
-    /// Of fingerprints of 4 or 5 bits it is far less in a large filter: so many keys share so few that
-    /// sooner or later nine look the same, for which there is no room anywhere. One filter of 4 bits in 13
-    /// comes to that in ten million slots before 0.96 of them are taken, and no cuckoo filter could avoid it.
+    /// With fingerprints of 4 or 5 bits, a large filter accepts far fewer: so many keys share so
+    /// few fingerprints that nine of them coincide sooner or later, and there is no room for nine
+    /// anywhere. One filter of 4 bits in 13 comes to that in ten million slots before 0.96 of them
+    /// are taken, and no cuckoo filter could avoid it.
     #[must_use]
     pub const fn room(&self) -> u64 {
         room(self.buckets, self.width)
     }
 
-    /// The share of slots that `items` items take.
+    /// The load factor with `items` items.
     #[must_use]
     pub const fn load(&self, items: u64) -> f64 {
         items as f64 / self.slots() as f64
     }
 
-    /// The error rate while `items` different keys are in the filter. Exact, wherever they are.
+    /// The error rate while `items` different keys are in the filter. Exact for every distribution
+    /// of the keys.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
-        // A key takes another one for itself if that has the same fingerprint and begins in one of
-        // its buckets, of which there are two, or one by the chance that it is the same twice.
+        // A key is a false positive if its fingerprint is stored for a key that starts in one of
+        // its buckets. It has two buckets, or one if both are the same.
         let (m, fingerprints) = (self.buckets as f64, ((1_u64 << self.width) - 1) as f64);
         let buckets = if self.buckets & 1 == 0 { 2.0 } else { 2.0 - 1.0 / m };
         -exp_m1(items as f64 * ln_1p(-buckets / m / fingerprints))
     }
 
-    /// Whether the fingerprints of two filters mean the same.
+    /// Whether the fingerprints of two filters have the same meaning.
     pub(super) fn compatible(&self, other: &Self) -> Result<(), Incompatible> {
         if self.bits() != other.bits() {
             return Err(Incompatible::Bits { expected: self.bits(), got: other.bits() });
@@ -219,14 +226,14 @@ const fn check_fingerprint(bits: u32, max: u32) -> Result<(), InvalidShape> {
     InvalidShape::check_range("bits of a fingerprint", bits as u64, min, max as u64)
 }
 
-/// The widest fingerprints of which so many buckets can be told apart.
+/// The widest fingerprints that digests can provide for this number of buckets.
 const fn max_width(buckets: u64) -> u32 {
     let width = MAX_PLACES_LOG2 - buckets.next_power_of_two().trailing_zeros();
     if width < MAX_FINGERPRINT_BITS { width } else { MAX_FINGERPRINT_BITS }
 }
 
-/// The memory of the smallest filter with room for so many items, whatever its rate. That of the shortest
-/// fingerprints may not be it, since fewer of them fit.
+/// The memory of the smallest filter with room for this many items, at any rate. The shortest
+/// fingerprints may not give it, since fewer of them fit.
 const fn least_bytes(items: u64) -> u64 {
     let (mut least, mut width) = (u64::MAX, MIN_FINGERPRINT_BITS);
     while width <= 8 {
@@ -237,8 +244,8 @@ const fn least_bytes(items: u64) -> u64 {
     least * 8
 }
 
-/// How many buckets it takes to be wrong no more often, if there is room in them: as
-/// [`Shape::expected_rate`], solved for an even number of buckets.
+/// The number of buckets that reaches the rate, if there is room in them: [`Shape::expected_rate`],
+/// solved for an even number of buckets.
 const fn buckets_for_rate(items: u64, rate: f64, width: u32) -> u64 {
     if items == 0 {
         return 1;

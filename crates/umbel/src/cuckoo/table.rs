@@ -1,5 +1,6 @@
-//! One key: its fingerprint and its two buckets, and what is done there. An island of `unsafe`: buckets
-//! are below their number by the arithmetic that finds them, and are not checked again.
+//! Operations on one key: its fingerprint and its two buckets. An island of `unsafe`: the
+//! arithmetic that computes a bucket guarantees that it is below the number of buckets, so it is
+//! not checked again.
 
 use super::Shape;
 use crate::error::Full;
@@ -16,36 +17,38 @@ const fn product(a: u64, b: u64) -> (u64, u64) {
 /// 2<sup>64</sup> divided by the golden ratio, odd: Knuth, TAOCP 3, section 6.4.
 pub(super) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A mask of the bits of a sum: as many as give a number below that of the buckets, whatever they are.
+/// A mask for the bits of a sum: as many bits as always give a number below the number of buckets.
 #[inline(always)]
 pub(super) const fn sum_mask(buckets: u64) -> u64 {
     u64::MAX >> buckets.leading_zeros() >> 1
 }
 
-/// What the two buckets of a fingerprint add up to, modulo the number of buckets. It is odd unless there
-/// is one bucket, so that of an even number no fingerprint has the same bucket twice.
+/// The sum of the two buckets of a fingerprint, modulo the number of buckets. It is odd unless
+/// there is only one bucket. So with an even number of buckets no fingerprint has the same bucket
+/// twice.
 ///
-/// The upper half of the product is folded into the lower one since a product alone would not do:
-/// fingerprints in a row have sums in a row then, chains of moves come back to where they began, and tables
-/// of short fingerprints are full at a load of 0.84 already.
+/// The upper half of the product is folded into the lower one, because a product alone is not
+/// enough: consecutive fingerprints would have evenly spaced sums, chains of moves would return to
+/// where they began, and tables of short fingerprints would be full at a load factor of 0.84
+/// already.
 #[inline(always)]
 pub(super) const fn sum(mask: u64, fingerprint: u64) -> u64 {
     let mixed = fingerprint.wrapping_mul(GOLDEN);
     (mixed ^ mixed >> 32 | 1) & mask
 }
 
-/// Where a key may be.
+/// The fingerprint and the buckets of a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) fingerprint: u64,
     pub(super) buckets: [u64; 2],
 }
 
-/// Where a bucket of the table begins: of no other, and of none that is not there.
+/// The bit at which a bucket of the table begins. A value exists only for buckets of this table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bit(u64);
 
-/// The words of a filter, and how many buckets of slots of which width they are.
+/// The words of a filter, the number of its buckets and the width of its slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BucketTable<V> {
     pub(super) words: V,
@@ -54,7 +57,7 @@ pub(super) struct BucketTable<V> {
     mask: u64,
 }
 
-/// Does something in the rows that the width asks for.
+/// Runs an operation with the row type for the width.
 macro_rules! in_rows {
     ($table:expr, $call:ident($($argument:expr),*)) => {
         if $table.width <= NARROW {
@@ -71,7 +74,7 @@ impl<V: AsRef<[u64]>> BucketTable<V> {
     /// If there are fewer words than the shape has.
     #[inline(always)]
     pub(super) fn new(shape: &Shape, words: V) -> Self {
-        // What the buckets take, and a word.
+        // The words of the buckets, and one more.
         assert!(words.as_ref().len() as u64 * 64 >= shape.bits() + 64);
         let (buckets, width) = (shape.buckets(), shape.fingerprint_bits());
         Self { words, buckets, width, mask: sum_mask(buckets) }
@@ -79,25 +82,25 @@ impl<V: AsRef<[u64]>> BucketTable<V> {
 }
 
 impl<V> BucketTable<V> {
-    /// Two digits of the digest, which has a bucket's worth and a fingerprint's worth of them: the
-    /// bits that tell one tell nothing of the other. No fingerprint is 0, which is an empty slot.
+    /// Two digits of the digest: the bits that determine the bucket are independent of those that
+    /// determine the fingerprint. No fingerprint is 0, which marks an empty slot.
     #[inline(always)]
     pub(super) fn place(&self, digest: Digest) -> Place {
         let (bucket, rest) = product(digest.bits(), self.buckets);
-        // In this form, the compiler multiplies.
+        // Written like this, the compiler emits a multiplication.
         let fingerprints = u64::MAX >> (64 - self.width);
         let fingerprint = ((rest >> 32) * fingerprints) >> 32;
         self.place_in(bucket, fingerprint + 1)
     }
 
-    /// The place of a fingerprint that is in this bucket, or may be.
+    /// The place of a fingerprint that is stored in this bucket, or may be.
     #[inline(always)]
     pub(super) fn place_in(&self, bucket: u64, fingerprint: u64) -> Place {
         Place { fingerprint, buckets: [bucket, self.other(bucket, fingerprint)] }
     }
 
-    /// The other bucket of a fingerprint, from which this one is the other. Below the number of buckets
-    /// if this one is.
+    /// The other bucket of a fingerprint; applied twice, it gives the same bucket again. The result
+    /// is below the number of buckets if the argument is.
     #[inline(always)]
     pub(super) fn other(&self, bucket: u64, fingerprint: u64) -> u64 {
         let (other, below) = sum(self.mask, fingerprint).overflowing_sub(bucket);
@@ -111,7 +114,7 @@ impl<V> BucketTable<V> {
 }
 
 impl<V: AsRef<[u64]>> BucketTable<V> {
-    /// The bit at which a bucket begins that `place` or [`other`](Self::other) gave.
+    /// The bit at which a bucket begins. The bucket comes from `place` or [`other`](Self::other).
     #[inline(always)]
     pub(super) fn bit<R: Row>(&self, slots: &Slots<R>, bucket: u64) -> Bit {
         debug_assert!(bucket < self.buckets);
@@ -126,7 +129,7 @@ impl<V: AsRef<[u64]>> BucketTable<V> {
         unsafe { Slots::row_unchecked(self.words.as_ref(), bit.0) }
     }
 
-    /// The slots of a bucket that `place` or [`other`](Self::other) gave.
+    /// The slots of a bucket that comes from `place` or [`other`](Self::other).
     #[inline(always)]
     pub(super) fn row<R: Row>(&self, slots: &Slots<R>, bucket: u64) -> R {
         self.row_at(self.bit(slots, bucket))
@@ -159,7 +162,7 @@ impl<V: AsRef<[u64]>> BucketTable<V> {
         slots.either_has(rows, slots.everywhere(place.fingerprint))
     }
 
-    /// How often the fingerprint is in its buckets.
+    /// How many copies of the fingerprint are in its buckets.
     #[inline(always)]
     pub(super) fn count(&self, place: Place) -> u64 {
         in_rows!(self, count_in(place))
@@ -200,7 +203,7 @@ impl<V: AsRef<[u64]>> BucketTable<V> {
         (0..self.buckets).map(|bucket| SLOTS - free(bucket)).sum()
     }
 
-    /// Whether a bit is set that is in no bucket.
+    /// Whether a bit outside all buckets is set.
     pub(super) fn has_stray_bits(&self) -> bool {
         let bits = self.buckets * SLOTS * u64::from(self.width);
         let (last, words) = ((bits / 64) as usize, self.words.as_ref());
@@ -209,8 +212,8 @@ impl<V: AsRef<[u64]>> BucketTable<V> {
 }
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> BucketTable<V> {
-    /// Puts a fingerprint into the empty slot of the lowest flag, or takes it out of there, in the bucket
-    /// that begins at this bit.
+    /// Puts a fingerprint into the slot of the lowest flag, which is empty, or takes it out of that
+    /// slot, in the bucket that begins at this bit.
     #[inline(always)]
     #[allow(unsafe_code, reason = "buckets that were computed need no check")]
     pub(super) fn flip<R: Row>(&mut self, slots: &Slots<R>, bit: Bit, flags: R, number: u64) {
@@ -218,7 +221,8 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> BucketTable<V> {
         unsafe { slots.flip_unchecked(self.words.as_mut(), bit.0, flags, number) }
     }
 
-    /// Puts the fingerprint into a slot of one of its buckets; whether it was in neither before.
+    /// Puts the fingerprint into a slot of one of its buckets. Returns whether neither contained it
+    /// before.
     #[inline(always)]
     pub(super) fn insert(&mut self, place: Place) -> Result<bool, Full> {
         if self.width <= NARROW {
@@ -239,8 +243,8 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> BucketTable<V> {
         let bits = place.buckets.map(|bucket| self.bit(&slots, bucket));
         let rows = bits.map(|bit| self.row_at::<R>(bit));
         let fresh = !slots.either_has(rows, slots.everywhere(place.fingerprint));
-        // Slots are taken from the lowest up, so that of two buckets the emptier one has the larger
-        // flags, except where keys have left. To take the emptier one leaves few full buckets.
+        // Slots are filled from the lowest up, so the emptier of two buckets has the larger flags,
+        // unless keys were removed. Choosing the emptier one leaves few full buckets.
         let [a, b] = rows.map(|row| slots.first_empty(row));
         let (bit, free) = if a >= b { (bits[0], a) } else { (bits[1], b) };
         if free == R::of(0) {
@@ -250,7 +254,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> BucketTable<V> {
         Ok(fresh)
     }
 
-    /// Takes the fingerprint out of one slot; whether it was there.
+    /// Takes one copy of the fingerprint out of its slot. Returns whether there was one.
     #[inline(always)]
     pub(super) fn remove(&mut self, place: Place) -> bool {
         if self.width <= NARROW {
@@ -275,7 +279,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> BucketTable<V> {
     }
 }
 
-/// Wide rows, out of line, so that they take no registers from the others.
+/// Operations on wide rows, out of line, so that they do not take registers from the others.
 impl BucketTable<&[u64]> {
     #[inline(never)]
     fn holds_wide(self, place: Place) -> bool {

@@ -1,22 +1,23 @@
-//! The checksums of the words: one for each block of 8 KiB, and one of all of these.
+//! The checksums of the words: one for each block of 8 KiB, and one of these checksums.
 //!
-//! A block is hashed with its number, so that blocks which are zeroed, swapped or moved never verify.
+//! The hash of a block includes its number, so blocks that are zeroed, swapped or moved never
+//! verify.
 
 use super::header::Header;
 use crate::error::InvalidBytes;
 use twox_hash::XxHash3_64;
 
-/// The bytes of a block; the last one may have fewer.
+/// The bytes of a block. The last block may have fewer.
 pub(crate) const BLOCK: usize = 8 << 10;
-/// Seeds the checksum of the table, and with the number of a block the checksum of that.
+/// The seed of the checksum of the table. Combined with the number of a block, the seed of that
+/// block.
 const SEED: u64 = 0x756d_6265_6c20_626c;
 
-/// How many blocks so many bytes are.
+/// How many blocks this many bytes have.
 pub(crate) const fn count(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK as u64)
 }
 
-/// The checksum of a block.
 pub(crate) fn checksum(number: u64, block: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(SEED.wrapping_add(number).wrapping_add(1), block)
 }
@@ -30,17 +31,17 @@ pub(crate) fn root(table: &[u8]) -> u64 {
 pub(crate) struct Sums<'a> {
     pub(crate) header: &'a Header,
     pub(crate) table: &'a [u8],
-    /// Whether it is no matter that somebody did not finish writing.
+    /// Whether to accept words of which a writer did not finish changes.
     pub(crate) unfinished: bool,
 }
 
 impl Sums<'_> {
-    /// Whether the table is what the header says it is.
+    /// Checks the table against the header.
     pub(crate) fn verify_table(&self) -> Result<(), InvalidBytes> {
         self.judge(root(self.table) == self.header.root, InvalidBytes::Table)
     }
 
-    /// Whether a block is what the table says it is.
+    /// Checks a block against the table.
     pub(crate) fn verify(&self, number: u64, block: &[u8]) -> Result<(), InvalidBytes> {
         let at = number as usize * 8;
         let expected = self.table.get(at..at + 8);
@@ -48,7 +49,7 @@ impl Sums<'_> {
         self.judge(same, InvalidBytes::Block { number })
     }
 
-    /// Where somebody was writing, checksums are not expected to match.
+    /// While a writer was changing the words, checksums are not expected to match.
     const fn judge(&self, same: bool, error: InvalidBytes) -> Result<(), InvalidBytes> {
         match (same, self.header.open) {
             (true, _) => Ok(()),
@@ -59,7 +60,7 @@ impl Sums<'_> {
     }
 }
 
-/// Cuts words into blocks.
+/// Splits words into blocks.
 #[cfg(feature = "alloc")]
 pub(crate) struct Cutter {
     block: [u8; BLOCK],
@@ -73,7 +74,7 @@ impl Cutter {
         Self { block: [0; BLOCK], len: 0, number: 0 }
     }
 
-    /// Takes words, and hands over every block that is full.
+    /// Takes words, and passes on every full block.
     pub(crate) fn push<E>(
         &mut self,
         mut words: &[u64],
@@ -94,7 +95,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// Hands over the last block, unless it is empty.
+    /// Passes on the last block, unless it is empty.
     pub(crate) fn finish<E>(
         &mut self,
         each: &mut impl FnMut(u64, &[u8]) -> Result<(), E>,

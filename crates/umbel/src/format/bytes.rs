@@ -18,13 +18,13 @@ use core::convert::Infallible;
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secret {
-    /// It is among the bytes: the filter opens without bringing the hasher.
+    /// The bytes contain the secret: the filter opens without a hasher from the caller.
     Kept,
-    /// It is not: who opens the filter brings it.
+    /// The bytes do not contain the secret: the caller brings the hasher to open the filter.
     Left,
 }
 
-/// The header of a filter, the length of its words and the checksums of its blocks in hand.
+/// Creates the header of a filter from the length of its words and the checksums of its blocks.
 #[cfg(feature = "alloc")]
 pub(super) fn header_of<F: Family>(
     filter: &F,
@@ -37,7 +37,7 @@ pub(super) fn header_of<F: Family>(
     Header { secret: kept, payload, root: blocks::root(table), ..header }
 }
 
-/// Hands over the words of a filter, cut into blocks; the length of them all and their checksums.
+/// Passes on the words of a filter in blocks. Returns their length and their checksums.
 #[cfg(feature = "alloc")]
 pub(super) fn for_blocks<F: Family, E>(
     filter: &F,
@@ -55,7 +55,8 @@ pub(super) fn for_blocks<F: Family, E>(
     Ok((length, table))
 }
 
-/// Reads the words once, so that the bytes are whole though others may be changing the filter.
+/// Reads the words once, so that the bytes are consistent even if other threads are changing the
+/// filter.
 #[cfg(feature = "alloc")]
 pub(super) fn to_bytes<F: Family>(filter: &F, secret: Secret) -> Vec<u8> {
     let mut bytes = Vec::from([0; header::LEN]);
@@ -68,8 +69,8 @@ pub(super) fn to_bytes<F: Family>(filter: &F, secret: Secret) -> Vec<u8> {
     bytes
 }
 
-/// What this header says, and how long the whole filter is, if it is one of such a filter: everything that
-/// can be checked before there is memory for it.
+/// The shape in this header and the length of the whole filter, if the header is one of this
+/// family. These are all checks that need no memory for the filter.
 pub(crate) fn planned<F: Family>(header: &Header) -> Result<(F::Plan, u64), InvalidBytes> {
     if ![header.family, ANY_FAMILY].contains(&F::FAMILY) {
         return Err(InvalidBytes::Family { expected: F::FAMILY, got: header.family });
@@ -83,8 +84,8 @@ pub(crate) fn planned<F: Family>(header: &Header) -> Result<(F::Plan, u64), Inva
     Ok((plan, length.ok_or(InvalidBytes::Inconsistent)?))
 }
 
-/// The hasher to use: the one that was brought, if the filter was made with it, or the one that the
-/// header tells.
+/// The hasher to use: the one from the caller, if the filter was made with it, or the one in the
+/// header.
 pub(super) fn hasher<F: Family>(
     header: &Header,
     brought: Option<F::Hasher>,
@@ -103,7 +104,7 @@ pub(super) fn hasher<F: Family>(
     if mark.check == expected.check { Ok(hasher) } else { Err(InvalidBytes::Hasher) }
 }
 
-/// The one way from bytes to a filter.
+/// Reads a filter from bytes, after all checks.
 pub(super) fn from_bytes<F: Family>(
     bytes: &[u8],
     brought: Option<F::Hasher>,
@@ -119,7 +120,7 @@ where
         return Err(InvalidBytes::Length { expected, got });
     }
     let hasher = hasher::<F>(&header, brought)?;
-    // The length of everything is right, so the words end inside.
+    // The total length is right, so the words end inside.
     let (payload, table) = rest.split_at(header.payload as usize);
     let sums = Sums { header: &header, table, unfinished };
     sums.verify_table()?;
@@ -147,14 +148,15 @@ where
     Ok(filter)
 }
 
-/// Whether the filter would write this header: what follows from other fields is right, and what its
-/// family does not use is as nobody has ever written anything else.
+/// Checks that the filter would write this header: derived fields are right, and unused header
+/// fields are zero.
 pub(super) fn agree<F: Family>(filter: &F, header: &Header) -> Result<(), InvalidBytes> {
     let own = filter.header();
     let Header { payload, root, open, .. } = *header;
     let same = match own.secret {
         None => Header { payload, root, open, ..own } == *header,
-        // Whoever brings the secret may number it in another way, and need not keep it in the file.
+        // A caller that brings the secret may use another number for it, and need not keep it in
+        // the file.
         Some(secret) => {
             let Header { key_id, secret: kept, .. } = *header;
             let said = Header { payload, root, open, key_id, secret: kept, ..own };

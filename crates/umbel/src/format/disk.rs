@@ -1,69 +1,70 @@
-//! A file that is replaced as a whole: whatever happens, the old one is there or the new one.
+//! Replaces a file atomically: after any failure, either the old or the new file exists in full.
 //!
 //! ```text
 //!     create .name.umbel-part, alone   write   sync it   rename it to name   sync the directory
 //! ```
 //!
-//! All that touches a disk goes through [`Disk`], so that the same lines run on one that loses, tears
-//! and reorders what was not synced.
+//! All disk accesses go through [`Disk`], so that the tests run the same code on a disk that loses,
+//! tears and reorders unsynced writes.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What replacing a file takes of a file system.
+/// The file system operations that replacing a file needs.
 pub trait Disk {
     /// A file that is being written.
     type File: io::Write;
 
-    /// A new file for one writer: `private` ones only their owner may read.
+    /// Creates a file for one writer. If `private`, only its owner may read it.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::ResourceBusy`] if another writer has it. One that a dead writer left behind
-    /// is taken away first.
+    /// [`io::ErrorKind::ResourceBusy`] if another writer has it. A file that a dead writer left
+    /// behind is removed first.
     fn create(&self, path: &Path, private: bool) -> io::Result<Self::File>;
 
-    /// Returns when all that was written is on the disk.
+    /// Returns after all written bytes are on the disk.
     ///
     /// # Errors
     ///
-    /// If it is not. It must not be tried again: the second time a system may lie.
+    /// If they are not. Do not retry: a system may report success the second time although the
+    /// bytes are lost.
     fn sync(&self, file: &mut Self::File) -> io::Result<()>;
 
-    /// Gives a file another name, in place of what had that name.
+    /// Renames a file, and replaces an existing file of the new name.
     ///
     /// # Errors
     ///
     /// If that is not possible. Nothing has changed then.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Returns when the names in a directory are on the disk.
+    /// Returns after the names in a directory are on the disk.
     ///
     /// # Errors
     ///
     /// If they are not.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
 
-    /// Takes a file away.
+    /// Removes a file.
     ///
     /// # Errors
     ///
     /// If that is not possible.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Closes a file and releases the writer's lock, even if a process that another thread is
-    /// starting has inherited the file.
+    /// Closes a file and releases the writer's lock, even if another thread has just forked a
+    /// process that inherited the file.
     fn close(&self, file: Self::File);
 }
 
-/// Puts a new file in the place of what is at `path`.
+/// Replaces the file at `path` with a new one.
 ///
 /// # Errors
 ///
-/// The first thing that went wrong. What was at `path` is there still, unless it is only the
-/// directory that could not be synced: then the old file or the new one is.
+/// The first error. The old file at `path` is then unchanged, unless only the sync of the directory
+/// failed: then it is either the old file or the new one.
 pub fn replace<D: Disk>(
     disk: &D,
     path: &Path,
@@ -76,7 +77,7 @@ pub fn replace<D: Disk>(
         .and_then(|()| disk.sync(&mut file))
         .and_then(|()| disk.rename(&part, path));
     if done.is_err() {
-        // The first error is the one to report.
+        // Report the first error, not one of the cleanup.
         let _ = disk.remove(&part);
     }
     disk.close(file);
@@ -84,8 +85,8 @@ pub fn replace<D: Disk>(
     disk.sync_directory(directory_of(path))
 }
 
-/// The name of the file while it is written: in the same directory, and always the same, so that two
-/// writers meet and what a dead one left is found.
+/// The temporary name of the file while it is written. It is in the same directory and always the
+/// same, so that two writers conflict and a file of a dead writer is found.
 fn part_of(path: &Path) -> io::Result<PathBuf> {
     let Some(name) = path.file_name() else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -107,7 +108,7 @@ fn directory_of(path: &Path) -> &Path {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
 
-/// How often a file is made that another writer takes away before it is locked.
+/// How many times to retry if another writer removes the new file before it is locked.
 const TRIES: u32 = 16;
 
 impl Disk for System {
@@ -120,7 +121,7 @@ impl Disk for System {
                     Ok(true) if is_at(&file, path) => return Ok(file),
                     Ok(_) => {}
                     Err(error) => {
-                        // Nobody else can have it: where locks fail, they fail for all.
+                        // No other writer can have it: where locks fail, they fail for all.
                         if is_at(&file, path) {
                             let _ = std::fs::remove_file(path);
                         }
@@ -128,7 +129,7 @@ impl Disk for System {
                     }
                 },
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    // To open a pipe is to wait for its writer.
+                    // Opening a pipe would wait for its writer.
                     if std::fs::symlink_metadata(path).is_ok_and(|left| !left.is_file()) {
                         return Err(io::Error::other(alloc::format!(
                             "{} is in the way, and is not a file that a writer left behind: remove it",
@@ -173,8 +174,8 @@ impl Disk for System {
     }
 
     fn close(&self, file: File) {
-        // Without this the lock would last until every inherited copy of the file is closed.
-        // If it fails, closing the file releases the lock.
+        // Without this the lock would last until every inherited copy of the file is closed. If it
+        // fails, closing the file releases the lock.
         let _ = file.unlock();
     }
 }
@@ -191,7 +192,7 @@ fn create_new(path: &Path, private: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Whether nobody else has it.
+/// Tries to lock the file. Returns `false` if another process has the lock.
 fn lock(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
@@ -200,7 +201,7 @@ fn lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether it still has this name: another writer may have taken it away before it was locked.
+/// Whether the file still has this name: another writer may have removed it before it was locked.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -1,23 +1,23 @@
-//! What the format has to know of a family, and of a hasher.
+//! The properties of a family and of a hasher that the format needs.
 
 use super::header::Header;
 use crate::edge::Filter;
 use crate::error::InvalidBytes;
 use crate::hash::{City64, Digester, Farm64, Key, Keyed, Kind, Murmur3, Portable, Xxh3, Xxh64};
 
-/// A filter that has a form in bytes. What can be done with it is in [`Saved`](super::Saved).
+/// A filter that can be saved. Its operations are in [`Saved`](super::Saved).
 ///
-/// Its hidden methods are for this library only: families have numbers, and numbers are for ever.
+/// The hidden methods are only for this library: families have numbers, which never change.
 #[doc(hidden)]
 pub trait Family: Sized {
-    /// Its keys.
+    /// The key type.
     type Keys: ?Sized;
-    /// What turns them into digests.
+    /// The hasher.
     type Hasher: Stored<Self::Keys>;
-    /// Where its words are.
+    /// The storage of the words.
     type Storage;
 
-    /// What a header says of it, understood.
+    /// The parsed fields of a header.
     #[doc(hidden)]
     type Plan;
 
@@ -25,19 +25,19 @@ pub trait Family: Sized {
     #[doc(hidden)]
     const FAMILY: u16;
 
-    /// Whether the words stay as they are while somebody has a reference to the filter.
+    /// Whether the words cannot change while there is a shared reference to the filter.
     #[doc(hidden)]
     const STILL: bool = true;
 
-    /// All that there is to say but the words, their length and their checksum.
+    /// Everything in the header except the words, their length and their checksum.
     #[doc(hidden)]
     fn header(&self) -> Header;
 
-    /// Hands over all words in their order, run by run.
+    /// Passes on all words in order, run by run.
     #[doc(hidden)]
     fn for_words<E>(&self, each: &mut impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E>;
 
-    /// What a header says, if there can be such a filter.
+    /// Parses a header, if such a filter is possible.
     #[doc(hidden)]
     fn plan(header: &Header) -> Result<Self::Plan, InvalidBytes>;
 
@@ -45,8 +45,8 @@ pub trait Family: Sized {
     #[doc(hidden)]
     fn words(plan: &Self::Plan) -> u64;
 
-    /// The filter with this header, this hasher and these words, of which it takes as many as
-    /// [`words`](Self::words) says, run by run.
+    /// Creates the filter with this header, this hasher and these words. It reads
+    /// [`words`](Self::words) of them, run by run.
     #[doc(hidden)]
     fn assemble<E: From<InvalidBytes>>(
         plan: Self::Plan,
@@ -55,14 +55,14 @@ pub trait Family: Sized {
         take: &mut impl FnMut(u64) -> Result<Self::Storage, E>,
     ) -> Result<Self, E>;
 
-    /// Whether these are words that such a filter can have. Reads all of them, if it must.
+    /// Checks that such a filter can have these words. May read all of them.
     #[doc(hidden)]
     fn audit(&self) -> Result<(), InvalidBytes> {
         Ok(())
     }
 }
 
-/// A core that has a form in bytes: all of a [`Family`] but its hasher.
+/// A core that can be saved: a [`Family`] without the hasher.
 #[doc(hidden)]
 pub trait StoredCore: Sized {
     type Storage;
@@ -132,25 +132,24 @@ impl<T: ?Sized, H: Stored<T>, C: StoredCore> Family for Filter<T, H, C> {
 #[cfg(feature = "serde")]
 super::through_serde!([T: ?Sized, H, C] Filter<T, H, C>);
 
-/// In the place of the number of a family: the plan is that of whatever family the header names. No family
-/// has this number.
+/// Replaces the number of a family where any family is accepted. No family has this number.
 pub(crate) const ANY_FAMILY: u16 = 0;
 
-/// What a header says of insertions that nobody counts.
+/// The header's number of insertions if the family does not count them.
 pub(crate) const NOT_COUNTED: u64 = u64::MAX;
 
-/// What a header says of a hasher.
+/// The description of a hasher in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The number of the hash.
     pub hash: u16,
     /// The number of the [kind](Kind) of its keys.
     pub keys: u16,
-    /// What tells it from others with the same number: the seed; for a secret, a check value.
+    /// Distinguishes hashers with the same hash number: the seed, or for a secret, a check value.
     pub check: u64,
-    /// Which secret it has, as its owner numbers them. Nothing depends on it.
+    /// The owner's number of the secret. It has no other effect.
     pub key_id: u64,
-    /// The secret, which is written only for those who ask for it.
+    /// The secret. It is written only on request.
     pub secret: Option<[u8; 16]>,
 }
 
@@ -161,11 +160,11 @@ impl Mark {
         Self { hash, keys: keys.number(), check, key_id: 0, secret: None }
     }
 
-    /// Whether it is the mark of this hash and of keys of this kind.
+    /// Checks that this is the mark of the given hash and of keys of the given kind.
     ///
     /// # Errors
     ///
-    /// [`InvalidBytes::Hash`] or [`InvalidBytes::Keys`] if not.
+    /// [`InvalidBytes::Hash`] or [`InvalidBytes::Keys`] if it is not.
     pub const fn expect(&self, hash: u16, keys: Kind) -> Result<(), InvalidBytes> {
         let (expected, got) = (keys.number(), self.keys);
         if self.hash != hash {
@@ -178,11 +177,10 @@ impl Mark {
     }
 }
 
-/// A hasher whose digests of keys `T` are the same for ever, so that a filter made with it may be
-/// saved.
+/// A hasher whose digests of keys `T` never change, so that a filter made with it can be saved.
 ///
-/// Hashers have numbers, which are never given to another one; those from 32,768 up are for hashers of
-/// your own.
+/// Each hasher has a number, which is never reused. Numbers from 32,768 up are for hashers of your
+/// own.
 ///
 /// ```
 /// use umbel::format::{Mark, Saved, Stored};
@@ -219,14 +217,15 @@ impl Mark {
 /// # Ok::<(), InvalidBytes>(())
 /// ```
 pub trait Stored<T: ?Sized>: Sized {
-    /// What a header says of it.
+    /// Its description in a header.
     fn mark(&self) -> Mark;
 
     /// The hasher with this mark.
     ///
     /// # Errors
     ///
-    /// [`Mark::expect`], or [`InvalidBytes::Secret`] if the mark does not say enough.
+    /// The errors of [`Mark::expect`], or [`InvalidBytes::Secret`] if the mark is not enough to
+    /// create the hasher.
     fn restore(mark: &Mark) -> Result<Self, InvalidBytes>;
 }
 
@@ -244,7 +243,7 @@ pub(crate) mod hashes {
     pub(crate) const PLAIN: u16 = 9;
 }
 
-/// Filters that are made of others have no hasher of their own.
+/// Filters that are made of other filters have no hasher.
 impl Stored<()> for () {
     fn mark(&self) -> Mark {
         Mark { hash: 0, keys: 0, check: 0, key_id: 0, secret: None }
@@ -255,7 +254,7 @@ impl Stored<()> for () {
     }
 }
 
-/// Whoever opens the filter brings the secret, unless the file was asked to keep it.
+/// The caller brings the secret to open the filter, unless the file contains it.
 impl<T: Key + ?Sized> Stored<T> for Keyed {
     fn mark(&self) -> Mark {
         let check = Digester::<T>::check(self);
@@ -295,7 +294,7 @@ stored_by_seed!(Xxh64 = hashes::XXH64, Xxh3 = hashes::XXH3);
 
 macro_rules! stored_by_check {
     ($($hasher:ty = $id:expr),*) => {$(
-        /// Only the default one can be told from its mark.
+        /// Only the default hasher can be recreated from its mark.
         impl<T: Key + ?Sized> Stored<T> for $hasher {
             fn mark(&self) -> Mark {
                 Mark::public($id, T::KIND, Digester::<T>::check(self))

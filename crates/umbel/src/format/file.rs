@@ -1,5 +1,5 @@
-//! Filters in files and streams: read and checked a block at a time, written so that there is always
-//! a whole one.
+//! Filters in files and streams. They are read and checked block by block, and written so that
+//! there is always a complete file.
 
 use super::blocks::{self, BLOCK, Sums};
 use super::bytes::{self, Secret};
@@ -17,7 +17,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::vec::Vec;
 
-/// The most bytes of a stream that are asked for before any of them is there.
+/// The maximum number of bytes of a stream that are allocated before they have been read.
 const STEP: u64 = 16 << 20;
 
 pub(super) fn write<F: Family>(
@@ -28,14 +28,14 @@ pub(super) fn write<F: Family>(
     if !F::STILL {
         return writer.write_all(&bytes::to_bytes(filter, secret));
     }
-    // The header comes first and tells the checksums: the words are read twice.
+    // The header comes first and contains the checksums, so the words are read twice.
     let Ok((length, table)) = bytes::for_blocks(filter, &mut |_| Ok::<(), Infallible>(()));
     writer.write_all(&bytes::header_of(filter, secret, length, &table).encode())?;
     bytes::for_blocks(filter, &mut |block| writer.write_all(block))?;
     writer.write_all(&table)
 }
 
-/// The bytes of the words of a filter. Does not look at them.
+/// The bytes of the words of a filter. Does not read them.
 fn payload_of<F: Family>(filter: &F) -> u64 {
     let plan = F::plan(&filter.header());
     F::words(&plan.expect("the header of a filter tells its shape")) * 8
@@ -47,8 +47,8 @@ pub(super) fn len<F: Family>(filter: &F) -> u64 {
     header::LEN as u64 + payload + blocks::count(payload) * 8
 }
 
-/// Writes a part of what [`write`] writes. Reads no more words than are in it, except for the header and the checksums, for
-/// which all are read once.
+/// Writes a part of the output of [`write`]. Reads only the words in that part, except for the
+/// header and the checksums, for which it reads all words once.
 pub(super) fn write_range<F: Family>(
     filter: &F,
     secret: Secret,
@@ -87,7 +87,7 @@ pub(super) fn write_range<F: Family>(
     writer.write_all(&table[inside(range, words.end, table.len())])
 }
 
-/// What of `len` bytes from `at` on is in a range, counted from `at`.
+/// The part of `len` bytes at `at` that is inside a range, relative to `at`.
 fn inside(range: &Range<u64>, at: u64, len: usize) -> Range<usize> {
     let place = |end: u64| end.saturating_sub(at).min(len as u64) as usize;
     place(range.start)..place(range.end)
@@ -103,7 +103,7 @@ pub(super) fn save<D: Disk, F: Family>(
 }
 
 impl Header {
-    /// The header of the file at `path`. What follows it is not looked at.
+    /// The header of the file at `path`. The rest of the file is not read.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Header {
         Ok(Self::of_reader(&mut open(path)?.0)?.0)
     }
 
-    /// The header that comes next, and its bytes.
+    /// Reads a header. Returns it and its bytes.
     pub(crate) fn of_reader(
         reader: &mut impl Read,
     ) -> Result<(Self, [u8; header::LEN]), OpenError> {
@@ -124,8 +124,8 @@ impl Header {
     }
 }
 
-/// The filter that comes next from a stream, whose length nobody knows: no more is asked of the
-/// allocator than twice of what has come already, and a little.
+/// Reads a filter from a stream of unknown length. It never allocates more than twice the bytes
+/// that were read, plus a constant.
 pub(super) fn read<F: Family>(
     reader: &mut impl Read,
     how: Opening<F::Hasher>,
@@ -146,7 +146,7 @@ where
     Ok(bytes::from_bytes(&bytes, how.hasher, how.unfinished)?)
 }
 
-/// Reads `count` bytes more; how many of them are missing.
+/// Reads `count` more bytes. Returns how many of them are missing.
 fn fill(reader: &mut impl Read, bytes: &mut Vec<u8>, count: u64) -> Result<u64, OpenError> {
     let room = bytes.try_reserve_exact(count as usize);
     room.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -162,14 +162,14 @@ fn within(bytes: u64, limit: u64) -> Result<(), OpenError> {
     if bytes > limit { Err(OpenError::TooLarge { bytes, limit }) } else { Ok(()) }
 }
 
-/// A regular file, and how long it is.
+/// Opens a regular file. Returns it and its length.
 pub(super) fn open(path: &Path) -> Result<(File, u64), OpenError> {
     open_as(path, OpenOptions::new().read(true))
 }
 
-/// As [`open`], in another way.
+/// As [`open`], with these options.
 pub(super) fn open_as(path: &Path, options: &OpenOptions) -> Result<(File, u64), OpenError> {
-    // A pipe that nobody writes to would never open.
+    // Opening a pipe without a writer would block forever.
     if !std::fs::metadata(path)?.is_file() {
         return Err(OpenError::NotAFile);
     }
@@ -181,8 +181,8 @@ pub(super) fn open_as(path: &Path, options: &OpenOptions) -> Result<(File, u64),
     Ok((file, metadata.len()))
 }
 
-/// The header of a file of this length and what it says, if it is one of such a filter and as long as it
-/// should be.
+/// The header of a file of this length and its parsed fields, if it is one of such a filter and the
+/// length is right.
 pub(super) fn header_of<F: Family>(
     file: &mut impl Read,
     got: u64,
@@ -197,7 +197,7 @@ pub(super) fn header_of<F: Family>(
     Ok((header, plan))
 }
 
-/// The checksums of all blocks, which stand behind the words.
+/// The checksums of all blocks, which follow the words.
 pub(super) fn table_of(
     file: &mut (impl Read + Seek),
     header: &Header,
@@ -211,7 +211,7 @@ pub(super) fn table_of(
     Ok(table)
 }
 
-/// The file became shorter while it was read.
+/// The error if the file became shorter while it was read.
 fn changed() -> OpenError {
     io::Error::from(io::ErrorKind::UnexpectedEof).into()
 }
@@ -238,17 +238,17 @@ where
     Ok(filter)
 }
 
-/// The words of a file, block by block, each of them checked before it is used.
+/// The words of a file, block by block. Each block is checked before it is used.
 struct SavedWords<'a> {
     file: File,
     sums: Sums<'a>,
-    /// The bytes that were not read yet.
+    /// The number of bytes that have not been read.
     left: u64,
     /// The number of the next block.
     number: u64,
-    /// Blocks that were read.
+    /// The blocks that were read.
     block: Vec<u8>,
-    /// How many bytes of those were used.
+    /// How many of those bytes were used.
     at: usize,
 }
 
@@ -275,7 +275,7 @@ impl SavedWords<'_> {
         Ok(storage)
     }
 
-    /// Reads and checks some blocks more.
+    /// Reads and checks the next blocks.
     fn refill(&mut self) -> Result<(), OpenError> {
         const BLOCKS: usize = 32;
         let bytes = self.left.min((BLOCK * BLOCKS) as u64) as usize;

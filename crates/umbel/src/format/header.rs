@@ -1,4 +1,4 @@
-//! The first 192 bytes: everything needed to use the filter, but its words.
+//! The first 192 bytes: everything that is needed to use the filter, except its words.
 
 use super::family::{Mark, NOT_COUNTED};
 use crate::error::InvalidBytes;
@@ -6,49 +6,49 @@ use twox_hash::XxHash3_64;
 
 /// The first bytes of every filter.
 const MAGIC: [u8; 8] = *b"umbel\0\r\n";
-/// The version that is written, and the only one that is read.
+/// The version that is written, and the only one that can be read.
 const VERSION: u16 = 1;
-/// Seeds the checksum of the header, so that zeros never verify.
+/// The seed of the checksum of the header, so that zeros never verify.
 const SEED: u64 = 0x756d_6265_6c20_6864;
 
 /// The length of a header. A multiple of 64, so that words that follow it can be used in place.
 pub(crate) const LEN: usize = 192;
-/// How many numbers a family may say about a filter.
+/// How many numbers a family may store about a filter.
 pub(crate) const FIELDS: usize = 13;
 
 /// Flag: the secret of the hasher is in the header.
 const SECRET: u16 = 1 << 0;
-/// Flag: somebody is changing the words in place, or was when the power failed.
+/// Flag: a process is changing the words in place, or did not finish.
 const OPEN: u16 = 1 << 1;
 
-/// What a header says of a filter.
+/// The contents of the header of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub(crate) family: u16,
     pub(crate) hash: u16,
-    /// How the family finds the places of a digest.
+    /// The function from a digest to places.
     pub(crate) kernels: u16,
-    /// What form the keys have.
+    /// The kind of the keys.
     pub(crate) keys: u16,
     /// Whether the words are being changed in place.
     pub(crate) open: bool,
     /// The seed of the hasher, or a check value.
     pub(crate) mark: u64,
-    /// Which secret it takes, as its owner numbers them.
+    /// The owner's number of the secret.
     pub(crate) key_id: u64,
     pub(crate) secret: Option<[u8; 16]>,
-    /// How often something was inserted, as far as the family can tell.
+    /// The number of insertions, if the family counts them.
     pub(crate) insertions: u64,
     /// The length of the words in bytes.
     pub(crate) payload: u64,
     /// The checksum of the checksums of all blocks.
     pub(crate) root: u64,
-    /// What the family says.
+    /// The fields of the family.
     pub(crate) fields: [u64; FIELDS],
 }
 
 impl Header {
-    /// The header of a filter of this family, but for the words.
+    /// The header of a filter of this family, before the fields of the words are set.
     pub(crate) fn new(
         family: u16,
         kernels: u16,
@@ -82,16 +82,16 @@ impl Header {
         }
     }
 
-    /// Whether these are the kernels.
+    /// Checks the number of the kernels.
     pub(crate) const fn expect_kernels(&self, kernels: u16) -> Result<(), InvalidBytes> {
         let got = self.kernels;
         if got == kernels { Ok(()) } else { Err(InvalidBytes::Kernels { got }) }
     }
 
-    /// How many bytes a header has.
+    /// The number of bytes of a header.
     pub const BYTES: usize = LEN;
 
-    /// The header at the start of these bytes. What follows it is not looked at.
+    /// Parses the header at the start of these bytes. The rest is ignored.
     ///
     /// # Errors
     ///
@@ -115,31 +115,31 @@ impl Header {
         self.kernels
     }
 
-    /// How often something was inserted, if the family counts that.
+    /// The number of insertions, if the family counts them.
     #[must_use]
     pub const fn insertions(&self) -> Option<u64> {
         if self.insertions == NOT_COUNTED { None } else { Some(self.insertions) }
     }
 
-    /// Whether the secret of the hasher is in it.
+    /// Whether the header contains the secret of the hasher.
     #[must_use]
     pub const fn has_secret(&self) -> bool {
         self.secret.is_some()
     }
 
-    /// The number of the secret, as its owner numbers them; 0 if it has none.
+    /// The owner's number of the secret; 0 if it has none.
     #[must_use]
     pub const fn secret_number(&self) -> u64 {
         self.key_id
     }
 
-    /// Whether somebody is changing the words in place, or was and never finished.
+    /// Whether a process is changing the words in place, or did not finish.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.open
     }
 
-    /// What it says of the hasher.
+    /// The description of the hasher.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             hash: self.hash,
@@ -181,7 +181,7 @@ impl Header {
         bytes
     }
 
-    /// What these bytes say, if they are a header that this version can have written.
+    /// Parses a header, if this version can have written it.
     pub(crate) fn parse(bytes: &[u8; LEN]) -> Result<Self, InvalidBytes> {
         let mut rest = &bytes[..];
         if take::<8>(&mut rest) != MAGIC {
@@ -228,7 +228,7 @@ fn checksum(header: &[u8; LEN]) -> u64 {
     XxHash3_64::oneshot_with_seed(SEED, &header[..LEN - 8])
 }
 
-/// The next bytes. There are as many: whoever asks has a whole header.
+/// The next bytes. The caller guarantees that there are enough: it has a whole header.
 fn take<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
     let (head, tail) = rest.split_at(N);
     *rest = tail;

@@ -1,15 +1,15 @@
-//! Filters that are used where they are, in a file. An island of `unsafe`: the words of a file are
-//! memory that other programs could change.
+//! Filters in memory-mapped files. An island of `unsafe`: the words of a file are memory that other
+//! programs could change.
 //!
 //! ```text
 //!     header | words ............................ | checksums        the file
 //!              ^ the filter looks at these            ^ asked by `verify`
 //! ```
 //!
-//! A filter in a file is an ordinary [`Filter`] whose words are in a mapping, so it has all methods that only
-//! read. One that is changed in the file has those that set bits as well.
+//! A filter in a file is an ordinary [`Filter`] whose words are in a mapping, so it has all methods
+//! that only read. A filter that is changed in its file also has the methods that set bits.
 //!
-//! The way that needs no promise is [`load`](super::Saved::load), which copies.
+//! The alternative that needs no promise is [`load`](super::Saved::load), which copies.
 
 use super::blocks::{self, BLOCK, Sums};
 use super::bytes;
@@ -33,32 +33,32 @@ use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A filter whose file can be used in place: its words are looked at as they are there.
+/// A filter whose file can be used in place, without a conversion of its words.
 #[doc(hidden)]
 pub trait Mappable: Family {
     /// The same filter with its words in a file.
     type Mapped: Family<Hasher = Self::Hasher, Storage = Own<FileWords>>;
 }
 
-/// A filter whose file can be changed in place: bits are only ever set, so whatever part of them is on
-/// the disk when the power fails, nothing is lost that was there before.
+/// A filter whose file can be changed in place. Bits are only ever set, so a power failure never
+/// loses keys that were on the disk before.
 #[doc(hidden)]
 pub trait MappableMut: Family {
-    /// The same filter with its words in a file, to be changed.
+    /// The same filter with its words in a writable file.
     type MappedMut: Family<Hasher = Self::Hasher, Storage: Writes>;
 
     #[doc(hidden)]
     fn file(mapped: &Self::MappedMut) -> &FileWords;
 }
 
-/// A filter `F` in a file, which answers from there. It has all methods of the filter that only read, and
-/// those that check the file: [`verify`](Filter::verify) and others.
+/// A filter `F` in a file, which answers from there. It has all methods of the filter that only
+/// read, and methods that check the file: [`verify`](Filter::verify) and others.
 pub type Mapped<F> = <F as Mappable>::Mapped;
 
-/// A filter `F` in a file that is changed there. It has all methods of the filter that only read, those that
-/// only set bits, and [`flush`](Filter::flush) and [`close`](Filter::close).
+/// A filter `F` in a file that is changed there. It has all methods of the filter that only read,
+/// those that only set bits, and [`flush`](Filter::flush) and [`close`](Filter::close).
 ///
-/// It cannot be cleared or intersected, which would lose keys that are on the disk already:
+/// It cannot be cleared or intersected, which would lose keys that are already on the disk:
 ///
 /// ```compile_fail,E0599
 /// # use umbel::format::MappedMut;
@@ -68,9 +68,9 @@ pub type Mapped<F> = <F as Mappable>::Mapped;
 /// }
 /// ```
 ///
-/// From the moment it is opened until [`close`](Filter::close), the header says that the file is being
-/// changed. If the process ends before `close`, the file opens as long as nothing was inserted after the
-/// last [`flush`](Filter::flush). Otherwise it opens with [`Opening::unfinished`] only.
+/// From the moment it is opened until [`close`](Filter::close), the header says that the file is
+/// being changed. If the process ends before `close`, the file opens if no key was inserted after
+/// the last [`flush`](Filter::flush). Otherwise it opens only with [`Opening::unfinished`].
 pub type MappedMut<F> = <F as MappableMut>::MappedMut;
 
 /// A core whose words may be in a file.
@@ -142,7 +142,7 @@ impl<L: StoredLayout> MappableMutCore for RawBloom<SharedHeap, L> {
     }
 }
 
-/// Storage for words that are changed in a file. Sealed, as all storage is.
+/// Storage for words that are changed in a file. Sealed, like all storage.
 #[doc(hidden)]
 pub trait Writes: Storage {
     fn of_words(words: FileWordsMut) -> Self;
@@ -170,7 +170,7 @@ impl Writes for Shared<FileWordsMut> {
     }
 }
 
-/// A file that is mapped whole, and locked for as long.
+/// A file that is mapped completely, and locked while it is mapped.
 #[derive(Debug)]
 struct Mapping {
     memory: MmapRaw,
@@ -179,8 +179,8 @@ struct Mapping {
 
 /// A locked file. Dropping it releases the lock.
 ///
-/// Closing the file would not be enough: a process that another thread is starting has inherited it, and keeps the lock until
-/// it runs its own program.
+/// Closing the file would not be enough: a process that another thread is starting has inherited
+/// it, and keeps the lock until it executes its own program.
 #[derive(Debug)]
 struct Locked(File);
 
@@ -191,12 +191,13 @@ impl Drop for Locked {
 }
 
 impl Mapping {
-    /// The bytes from `start` to `end`, which are inside.
+    /// The bytes from `start` to `end`, which must be inside the mapping.
     #[allow(unsafe_code, reason = "words of a file are memory")]
     fn bytes(&self, start: u64, end: u64) -> &[u8] {
         assert!(start <= end && end <= self.memory.len() as u64, "a part of the file");
-        // SAFETY: the range is inside the mapping, which lives as long as the result. Whoever mapped the
-        // file promised that nobody changes it; this library writes only words, and checksums through `&mut` of a filter.
+        // SAFETY: the range is inside the mapping, which lives as long as the result. The caller of
+        // the mapping function promised that no other process changes the file; this library writes
+        // only words, and checksums through `&mut` of a filter.
         unsafe {
             core::slice::from_raw_parts(
                 self.memory.as_ptr().add(start as usize),
@@ -210,8 +211,9 @@ impl Mapping {
     fn write(&self, at: u64, bytes: &[u8]) {
         let end = at + bytes.len() as u64;
         assert!(end <= self.memory.len() as u64, "a part of the file");
-        // SAFETY: the range is inside the mapping, which is writable: only filters of `FileWordsMut` write.
-        // They call this through `&mut`, and nobody has a reference to bytes outside of the words then.
+        // SAFETY: the range is inside the mapping, which is writable: only filters of
+        // `FileWordsMut` write. They call this through `&mut`, and there are no references to bytes
+        // outside of the words then.
         unsafe {
             let to = self.memory.as_mut_ptr().add(at as usize);
             core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
@@ -223,12 +225,12 @@ impl Mapping {
 pub struct FileWords {
     mapping: Mapping,
     header: Header,
-    /// Whether the table of checksums is what the header says.
+    /// Whether the table of checksums matches the header.
     table: OnceLock<Result<(), InvalidBytes>>,
 }
 
 impl FileWords {
-    /// The words of a mapping, if they are as many.
+    /// The words of a mapping, if their number is right.
     fn new(mapping: Mapping, header: Header, count: u64) -> Result<Self, InvalidBytes> {
         if count != header.payload / 8 {
             return Err(InvalidBytes::Inconsistent);
@@ -255,7 +257,7 @@ impl FileWords {
         sums.verify(number, block)
     }
 
-    /// Says in the header whether somebody is changing the words, and how their checksums are checked.
+    /// Sets in the header whether the words are being changed, and the checksum of their checksums.
     fn mark(&self, root: u64, open: bool) {
         self.mapping.write(0, &Header { root, open, ..self.header }.encode());
     }
@@ -271,9 +273,10 @@ impl AsRef<[u64]> for FileWords {
     #[inline(always)]
     #[allow(unsafe_code, reason = "words of a file are memory")]
     fn as_ref(&self) -> &[u64] {
-        // SAFETY: there are `len` words behind the header, which was checked when this was made; the
-        // header is a multiple of 64 bytes behind the start of a page, so they are aligned. Any bits are
-        // a word, and whoever mapped the file promised that nobody changes them.
+        // SAFETY: there are `len` words behind the header, which was checked when this was made;
+        // the header is a multiple of 64 bytes behind the start of a page, so they are aligned. Any
+        // bits are a word, and the caller of the mapping function promised that no other process
+        // changes them.
         unsafe {
             let first = self.mapping.memory.as_ptr().add(header::LEN).cast();
             core::slice::from_raw_parts(first, self.len())
@@ -281,7 +284,7 @@ impl AsRef<[u64]> for FileWords {
     }
 }
 
-/// The words of a file, to be changed.
+/// The words of a file, mutably.
 pub struct FileWordsMut(FileWords);
 
 impl fmt::Debug for FileWordsMut {
@@ -331,14 +334,14 @@ impl AsMut<[AtomicU64]> for FileWordsMut {
     }
 }
 
-/// Which lock is taken.
+/// The kind of lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
     Write,
 }
 
-/// The header of a file, what it says, and its mapping.
+/// The header of a file, its parsed fields, and its mapping.
 fn open<F: Family>(
     path: &Path,
     access: Access,
@@ -371,30 +374,31 @@ fn open<F: Family>(
     Ok((header, plan, Mapping { memory, _file: file }))
 }
 
-/// Checking a filter in a file.
+/// Integrity checks of a filter in a file.
 impl<T: ?Sized, H, C: InFile> Filter<T, H, C> {
-    /// Whether everything is as it was written. Reads the whole file.
+    /// Checks that the file is as it was written. Reads the whole file.
     ///
     /// # Errors
     ///
-    /// What was changed since.
+    /// The first part that was changed since.
     pub fn verify(&self) -> Result<(), InvalidBytes> {
         (0..self.blocks()).try_for_each(|number| self.verify_block(number))?;
         self.raw.audit()
     }
 
-    /// How many blocks of 8 KiB the words are.
+    /// How many blocks of 8 KiB the words have.
     #[must_use]
     pub fn blocks(&self) -> u64 {
         self.raw.file().blocks()
     }
 
-    /// Whether one block is as it was written. The first time this reads all checksums, a thousandth of
-    /// the file.
+    /// Checks that one block is as it was written. The first call reads all checksums, a thousandth
+    /// of the file.
     ///
     /// # Errors
     ///
-    /// [`InvalidBytes::Block`] if it was changed since, [`InvalidBytes::Table`] if the checksums were.
+    /// [`InvalidBytes::Block`] if the block was changed since. [`InvalidBytes::Table`] if the
+    /// checksums were.
     ///
     /// # Panics
     ///
@@ -404,19 +408,19 @@ impl<T: ?Sized, H, C: InFile> Filter<T, H, C> {
     }
 }
 
-/// Bringing changes to the disk.
+/// Durability of changes.
 impl<T: ?Sized, H: Stored<T>, S: Writes, L: StoredLayout> Filter<T, H, RawBloom<S, L>> {
-    /// Returns when all that was inserted is on the disk, with its checksums.
+    /// Returns after everything that was inserted is on the disk, with its checksums.
     ///
     /// # Errors
     ///
-    /// What the file system says. What is on the disk then has all that was there at the last flush
-    /// that went well.
+    /// Any error of the file system. The disk then has at least the contents of the last successful
+    /// flush.
     pub fn flush(&mut self) -> io::Result<()> {
         self.seal(true)
     }
 
-    /// As [`flush`](Self::flush), and the file says that nobody is changing it any more.
+    /// As [`flush`](Self::flush). Then the header says that no process is changing the file.
     ///
     /// # Errors
     ///
@@ -426,7 +430,7 @@ impl<T: ?Sized, H: Stored<T>, S: Writes, L: StoredLayout> Filter<T, H, RawBloom<
         self.seal(false)
     }
 
-    /// Brings the words to the disk, then what belongs to them.
+    /// Syncs the words, then the header and the checksums.
     fn seal(&mut self, open: bool) -> io::Result<()> {
         let file = self.raw.storage.file();
         file.mapping.memory.flush()?;
@@ -437,24 +441,24 @@ impl<T: ?Sized, H: Stored<T>, S: Writes, L: StoredLayout> Filter<T, H, RawBloom<
     }
 }
 
-/// Using files where they are.
+/// Opening files in place.
 impl<H> Opening<H> {
-    /// The filter at `path`, which answers from the file: nothing is read but what it is asked for.
-    /// [`verify`](Filter::verify) tells whether the file is as it was written; until then that is not known.
+    /// The filter at `path`, which answers from the file. A look-up reads only the words that it
+    /// needs. The words are not checked until [`verify`](Filter::verify) is called.
     ///
-    /// The file is locked against those who would change it in place, as far as they take locks.
-    /// Replacing it, as [`save`](super::Saved::save) does, is no change: the old file lives on until the
-    /// last mapping of it is gone.
+    /// The file is locked against processes that would change it in place, if they use locks.
+    /// Replacing it, as [`save`](super::Saved::save) does, is not a change: the old file exists
+    /// until its last mapping is dropped.
     ///
     /// # Errors
     ///
-    /// See [`OpenError`]; [`io::ErrorKind::WouldBlock`] if somebody is changing it in place.
+    /// See [`OpenError`]. [`io::ErrorKind::WouldBlock`] if another process is changing it in place.
     ///
     /// # Safety
     ///
-    /// Nobody may change the file in place or cut it off while it is mapped. The answers would be
-    /// undefined if it is changed, and the process killed by SIGBUS if it is asked for a part that was
-    /// cut off.
+    /// No process may change the file in place or truncate it while it is mapped. If it is changed,
+    /// the answers are undefined. If it is truncated and a look-up reads the missing part, the
+    /// process is killed by SIGBUS.
     #[allow(unsafe_code, reason = "the caller must promise something")]
     pub unsafe fn map<F>(self, path: impl AsRef<Path>) -> Result<Mapped<F>, OpenError>
     where
@@ -472,15 +476,16 @@ impl<H> Opening<H> {
         Ok(filter)
     }
 
-    /// The filter at `path`, to be changed where it is: see [`MappedMut`].
+    /// The filter at `path`, which is changed in place: see [`MappedMut`].
     ///
     /// # Errors
     ///
-    /// See [`OpenError`]; [`io::ErrorKind::WouldBlock`] if somebody has it mapped.
+    /// See [`OpenError`]. [`io::ErrorKind::WouldBlock`] if another process has it mapped.
     ///
     /// # Safety
     ///
-    /// As [`map`](Self::map): nobody else may change the file or cut it off while it is mapped.
+    /// As [`map`](Self::map): no other process may change the file or truncate it while it is
+    /// mapped.
     #[allow(unsafe_code, reason = "the caller must promise something")]
     pub unsafe fn map_mut<F>(self, path: impl AsRef<Path>) -> Result<MappedMut<F>, OpenError>
     where
@@ -496,7 +501,8 @@ impl<H> Opening<H> {
             Ok::<_, InvalidBytes>(Writes::of_words(FileWordsMut(words)))
         })?;
         bytes::agree(&filter, &header)?;
-        // Before the first bit is changed, it is on the disk that one may be.
+        // Before the first bit is changed, the header on the disk must say that the words may be
+        // changing.
         let file = F::file(&filter);
         file.mark(header.root, true);
         file.mapping.memory.flush_range(0, header::LEN)?;

@@ -1,4 +1,4 @@
-//! How a filter is opened, and what can go wrong.
+//! Options for opening a filter, and the errors.
 
 use super::family::Family;
 use super::file;
@@ -7,10 +7,10 @@ use crate::storage::Allocate;
 use std::path::Path;
 use std::{fmt, io};
 
-/// The most bytes of a filter that are read unless another number is given: 64 GiB.
+/// The default maximum number of bytes of a filter: 64 GiB.
 const LIMIT: u64 = 64 << 30;
 
-/// How a filter is opened: with which hasher, up to which size.
+/// How to open a filter: the hasher, and the maximum size.
 ///
 /// ```no_run
 /// use umbel::format::Opening;
@@ -29,13 +29,13 @@ pub struct Opening<H> {
 }
 
 impl<H> Opening<H> {
-    /// With the hasher that the filter tells, up to 64 GiB.
+    /// With the hasher in the header, up to 64 GiB.
     #[must_use]
     pub const fn new() -> Self {
         Self { hasher: None, limit: LIMIT, unfinished: false }
     }
 
-    /// The same with another hasher in the place of the one that was given, if one was.
+    /// The same options with another hasher, if there is one.
     pub(crate) fn try_map<J, E>(
         self,
         other: impl FnOnce(H) -> Result<J, E>,
@@ -44,7 +44,7 @@ impl<H> Opening<H> {
         Ok(Opening { hasher: hasher.map(other).transpose()?, limit, unfinished })
     }
 
-    /// With this hasher, which must be the one the filter was made with.
+    /// With this hasher, which must be the one that the filter was made with.
     #[must_use]
     pub fn hasher(mut self, hasher: H) -> Self {
         self.hasher = Some(hasher);
@@ -58,11 +58,10 @@ impl<H> Opening<H> {
         self
     }
 
-    /// Filters too whose file somebody was changing in place, and has not finished.
+    /// Also accepts a filter whose file a process was changing in place without finishing.
     ///
-    /// Such a filter has every key that was inserted before the last flush, and maybe some that came
-    /// later. What else may have happened to its words is not noticed: they have no checksums that
-    /// could tell.
+    /// Such a filter has every key that was inserted before the last flush, and possibly some later
+    /// keys. Other damage to its words is not detected, because their checksums are out of date.
     #[must_use]
     pub fn unfinished(mut self) -> Self {
         self.unfinished = true;
@@ -82,7 +81,7 @@ impl<H> Opening<H> {
         file::load(path.as_ref(), self)
     }
 
-    /// The filter that comes next from a reader. What follows it is not read.
+    /// Reads one filter. The rest of the input is not read.
     ///
     /// # Errors
     ///
@@ -102,22 +101,22 @@ impl<H> Default for Opening<H> {
     }
 }
 
-/// A filter could not be opened.
+/// Opening a filter failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
     /// Reading failed.
     Io(io::Error),
-    /// There is something else than a file: a directory, a device, a pipe.
+    /// The path is not a regular file, but a directory, a device or a pipe.
     NotAFile,
-    /// The filter has more bytes than may be read.
+    /// The filter has more bytes than the limit.
     TooLarge {
-        /// How many it has.
+        /// The number of bytes it has.
         bytes: u64,
-        /// How many it may have.
+        /// The limit.
         limit: u64,
     },
-    /// What was read is not a filter of the wanted kind.
+    /// The bytes are not a filter of the expected type.
     Invalid(InvalidBytes),
 }
 

@@ -1,4 +1,4 @@
-//! What can be done with a filter that has a form in bytes.
+//! The operations of a filter that can be saved.
 
 use super::bytes;
 #[cfg(feature = "alloc")]
@@ -32,20 +32,20 @@ use {core::ops::Range, std::path::Path};
 /// # Ok::<(), umbel::InvalidBytes>(())
 /// ```
 pub trait Saved: Family {
-    /// The filter as bytes, with checksums. The secret of a [`Keyed`](crate::Keyed) filter is not
-    /// among them.
+    /// The filter as bytes, with checksums. They do not contain the secret of a
+    /// [`Keyed`](crate::Keyed) filter.
     #[cfg(feature = "alloc")]
     #[must_use]
     fn to_bytes(&self) -> Vec<u8> {
         bytes::to_bytes(self, Secret::Left)
     }
 
-    /// The filter that [`to_bytes`](Self::to_bytes) wrote.
+    /// Opens a filter from the bytes of [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
     ///
     /// [`InvalidBytes`] if these are not the bytes of such a filter, or if its hasher has a secret:
-    /// then [`from_bytes_with_hasher`](Self::from_bytes_with_hasher) is the way.
+    /// use [`from_bytes_with_hasher`](Self::from_bytes_with_hasher) then.
     fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidBytes>
     where
         Self::Storage: Allocate,
@@ -53,13 +53,14 @@ pub trait Saved: Family {
         bytes::from_bytes(bytes, None, false)
     }
 
-    /// The filter that [`to_bytes`](Self::to_bytes) wrote, with the hasher it was made with.
+    /// Opens a filter from the bytes of [`to_bytes`](Self::to_bytes), with the hasher that it was
+    /// made with.
     ///
     /// # Errors
     ///
-    /// [`InvalidBytes`] if these are not the bytes of such a filter, or
-    /// [`InvalidBytes::Hasher`] if it was made with another seed or secret: it would answer `false`
-    /// for every key it holds.
+    /// [`InvalidBytes`] if these are not the bytes of such a filter. [`InvalidBytes::Hasher`] if it
+    /// was made with another seed or secret: it would then answer `false` for keys that it
+    /// contains.
     fn from_bytes_with_hasher(bytes: &[u8], hasher: Self::Hasher) -> Result<Self, InvalidBytes>
     where
         Self::Storage: Allocate,
@@ -67,40 +68,42 @@ pub trait Saved: Family {
         bytes::from_bytes(bytes, Some(hasher), false)
     }
 
-    /// Writes what [`to_bytes`](Self::to_bytes) gives, a block at a time.
+    /// Writes the bytes of [`to_bytes`](Self::to_bytes), a block at a time.
     ///
     /// # Errors
     ///
-    /// What the writer says.
+    /// Any error of the writer.
     #[cfg(feature = "std")]
     fn to_writer(&self, mut writer: impl io::Write) -> io::Result<()> {
         file::write(self, Secret::Left, &mut writer)
     }
 
-    /// As [`to_writer`](Self::to_writer), with the secret of the hasher among the bytes.
+    /// As [`to_writer`](Self::to_writer), including the secret of the hasher.
     ///
     /// # Errors
     ///
-    /// What the writer says.
+    /// Any error of the writer.
     #[cfg(feature = "std")]
     fn to_writer_with_secret(&self, mut writer: impl io::Write) -> io::Result<()> {
         file::write(self, Secret::Kept, &mut writer)
     }
 
-    /// How many bytes [`to_writer_with_secret`](Self::to_writer_with_secret) writes. Takes the same time for every size.
+    /// How many bytes [`to_writer_with_secret`](Self::to_writer_with_secret) writes. Takes constant
+    /// time.
     #[cfg(feature = "std")]
     #[doc(hidden)]
     fn saved_len(&self) -> u64 {
         file::len(self)
     }
 
-    /// Writes these of the bytes that [`to_writer_with_secret`](Self::to_writer_with_secret) writes: a filter that goes over
-    /// in chunks. Takes time for the chunk, and for the first 192 bytes and the checksums at the end as long as to read all
-    /// words once. Nobody may be changing the filter meanwhile.
+    /// Writes a range of the bytes of [`to_writer_with_secret`](Self::to_writer_with_secret), to
+    /// transfer a filter in chunks. It takes time for the range. For the first 192 bytes and for
+    /// the checksums at the end, it also reads all words once. The filter must not be changed
+    /// between the chunks.
     ///
     /// # Errors
     ///
-    /// What the writer says.
+    /// Any error of the writer.
     #[cfg(feature = "std")]
     #[doc(hidden)]
     fn write_range_with_secret(
@@ -111,13 +114,13 @@ pub trait Saved: Family {
         file::write_range(self, Secret::Kept, &range, &mut writer)
     }
 
-    /// The filter that [`to_writer`](Self::to_writer) wrote. Reads as many bytes as the filter has,
-    /// and no more.
+    /// Opens the filter that [`to_writer`](Self::to_writer) wrote. Reads exactly the bytes of the
+    /// filter.
     ///
     /// # Errors
     ///
-    /// What the reader says, [`OpenError::TooLarge`] above the default limit of
-    /// [`Opening`](super::Opening), or that these are not the bytes of such a filter.
+    /// Any error of the reader, [`OpenError::TooLarge`] above the default limit of
+    /// [`Opening`](super::Opening), or an error that these are not the bytes of such a filter.
     #[cfg(feature = "std")]
     fn from_reader(reader: impl io::Read) -> Result<Self, OpenError>
     where
@@ -126,19 +129,20 @@ pub trait Saved: Family {
         super::Opening::new().read(reader)
     }
 
-    /// Saves the filter at `path`: afterwards the whole filter is there, or what was there before.
+    /// Saves the filter at `path`, atomically: after a crash, the file is either the complete new
+    /// one or the old one.
     ///
     /// # Errors
     ///
-    /// What the file system says; what was there is there still, and nothing else is.
-    /// [`io::ErrorKind::ResourceBusy`] if somebody else is saving there.
+    /// Any error of the file system. The old file is then unchanged, and there is no other file.
+    /// [`io::ErrorKind::ResourceBusy`] if another writer is saving there.
     #[cfg(feature = "std")]
     fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         file::save(&System, self, Secret::Left, path.as_ref())
     }
 
-    /// As [`save`](Self::save), with the secret of the hasher in the file, which only its owner may
-    /// read then. It opens without bringing the hasher.
+    /// As [`save`](Self::save), including the secret of the hasher. Only the owner of the file may
+    /// read it. It opens without a hasher from the caller.
     ///
     /// # Errors
     ///
@@ -148,12 +152,13 @@ pub trait Saved: Family {
         file::save(&System, self, Secret::Kept, path.as_ref())
     }
 
-    /// The filter that [`save`](Self::save) left at `path`, copied into memory.
+    /// Opens the filter that [`save`](Self::save) wrote to `path`, copied into memory.
     ///
     /// # Errors
     ///
-    /// What the file system says, [`OpenError::NotAFile`], [`OpenError::TooLarge`] above the default
-    /// limit of [`Opening`](super::Opening), or that this is not the file of such a filter.
+    /// Any error of the file system, [`OpenError::NotAFile`], [`OpenError::TooLarge`] above the
+    /// default limit of [`Opening`](super::Opening), or an error that this is not the file of such
+    /// a filter.
     #[cfg(feature = "std")]
     fn load(path: impl AsRef<Path>) -> Result<Self, OpenError>
     where
@@ -162,16 +167,16 @@ pub trait Saved: Family {
         super::Opening::new().load(path)
     }
 
-    /// The filter that [`save`](Self::save) left at `path`, which answers from the file: see
+    /// Opens the filter that [`save`](Self::save) wrote to `path`. It answers from the file: see
     /// [`Opening::map`](super::Opening::map).
     ///
     /// # Errors
     ///
-    /// As [`load`](Self::load); what is in the words is not looked at.
+    /// As [`load`](Self::load). The words are not checked.
     ///
     /// # Safety
     ///
-    /// Nobody may change the file in place or cut it off while it is mapped.
+    /// No process may change the file in place or truncate it while it is mapped.
     #[cfg(feature = "mmap")]
     #[allow(unsafe_code, reason = "the caller must promise something")]
     unsafe fn map(path: impl AsRef<Path>) -> Result<super::Mapped<Self>, OpenError>
@@ -182,7 +187,7 @@ pub trait Saved: Family {
         unsafe { super::Opening::new().map::<Self>(path) }
     }
 
-    /// The filter that [`save`](Self::save) left at `path`, to be changed there: see
+    /// Opens the filter that [`save`](Self::save) wrote to `path`, to change it there: see
     /// [`MappedMut`](super::MappedMut).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Serde, through the bytes and all their checks.
+//! Serde support, which uses the bytes and all their checks.
 
 use super::Saved;
 use crate::storage::Allocate;
@@ -48,7 +48,7 @@ where
     }
 }
 
-/// Gives a filter serde's traits, for any parameters with which it can be saved.
+/// Implements serde's traits for a filter, for all parameters with which it can be saved.
 macro_rules! through_serde {
     ([$($generics:tt)*] $filter:ty) => {
         impl<$($generics)*> serde::Serialize for $filter

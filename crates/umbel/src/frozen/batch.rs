@@ -1,35 +1,36 @@
-//! Look-ups of many keys: find out where the entries of some are and ask for them, then add them up.
+//! Batch look-ups: compute the places of several keys and prefetch their entries, then combine
+//! them.
 //!
-//! Where entries are takes most of the work, so it is kept until they are there. One key after the other
-//! through a ring, as [`layout`](crate::layout) has it, would find it twice, which is the longer way for
-//! three or four places.
+//! Computing the places takes most of the time, so they are kept until the entries have arrived. A
+//! ring of single keys, as in [`layout`](crate::layout), would compute them twice, which is slower
+//! for three or four places.
 
 use crate::hash::Digest;
 use crate::parts::prefetch::{prefetch, prefetch_far};
 use crate::simd::{Choice, Isa, Job, dispatch};
 
-/// How many keys are under way at a time.
+/// How many keys are in flight at a time.
 const AHEAD: usize = 64;
 
-/// Filters of more words than this are fetched into the second cache of the core: 4 MiB.
+/// Words of filters larger than this are prefetched into the second-level cache: 4 MiB.
 const FAR_WORDS: usize = 1 << 19;
 
-/// What is done with one key. The methods must be `#[inline(always)]`, so that they are compiled for the
-/// path of the loop.
+/// The operation on one key. The methods must be `#[inline(always)]`, so that they are compiled for
+/// the instruction path of the loop.
 pub(super) trait Steps<const ARITY: usize> {
-    /// Where the entries of a key are, and what else is needed once they are there.
+    /// The places of the entries of a key, and what the second step needs besides the entries.
     type Seat: Copy + Default;
 
     /// All words.
     fn words(&self) -> &[u64];
 
-    /// The first step, without a look at any word.
+    /// The first step, which reads no word.
     fn seat(&self, digest: Digest) -> Self::Seat;
 
-    /// The words in which the entries begin.
+    /// The indices of the words in which the entries begin.
     fn words_of(&self, seat: &Self::Seat) -> [usize; ARITY];
 
-    /// The second step.
+    /// The second step, which reads the entries.
     fn answer(&self, seat: Self::Seat) -> bool;
 }
 
@@ -37,7 +38,7 @@ pub(super) trait Steps<const ARITY: usize> {
 ///
 /// # Panics
 ///
-/// If there are not as many answers as keys.
+/// If `found` and `keys` differ in length.
 #[inline(always)]
 pub(super) fn batch<const ARITY: usize, K>(
     steps: impl Steps<ARITY>,

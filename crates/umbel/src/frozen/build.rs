@@ -1,4 +1,4 @@
-//! How a filter is built, how far it is, and what can go wrong.
+//! Options, progress and errors of building a filter.
 
 use crate::error::InvalidShape;
 use crate::hash::Portable;
@@ -6,15 +6,14 @@ use crate::sizing::{Rate, Shape, check_memory, ok};
 use core::convert::Infallible;
 use core::fmt;
 
-/// The most bits a key has in a filter for a set that does not change: no rate below
-/// 2<sup>−32</sup> can be had.
+/// The largest number of bits per key in a filter for a static set: no rate below 2<sup>−32</sup>
+/// is possible.
 pub const MAX_BITS: u32 = 32;
 
-/// How often a construction begins anew, with the same digests mixed in another way.
+/// How many constructions are tried, each with the same digests mixed differently.
 pub(crate) const MAX_ATTEMPTS: u32 = 100;
 
-/// How a filter for a set that does not change is built: at which rate, with which hasher, and what
-/// may be spent.
+/// How to build a filter for a static set: the false positive rate, the hasher, and limits.
 ///
 /// ```
 /// use umbel::BinaryFuseFilter;
@@ -34,13 +33,13 @@ pub struct Build<'a, H = Portable> {
     pub(crate) work: Work<'a>,
 }
 
-/// What the construction itself needs to know.
+/// The options that the construction itself needs.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Work<'a> {
-    /// Where the search for a construction that succeeds begins.
+    /// The seed of the first construction.
     pub(crate) seed: u64,
-    /// Whether many threads may work on it.
+    /// Whether several threads may be used.
     pub(crate) parallel: bool,
     progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
@@ -56,7 +55,7 @@ impl fmt::Debug for Work<'_> {
 }
 
 impl Work<'_> {
-    /// Tells whoever wants to know.
+    /// Calls the progress callback, if there is one.
     pub(crate) fn tell(&self, stage: Stage, done: u64, total: Option<u64>) {
         if let Some(progress) = self.progress {
             progress(Progress { stage, done, total });
@@ -64,28 +63,28 @@ impl Work<'_> {
     }
 }
 
-/// How far a construction is.
+/// The progress of a construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// What is being done.
+    /// The current stage.
     pub stage: Stage,
-    /// With how many keys it has been done.
+    /// The number of keys that this stage has processed.
     pub done: u64,
-    /// Of how many, where that is known.
+    /// The total number of keys, if it is known.
     pub total: Option<u64>,
 }
 
-/// The stages of a construction, in their order. A construction that must begin anew goes back to
+/// The stages of a construction in order. A construction that is repeated goes back to
 /// [`Solving`](Self::Solving).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Stage {
     /// Keys are read and digested.
     Reading,
-    /// It is found out which bits satisfy all keys.
+    /// The system of equations of all keys is solved.
     Solving,
-    /// Every key is asked for.
+    /// Every key is looked up.
     Checking,
 }
 
@@ -105,31 +104,31 @@ impl<'a, H> Build<'a, H> {
         Self { err_rate, hasher, checked: false, memory: u64::MAX, work }
     }
 
-    /// Where the search for a construction that succeeds begins. It needs no secret and no chance:
-    /// equal keys and equal seeds give equal filters.
+    /// The seed of the first construction. It need be neither secret nor random: equal keys and
+    /// equal seeds give equal filters.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.work.seed = seed;
         self
     }
 
-    /// Asks for every key when the filter is there. That takes 64 bits a key more while building.
+    /// Looks up every key after the filter is built. Building then takes 64 more bits per key.
     #[must_use]
     pub fn checked(mut self) -> Self {
         self.checked = true;
         self
     }
 
-    /// How many bytes building may take, the filter included. Where that is not enough,
-    /// [`BuildError::Memory`] says what would be.
+    /// The maximum number of bytes that building may take, including the filter. If it is not
+    /// enough, [`BuildError::Memory`] says how many would be.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Builds on all threads of the current pool of rayon's. The filter is the same, bit for bit, for
-    /// any number of them.
+    /// Builds on all threads of the current rayon pool. The filter is the same, bit for bit, for
+    /// any number of threads.
     #[cfg(feature = "rayon")]
     #[must_use]
     pub fn parallel(mut self) -> Self {
@@ -137,19 +136,18 @@ impl<'a, H> Build<'a, H> {
         self
     }
 
-    /// Tells how far it is, some hundred times in the course of a long construction and from any
-    /// thread.
+    /// Calls `progress`, some hundred times in a long construction and from any thread.
     #[must_use]
     pub fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
         self.work.progress = Some(progress);
         self
     }
 
-    /// How many bits a key has: enough for the rate.
+    /// The number of bits per key that the rate needs.
     ///
     /// # Errors
     ///
-    /// If the rate is not one, or below 2<sup>−32</sup>.
+    /// If the rate is not valid, or below 2<sup>−32</sup>.
     pub(crate) fn bits(&self) -> Result<u32, InvalidShape> {
         bits_for_rate(self.err_rate)
     }
@@ -181,7 +179,7 @@ pub(crate) const fn bits_for_rate(rate: f64) -> Result<u32, InvalidShape> {
     Ok(bits)
 }
 
-/// Whether fingerprints can have so many bits.
+/// Whether fingerprints can have this many bits.
 pub(crate) fn check_fingerprint(bits: u32) -> Result<(), InvalidShape> {
     let rate_of = |bits: u32| 1.0 / (1_u64 << bits.min(63)) as f64;
     match bits {
@@ -191,7 +189,7 @@ pub(crate) fn check_fingerprint(bits: u32) -> Result<(), InvalidShape> {
     }
 }
 
-/// The plan with the longest fingerprints that takes at most `bytes` bytes.
+/// The shape with the longest fingerprints that takes at most `bytes` bytes.
 pub(crate) fn longest<S: Shape>(
     bytes: u64,
     plan: impl Fn(u32) -> Result<S, InvalidShape>,
@@ -211,37 +209,37 @@ pub(crate) fn longest<S: Shape>(
     Ok(best)
 }
 
-/// No filter could be built. Nothing was.
+/// Building failed, and there is no filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError<E = Infallible> {
-    /// There is no such filter.
+    /// The shape is invalid.
     Shape(InvalidShape),
     /// The source of the keys failed.
     Source(E),
-    /// Building takes more memory than it may.
+    /// Building takes more memory than the limit.
     Memory {
-        /// How many bytes it would take.
+        /// The number of bytes it would take.
         needed: u64,
-        /// How many it may.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// However the digests are mixed, no bits satisfy them all. That does not happen to digests that
-    /// are well mixed: the hasher gives many keys nearly the same one.
+    /// There was no solution in any attempt. This does not happen with well-mixed digests: the
+    /// hasher gives nearly the same digest to many keys.
     Attempts {
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
     },
-    /// The filter that was built does not find all keys. It is thrown away: a broken processor,
-    /// broken memory, or a fault in this library.
+    /// The filter that was built does not find all keys. It is dropped. The cause is a faulty
+    /// processor, faulty memory, or a bug in this library.
     Lost {
-        /// How many it does not find.
+        /// How many keys it does not find.
         keys: u64,
     },
 }
 
 impl BuildError {
-    /// The same, where the source could have failed and did not.
+    /// The same error, for a source of keys that can fail.
     pub(crate) fn widen<E>(self) -> BuildError<E> {
         match self {
             Self::Shape(shape) => BuildError::Shape(shape),

@@ -1,4 +1,4 @@
-//! A filter for a set that does not change as bytes, and back.
+//! Saves and opens a filter for a static set.
 
 use super::{Arrangement, RawFrozen};
 use crate::error::InvalidBytes;
@@ -6,20 +6,20 @@ use crate::format::{Header, Mark, StoredCore};
 use crate::sizing::Shape;
 use crate::storage::Storage;
 
-/// An arrangement whose filters have a form in bytes. Sealed, as every arrangement is.
+/// An arrangement whose filters can be saved. Sealed, like every arrangement.
 #[doc(hidden)]
 pub trait StoredArrangement: Arrangement {
     /// The number of the family in a header.
     const FAMILY: u16;
 
-    /// The number, in a header, of the way from a digest to bits.
+    /// The number, in a header, of the function from a digest to places.
     const KERNELS: u16;
 
-    /// What a header says of a shape: its fields, the last ones of which may be 0.
+    /// The fields of a shape in a header. Trailing fields may be 0.
     #[doc(hidden)]
     fn fields(shape: &Self::Shape) -> impl AsRef<[u64]>;
 
-    /// The shape that a header tells.
+    /// The shape that the header describes.
     #[doc(hidden)]
     fn restore(header: &Header) -> Result<Self::Shape, InvalidBytes>;
 }

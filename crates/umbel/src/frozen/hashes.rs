@@ -1,36 +1,37 @@
-//! The hashes of all keys while a filter is being built: in chunks, each sorted by where its keys
-//! belong.
+//! The hashes of all keys during a build: in chunks, each sorted by the part of the filter that its
+//! keys belong to.
 //!
 //! ```text
 //!     chunk 0   [ part 0 | part 1 | part 2 | ... ]     a part of a filter is worked on by going
 //!     chunk 1   [ part 0 | part 1 | part 2 | ... ]     through its runs, one in each chunk
 //! ```
 //!
-//! A hash is a digest times an odd number, modulo 2<sup>64</sup>. That loses nothing, so that hashes
-//! by another odd number are found from these, and no digest has to be kept.
+//! A hash is a digest times an odd number, modulo 2<sup>64</sup>. The multiplication is reversible.
+//! Hashes by another odd number are therefore computed from these, and the digests need not be
+//! kept.
 
 use super::BuildError;
 use crate::error::InvalidShape;
 use crate::parts::gather::Gathered;
 use alloc::vec::Vec;
 
-/// All hashes.
+/// The hashes of all keys.
 #[derive(Debug)]
 pub(crate) struct Hashes {
     chunks: Vec<Chunk>,
-    /// What the digests were multiplied by.
+    /// The multiplier of the digests.
     multiplier: u64,
 }
 
 #[derive(Debug)]
 struct Chunk {
     hashes: Vec<u64>,
-    /// Where each part begins, and the last one ends.
+    /// The start of each part, and the end of the last one.
     starts: Vec<u32>,
 }
 
 impl Hashes {
-    /// The digests as they are, which are hashes by 1.
+    /// The digests unchanged, which are hashes with multiplier 1.
     pub(crate) fn of(digests: Gathered) -> Self {
         let chunk = |mut hashes: Vec<u64>| {
             hashes.shrink_to_fit();
@@ -39,17 +40,18 @@ impl Hashes {
         Self { chunks: digests.into_chunks().map(chunk).collect(), multiplier: 1 }
     }
 
-    /// How many there are.
+    /// The number of hashes.
     pub(crate) fn len(&self) -> u64 {
         self.chunks.iter().map(|chunk| chunk.hashes.len() as u64).sum()
     }
 
-    /// Gives back the memory.
+    /// Frees the memory.
     pub(crate) fn clear(&mut self) {
         self.chunks = Vec::new();
     }
 
-    /// Makes them hashes by this odd number, and sorts each chunk by the topmost `part_bits` bits.
+    /// Changes the multiplier to this odd number, and sorts each chunk by the topmost `part_bits`
+    /// bits.
     pub(crate) fn mix(
         &mut self,
         multiplier: u64,
@@ -74,15 +76,15 @@ impl Hashes {
         parts.flat_map(|part| self.chunks.iter().map(move |chunk| chunk.run(part..part + 1)))
     }
 
-    /// How many hashes there are in some parts.
+    /// The number of hashes in some parts.
     pub(crate) fn len_of(&self, parts: core::ops::Range<usize>) -> u64 {
         self.chunks.iter().map(|chunk| chunk.run(parts.clone()).len() as u64).sum()
     }
 
-    /// Takes out all but one of equal hashes.
+    /// Removes duplicate hashes.
     pub(crate) fn remove_equal(&mut self) -> Result<(), BuildError> {
         let parts = self.chunks.first().map_or(0, |chunk| chunk.starts.len() - 1);
-        // Where the next hash that stays goes, in each chunk.
+        // The position, in each chunk, of the next hash that is kept.
         let mut ends = Vec::new();
         reserve(&mut ends, self.chunks.len())?;
         ends.resize(self.chunks.len(), 0);
@@ -127,7 +129,7 @@ impl Chunk {
             self.starts[1] = self.hashes.len() as u32;
             return Ok(());
         }
-        // Counted one place further up, so that sums are starts.
+        // Counted one position further up, so that the sums are starts.
         for hash in &mut self.hashes {
             *hash = hash.wrapping_mul(factor);
             self.starts[part_of(*hash) + 1] += 1;
@@ -140,14 +142,14 @@ impl Chunk {
         spare.clear();
         reserve(spare, self.hashes.len())?;
         spare.resize(self.hashes.len(), 0);
-        // It was as long as the chunk before; what it holds stays.
+        // Its capacity may be that of a longer previous chunk.
         spare.shrink_to_fit();
         for &hash in &self.hashes {
             let next = &mut self.starts[part_of(hash)];
             spare[*next as usize] = hash;
             *next += 1;
         }
-        // Every start has become the next one.
+        // Every start is now the start of the next part.
         self.starts.copy_within(..parts, 1);
         self.starts[0] = 0;
         core::mem::swap(&mut self.hashes, spare);
@@ -155,15 +157,15 @@ impl Chunk {
     }
 }
 
-/// Room for so many more, or an error.
+/// Reserves space for `more` elements, or fails.
 pub(crate) fn reserve<T>(vec: &mut Vec<T>, more: usize) -> Result<(), InvalidShape> {
     let bytes = (more as u64).saturating_mul(size_of::<T>() as u64);
     vec.try_reserve_exact(more).map_err(|_| InvalidShape::OutOfMemory { bytes })
 }
 
-/// What an odd number must be multiplied by to give 1, modulo 2^64.
+/// The inverse of an odd number, modulo 2^64.
 const fn inverse(odd: u64) -> u64 {
-    // Newton's iteration doubles the bits that are right; an odd number is its own inverse in three.
+    // Newton's iteration doubles the correct bits; an odd number is its own inverse in three.
     let (mut inverse, mut right) = (odd, 3);
     while right < 64 {
         inverse = inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse)));

@@ -1,4 +1,5 @@
-//! Solving by peeling: whoever is alone in a place can have its bits there, whatever the others do.
+//! Solving by peeling: if a key is alone in a place, its equation can be solved there, whatever the
+//! other entries are.
 //!
 //! ```text
 //!     places    0   1   2   3   4   5
@@ -7,9 +8,9 @@
 //!     key c     x           x       x         assigned in the opposite order: a, c, b
 //! ```
 //!
-//! Every place has one word while that goes on: the sum of the hashes of its keys, and below it their
-//! number. A word with one key tells which one, and so where else the key is. When the key has been
-//! left out everywhere, its hash stays in the word where it was alone.
+//! While peeling, every place has one word: the sum of the hashes of its keys, and below it their
+//! number. A word with one key identifies that key, and so its other places. When the key has been
+//! removed from all its places, its hash stays in the word where it was alone.
 
 use super::BuildError;
 use super::hashes::reserve;
@@ -20,49 +21,51 @@ use crate::parts::words::Words;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The bits of a hash that are not used: they number the keys of a place while peeling. A place has
+/// The bits of a hash that are not used: they count the keys of a place while peeling. A place has
 /// 32 different keys once in 10<sup>20</sup> times.
 pub(crate) const COUNT: u64 = 31;
 
-/// Where the bits of a hash are, `ARITY` times, each time elsewhere.
+/// The `ARITY` different places of a hash.
 pub(crate) trait EntryPlaces<const ARITY: usize>: Copy + Sync {
     /// The places of a hash, whose lowest bits, [`COUNT`], are zero, from `start` on.
     fn of(&self, start: u64, hash: u64) -> [usize; ARITY];
 }
 
-/// What the entries in the places of a hash give together, in its lowest bits.
+/// The exclusive or of the entries in the places of a hash, in its lowest bits.
 #[inline(always)]
 pub(crate) fn fingerprint(hash: u64) -> u64 {
     hash >> 5 ^ hash >> 32
 }
 
-/// Other bits from the same hash: those at the top depend on all of it.
+/// Different bits from the same hash: the topmost ones depend on all of it.
 #[inline(always)]
 pub(crate) fn stirred(hash: u64) -> u64 {
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The memory to solve one system of equations after another.
+/// The memory to solve systems of equations one after another.
 #[derive(Debug)]
 pub(crate) struct Peeler {
     places: Words<u64>,
-    /// The places where a key was alone, in the order of peeling, with one more behind them.
+    /// The places where a key was alone, in the order of peeling, and one unused element at the
+    /// end.
     order: Vec<[u8; 3]>,
     used: bool,
 }
 
-/// Places beyond this many are not numbered by three bytes.
+/// Three bytes can number at most this many places.
 pub(crate) const MAX_PLACES: u64 = 1 << 24;
 
-/// How many places are searched for a single key at once.
+/// How many places are searched for single keys at a time.
 const SEARCH: usize = 1 << 12;
-/// How many places may be known to have a single key; those that do not fit are searched for again.
+/// The size of the queue of places with a single key. Places that do not fit are found again by a
+/// search.
 const KNOWN: usize = 1 << 13;
-/// How many of them are looked at together.
+/// How many of them are processed together.
 const GROUP: usize = 16;
 
 impl Peeler {
-    /// For up to so many keys in so many places.
+    /// For up to `keys` keys in `places` places.
     pub(crate) fn new(keys: u64, places: u64) -> Result<Self, BuildError> {
         debug_assert!(places <= MAX_PLACES);
         let bytes = places.saturating_mul(8);
@@ -74,13 +77,13 @@ impl Peeler {
         Ok(Self { places, order, used: false })
     }
 
-    /// How many bytes that takes.
+    /// The number of bytes of this memory.
     pub(crate) fn bytes(keys: u64, places: u64) -> u64 {
         places * 8 + 64 + (keys + 1) * 3 + KNOWN as u64 * 4
     }
 
-    /// Finds an order in which all keys can be assigned; whether there is one. The top of a hash,
-    /// `skip` bits, is the same for all of them and goes to its end.
+    /// Finds an order in which all keys can be assigned. Returns whether there is one. The topmost
+    /// `skip` bits are the same in all hashes, and move to the end of each.
     pub(crate) fn peel<'a, const ARITY: usize>(
         &mut self,
         places: impl EntryPlaces<ARITY>,
@@ -110,7 +113,7 @@ impl Peeler {
         }
     }
 
-    /// Writes the entries of all keys, which have been peeled.
+    /// Writes the entries of all keys, after they have been peeled.
     pub(crate) fn assign<const ARITY: usize>(
         &self,
         places: impl EntryPlaces<ARITY>,
@@ -135,7 +138,7 @@ fn vec_of_known() -> Box<[u32; KNOWN]> {
     Box::new([0; KNOWN])
 }
 
-/// Adds keys to their places; whether all could be numbered.
+/// Adds keys to their places. Returns whether all could be counted.
 #[inline]
 fn add<const ARITY: usize>(
     words: &mut [u64],
@@ -155,7 +158,8 @@ fn add<const ARITY: usize>(
     numbered
 }
 
-/// Goes through all places once and peels whatever it can; whether nothing was forgotten.
+/// Goes through all places once and peels all keys it can. Returns whether the queue never
+/// overflowed.
 #[inline]
 fn pass<const ARITY: usize>(
     words: &mut [u64],
@@ -182,7 +186,7 @@ fn pass<const ARITY: usize>(
             head += group;
             for (place, others) in &found[..group] {
                 let word = words[*place];
-                // Another one of the group, or before it, may have been the same key.
+                // Another place of the group, or an earlier one, may have had the same key.
                 let alone = word & COUNT == 1;
                 let key = if alone { word } else { 0 };
                 let [low, middle, high, _] = (*place as u32).to_le_bytes();

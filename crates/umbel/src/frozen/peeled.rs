@@ -7,10 +7,10 @@
 //!     words          [ shard 0 | shard 1 | shard 2 | shard 3 ]   all of one size
 //! ```
 //!
-//! A large set is cut into shards of a million keys or so, by the topmost bits of the hash. So the
-//! memory for solving is that of a few shards, threads can work on one each, and the bits do not
-//! depend on how many threads there are. Nor do they depend on the order of keys: only sums of
-//! hashes are ever looked at.
+//! A large set is cut into shards of about a million keys, by the topmost bits of the hash. Solving
+//! then needs the memory of a few shards only, and threads can work on one shard each. The bits do
+//! not depend on the number of threads. They do not depend on the order of keys either, because
+//! only sums of hashes are used.
 
 use super::batch::{Steps, batch};
 use super::hashes::Hashes;
@@ -29,55 +29,55 @@ use crate::storage::{Allocate, Heap, StorageMut};
 use core::fmt;
 use core::marker::PhantomData;
 
-/// Where the entries of a key are in a shard. Sealed.
+/// The places of the entries of a key in a shard. Sealed.
 #[doc(hidden)]
 pub trait Map: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// The everyday name of the filter.
+    /// The name of the filter for everyday use.
     const NAME: &'static str;
 
-    /// The number of the family in a header, and that of the way to entries.
+    /// The number of the family in a header, and the number of its places function.
     #[doc(hidden)]
     const FAMILY: u16;
     #[doc(hidden)]
     const KERNELS: u16;
 
-    /// Shards have fewer keys than this, and half of it or more if there are several.
+    /// Shards have fewer keys than this; if there are several, at least half of it.
     const SHARD: u64;
 
-    /// For so many keys, or a few more.
+    /// For this many keys, or a few more.
     #[doc(hidden)]
     fn for_keys(keys: u64) -> Self;
 
     /// The number of entries.
     fn entries(&self) -> u64;
 
-    /// What a header says of it: the length of a segment, or 0, and that of a third or of all segments
-    /// that can be the first.
+    /// The fields of a header: the length of a segment, or 0, and the length of a third or of all
+    /// segments that can be the first.
     #[doc(hidden)]
     fn fields(&self) -> [u64; 2];
 
-    /// The one of which a header says this.
+    /// The map that these fields of a header describe.
     #[doc(hidden)]
     fn restore(segment: u64, length: u64) -> Option<Self>;
 
-    /// Does a job with the places of keys.
+    /// Runs an operation with the places of keys.
     #[doc(hidden)]
     fn with<J: EntryJob>(&self, job: J) -> J::Output;
 }
 
-/// Something to be done with the places of keys, for any way to find them.
+/// An operation with the places of keys, generic over how they are computed.
 #[doc(hidden)]
 pub trait EntryJob {
-    /// What comes out.
+    /// The result.
     type Output;
 
-    /// Does it. Must be `#[inline(always)]`.
+    /// Runs the operation. Must be `#[inline(always)]`.
     #[doc(hidden)]
     #[allow(private_bounds, reason = "only this crate has jobs")]
     fn run<const ARITY: usize>(self, places: impl EntryPlaces<ARITY>) -> Self::Output;
 }
 
-/// The plan of a filter that is solved by peeling, whose entries are found by a `Map`.
+/// The shape of a filter that is solved by peeling, whose entries are found by a `Map`.
 ///
 /// ```
 /// use umbel::fuse::Shape;
@@ -91,9 +91,9 @@ pub trait EntryJob {
 pub struct Shape<M> {
     items: u64,
     bits: u32,
-    /// The topmost bits of a hash that tell the shard.
+    /// The number of topmost bits of a hash that select the shard.
     shard_bits: u32,
-    /// The entries of a shard: whole words of them, if there are several.
+    /// The number of entries of a shard: whole words of them, if there are several shards.
     entries: u64,
     map: M,
     entry: EntryForm,
@@ -101,17 +101,17 @@ pub struct Shape<M> {
     multiplier: u64,
 }
 
-/// More shards than any filter has.
+/// An upper bound on the shard bits of any filter.
 const MAX_SHARD_BITS: u32 = 40;
 
-/// How an entry is read.
+/// How entries are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryForm {
-    /// There is none.
+    /// There are no entries.
     None,
-    /// As a byte.
+    /// Each as a byte.
     Byte,
-    /// As bits.
+    /// Each in its bits, without gaps.
     PackedEntry,
 }
 
@@ -120,7 +120,7 @@ impl<M: Map> Shape<M> {
     ///
     /// # Errors
     ///
-    /// If the rate is not one, below 2<sup>−32</sup>, or the filter would be too large.
+    /// If the rate is not valid, is below 2<sup>−32</sup>, or the filter would be too large.
     pub fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         Self::for_bits(items, bits_for_rate(rate)?)
     }
@@ -129,7 +129,7 @@ impl<M: Map> Shape<M> {
     ///
     /// # Errors
     ///
-    /// If there is no room for fingerprints of one bit.
+    /// If there is not enough memory for fingerprints of one bit.
     pub fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         longest(bytes, |bits| Self::for_bits(items, bits))
     }
@@ -138,23 +138,23 @@ impl<M: Map> Shape<M> {
     ///
     /// # Errors
     ///
-    /// If there are not from 1 to [`MAX_BITS`] bits, or the filter would be too large.
+    /// If `bits` is not from 1 to [`MAX_BITS`], or the filter would be too large.
     pub fn for_bits(items: u64, bits: u32) -> Result<Self, InvalidShape> {
         check_fingerprint(bits)?;
         Self::with_slack(items, bits, 0)
     }
 
-    /// With more entries than that, where so few did not do.
+    /// With more entries, for a set that fewer could not solve.
     fn with_slack(items: u64, bits: u32, slack: u64) -> Result<Self, InvalidShape> {
         let shard_bits = shard_bits(items, M::SHARD);
         let keys = capacity(items, shard_bits);
         Self::with_map(items, bits, shard_bits, M::for_keys(keys + keys / 32 * slack + slack))
     }
 
-    /// With entries that are found by this map in each shard.
+    /// With this map of entries in each shard.
     fn with_map(items: u64, bits: u32, shard_bits: u32, map: M) -> Result<Self, InvalidShape> {
         const MAX: u64 = sizing::MAX_BITS;
-        // Then a shard has whole words, however wide an entry is.
+        // A shard then has whole words for any width of entries.
         let unit = if shard_bits == 0 { 1 } else { 64 };
         let entries = map.entries().next_multiple_of(unit);
         debug_assert!(entries <= MAX_PLACES);
@@ -170,9 +170,9 @@ impl<M: Map> Shape<M> {
         Ok(Self { items, bits, shard_bits, entries, map, entry, attempts: 1, multiplier: 1 })
     }
 
-    /// The same, for hashes of this attempt.
+    /// The same shape, for the hashes of this attempt.
     fn mixed(self, seed: u64, attempt: u32) -> Self {
-        // Well mixed, so that the numbers of two attempts have nothing in common; and odd.
+        // Well mixed, so that the multipliers of two attempts are unrelated; and odd.
         let seed = Digest::mixed(seed).bits() ^ u64::from(attempt);
         Self { attempts: attempt + 1, multiplier: Digest::mixed(seed).bits() | 1, ..self }
     }
@@ -182,7 +182,7 @@ impl<M: Map> Shape<M> {
         items: u64;
     }
 
-    /// The bits of a fingerprint, and of an entry: the rate is 2 to minus that many.
+    /// The bits of a fingerprint, and of an entry, r: the rate is 2<sup>−r</sup>.
     #[must_use]
     pub const fn fingerprint_bits(&self) -> u32 {
         self.bits
@@ -200,7 +200,7 @@ impl<M: Map> Shape<M> {
         1 << self.shard_bits
     }
 
-    /// Where the entries of a key are in its shard.
+    /// The map from a hash to entries in a shard.
     #[must_use]
     pub const fn map(&self) -> &M {
         &self.map
@@ -213,12 +213,13 @@ impl<M: Map> Shape<M> {
     }
 
     getters! {
-        /// How many constructions it took; 1 of a plan.
+        /// How many constructions were needed; 1 in a shape without a filter.
         attempts: u32;
     }
 
-    /// The error rate of a filter of `items` keys, planned or not: the share of absent keys whose bits
-    /// agree by chance, and of those that have the hash of a key of their shard, 59 bits of it.
+    /// The error rate of a filter of `items` keys, planned or not: the share of absent keys whose
+    /// fingerprints agree by chance, or whose hash equals that of a key of their shard in the 59
+    /// bits that are used.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
         if items == 0 {
@@ -228,11 +229,11 @@ impl<M: Map> Shape<M> {
         1.0 / (1_u64 << self.bits) as f64 + equal
     }
 
-    /// Where the entries of a key's shard begin, and its hash there.
+    /// The first entry of a key's shard, and the key's hash in it.
     #[inline(always)]
     fn locate(&self, digest: Digest) -> (u64, u64) {
         let hash = digest.bits().wrapping_mul(self.multiplier);
-        // Small filters do without some instructions of fifty.
+        // This saves small filters some instructions of about fifty.
         if self.shard_bits == 0 {
             return (0, hash & !COUNT);
         }
@@ -241,7 +242,8 @@ impl<M: Map> Shape<M> {
         (shard * self.entries, hash & !COUNT)
     }
 
-    /// The topmost bits by which hashes are sorted: so many that the places of a part are in the cache.
+    /// The number of topmost bits by which hashes are sorted, so that the places of a part fit into
+    /// the cache.
     fn part_bits(&self) -> u32 {
         let few = (self.items >> 14).max(1).ilog2();
         few.clamp(self.shard_bits, self.shard_bits.max(12))
@@ -255,7 +257,7 @@ impl<M: Map> Shape<M> {
 
 shape!(impl[M: Map] Shape<M>, M::NAME);
 
-/// How many bits tell the shard, if it has fewer than so many keys.
+/// How many bits select the shard if each has fewer than `most` keys.
 fn shard_bits(items: u64, most: u64) -> u32 {
     let mut bits = 0;
     while items >> bits >= most {
@@ -264,13 +266,13 @@ fn shard_bits(items: u64, most: u64) -> u32 {
     bits
 }
 
-/// How many keys a shard has room for: three standard deviations above the mean.
+/// The number of keys a shard has room for: three standard deviations above the mean.
 fn capacity(items: u64, shard_bits: u32) -> u64 {
     let mean = items.div_ceil(1 << shard_bits);
     if shard_bits == 0 { mean } else { mean + 3 * (mean.isqrt() + 1) }
 }
 
-/// How many shards may be under way at once, so that building stays within its memory.
+/// How many shards may be solved at the same time within the memory of the build.
 fn most_at_once(shards: u64) -> u64 {
     (shards * 3 / 4).max(1)
 }
@@ -298,13 +300,13 @@ impl<M: Map> Arrangement for Peeled<M> {
         let keys = capacity(items, shape.shard_bits);
         let peeler = Peeler::bytes(keys, shape.entries);
         let all = if shape.shard_bits == 0 {
-            // The digests are gone before the filter is there.
+            // The digests are freed before the filter is allocated.
             digests.max(shape.bytes()).saturating_add(peeler)
         } else {
             let peelers = peeler.saturating_mul(most_at_once(shape.shards()));
             digests.saturating_add(shape.bytes()).saturating_add(peelers)
         };
-        // Or while keys are read, hashes sorted, or equal ones sought.
+        // Or while keys are read, hashes are sorted, or duplicates are removed.
         all.max(digests.saturating_mul(2)).max(gather::bytes(items)).saturating_add(64)
     }
 
@@ -322,8 +324,8 @@ impl<M: Map> Arrangement for Peeled<M> {
             if let Some(words) = solve(&shape, &mut hashes, work)? {
                 return Ok((shape, words));
             }
-            // Equal hashes are never alone. If there are none it was bad luck: after some more of it,
-            // there are more entries.
+            // Equal hashes are never alone. If there are none, the attempt failed by chance; after
+            // several such failures, entries are added.
             if unique {
                 slack += 1;
             } else {
@@ -401,7 +403,7 @@ impl<M: Map> StoredArrangement for Peeled<M> {
             return Err(InvalidBytes::Inconsistent);
         }
         let shape = Shape::with_map(items, bits, shard_bits, map)?;
-        // Every key has an entry of its own.
+        // Solving needs at least one entry per key.
         if items > shape.entries << shard_bits {
             return Err(InvalidBytes::Inconsistent);
         }
@@ -448,7 +450,7 @@ impl<M: Map, W: EntryWidth, K, F: Fn(&K) -> Digest> EntryJob for ManyLookUps<'_,
     }
 }
 
-/// All that is needed to look up keys.
+/// Everything a look-up needs.
 struct Look<'a, const ARITY: usize, M, P, W> {
     shape: &'a Shape<M>,
     words: &'a [u64],
@@ -456,7 +458,7 @@ struct Look<'a, const ARITY: usize, M, P, W> {
     width: W,
 }
 
-/// Where the entries of a key are, and its fingerprint.
+/// The places of the entries of a key, and its fingerprint.
 #[derive(Clone, Copy)]
 struct EntrySeat<const ARITY: usize> {
     places: [usize; ARITY],
@@ -510,7 +512,7 @@ where
     }
 }
 
-/// The words of the filter, or none if the hashes of this attempt cannot be solved.
+/// The words of the filter, or `None` if the hashes of this attempt cannot be solved.
 fn solve<M: Map>(
     shape: &Shape<M>,
     hashes: &mut Hashes,
@@ -529,7 +531,7 @@ fn solve<M: Map>(
         let Some(keys) = peel(shape, hashes, 0, &mut peeler) else {
             return Ok(None);
         };
-        // The hashes are in the peeler too.
+        // The peeler has a copy of the hashes.
         hashes.clear();
         let mut words = Heap::zeroed(shape.words())?;
         assign(shape, &peeler, keys, words.words_mut());
@@ -541,7 +543,7 @@ fn solve<M: Map>(
     Ok(solved.then_some(words))
 }
 
-/// Peels a shard; how many keys it has, if it can be peeled.
+/// Peels a shard. Returns the number of its keys, if it can be peeled.
 fn peel<M: Map>(shape: &Shape<M>, hashes: &Hashes, shard: u64, peeler: &mut Peeler) -> Option<u64> {
     let parts = shape.parts(shard);
     let keys = hashes.len_of(parts.clone());
@@ -566,7 +568,7 @@ impl<'a, R: Iterator<Item = &'a [u64]>> EntryJob for Peel<'_, R> {
     }
 }
 
-/// Writes the entries of a shard, which has been peeled.
+/// Writes the entries of a shard that has been peeled.
 fn assign<M: Map>(shape: &Shape<M>, peeler: &Peeler, keys: u64, words: &mut [u64]) {
     match shape.bits {
         8 => shape.map.with(Assign { peeler, keys, width: Byte, words }),
@@ -590,7 +592,7 @@ impl<W: EntryWidth> EntryJob for Assign<'_, W> {
     }
 }
 
-/// Solves every shard; whether all could be.
+/// Solves every shard. Returns whether all could be solved.
 fn solve_shards<M: Map>(
     shape: &Shape<M>,
     hashes: &Hashes,
@@ -602,7 +604,7 @@ fn solve_shards<M: Map>(
         done += keys;
         work.tell(Stage::Solving, done, Some(shape.items));
     };
-    // The word behind the last entry, where there is one, is never written.
+    // If there is a word after the last entry, it is never written.
     let words_of_a_shard = shape.entries as usize / 64 * shape.bits as usize;
     let shards = (0..shape.shards()).zip(words.chunks_mut(words_of_a_shard));
     #[cfg(feature = "rayon")]
@@ -612,7 +614,7 @@ fn solve_shards<M: Map>(
     in_turn(shape, hashes, shards, told)
 }
 
-/// Solves one shard after the other, in the same memory; whether all could be.
+/// Solves one shard after another in the same memory. Returns whether all could be solved.
 fn in_turn<'a, M: Map>(
     shape: &Shape<M>,
     hashes: &Hashes,
@@ -630,7 +632,7 @@ fn in_turn<'a, M: Map>(
     Ok(true)
 }
 
-/// Several threads, each with shards of its own.
+/// Solves shards on several threads. A thread takes the next shard when it has solved one.
 #[cfg(feature = "rayon")]
 mod crew {
     use super::{BuildError, Hashes, Map, Shape, in_turn, most_at_once};

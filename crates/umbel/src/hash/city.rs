@@ -1,16 +1,16 @@
-//! CityHash64 of version 1.1, and the pieces that FarmHash has in common with it.
+//! CityHash64 of version 1.1, and the functions that it shares with FarmHash.
 
 use super::{Digest, Digester, Key};
 use core::num::Wrapping;
 
-/// CityHash64 as it is since version 1.1.
+/// CityHash64, version 1.1 and later.
 ///
-/// It shares its digests with `CityHash64` of google/cityhash 1.1, and with `CityHash64WithSeed` if
-/// it has a seed: no seed and the seed 0 are two hashes. Versions 1.0.x, of which ClickHouse has
-/// kept one, give other digests.
+/// Gives the same digests as `CityHash64` of google/cityhash 1.1, and with a seed as
+/// `CityHash64WithSeed`. No seed and the seed 0 are two different hashes. Versions 1.0.x, one of
+/// which ClickHouse still uses, give other digests.
 ///
 /// Good for filters, but not against chosen keys: the seed is mixed in after the key, so keys that
-/// collide do so under every seed.
+/// collide under one seed collide under every seed.
 ///
 /// ```
 /// use umbel::hash::{City64, Digester};
@@ -55,7 +55,7 @@ pub(super) type Word = Wrapping<u64>;
 pub(super) const K0: Word = Wrapping(0xc3a5_c85c_97cb_3127);
 pub(super) const K1: Word = Wrapping(0xb492_b66f_be98_f273);
 pub(super) const K2: Word = Wrapping(0x9ae1_6a3b_2f90_404f);
-/// The factor of [`pair`] where neither the length nor the state chooses one.
+/// The factor of [`pair`] where neither the length nor the state determines one.
 const MUL: Word = Wrapping(0x9ddf_ea08_eb38_2d69);
 
 fn city(bytes: &[u8]) -> Word {
@@ -170,7 +170,7 @@ impl CityState {
         core::mem::swap(x, z);
     }
 
-    /// The hash of the state, with the two factors in which the hashes differ.
+    /// The hash of the state. The two factors are where the hashes differ.
     #[inline(always)]
     pub(super) fn finish(&self, mul: Word, last: Word) -> Word {
         let first = pair(self.v.0, self.w.0, mul) + shift_mix(self.y) * last + self.z;
@@ -178,7 +178,7 @@ impl CityState {
     }
 }
 
-/// The blocks of a long key but for its last 1 to 64 bytes.
+/// The blocks of a long key, except its last 1 to 64 bytes.
 #[inline(always)]
 pub(super) fn blocks(bytes: &[u8]) -> &[[u8; 64]] {
     bytes[..bytes.len() - 1].as_chunks().0

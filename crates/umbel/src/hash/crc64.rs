@@ -1,19 +1,19 @@
-//! CRC-64/XZ, a checksum for those who have to share it.
+//! CRC-64/XZ, a checksum, for systems that share its values.
 
 use super::{Digest, Digester, Key};
 use crc::{CRC_64_XZ, Crc, Table};
 
-/// Sixteen bytes a step, for 32 KiB of tables.
+/// Sixteen bytes per step, with 32 KiB of tables.
 static XZ: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
-/// CRC-64/XZ, which is a checksum and **not good for filters**.
+/// CRC-64/XZ, a checksum that is **not good for filters**.
 ///
-/// It shares its digests with `.xz` files and with Go's `crc64.ECMA`. It is there to read a filter
-/// that somebody else has built.
+/// Gives the same digests as `.xz` files and Go's `crc64.ECMA`. Use it only to read a filter that
+/// another program built with it.
 ///
-/// A CRC is linear: of keys of one length, `crc(a ^ b ^ c)` is `crc(a) ^ crc(b) ^ crc(c)`. Related
-/// keys therefore have related digests, and for them a filter does not keep its rate. A CRC that
-/// comes from elsewhere makes a sound digest through [`Digest::mixed`].
+/// A CRC is linear: for keys of one length, `crc(a ^ b ^ c)` is `crc(a) ^ crc(b) ^ crc(c)`. Related
+/// keys therefore have related digests, and a filter of such keys exceeds its false positive rate.
+/// To use a CRC that was computed elsewhere, pass it to [`Digest::mixed`].
 ///
 /// ```
 /// use umbel::hash::{Crc64, Digester};

@@ -1,4 +1,4 @@
-//! FarmHash's Fingerprint64, the one of its hashes that is frozen.
+//! FarmHash's Fingerprint64, the only FarmHash function that is frozen.
 
 use super::city::{self, CityState, K0, K1, K2, Word, pair, rotate, shift_mix, word};
 use super::{Digest, Digester, Key};
@@ -6,9 +6,9 @@ use core::num::Wrapping;
 
 /// FarmHash Fingerprint64, which is `farmhashna::Hash64` and has no seed.
 ///
-/// It shares its digests with `FARM_FINGERPRINT` of BigQuery and Spanner, `farmFingerprint64` of
+/// Gives the same digests as `FARM_FINGERPRINT` of BigQuery and Spanner, `farmFingerprint64` of
 /// Redshift and `farmHashFingerprint64` of Guava, all of which show them as signed numbers. The
-/// `Hash64` of FarmHash is another function, and not the same one on every processor.
+/// `Hash64` of FarmHash is another function, which differs between processors.
 ///
 /// Good for filters, but not against chosen keys: collisions can be computed.
 ///
@@ -41,7 +41,7 @@ fn farm(bytes: &[u8]) -> Word {
     }
 }
 
-/// 33 to 64 bytes: the outer 32 much as of a shorter key, then the inner ones.
+/// 33 to 64 bytes: the outer 32 similar to a shorter key, then the inner ones.
 fn up_to_64(bytes: &[u8]) -> Word {
     let mul = city::factor(bytes);
     let tail = &bytes[bytes.len() - 32..];
@@ -55,9 +55,9 @@ fn up_to_64(bytes: &[u8]) -> Word {
     pair(rotate(e + f, 43) + rotate(g, 30) + h, e + rotate(f + a, 18) + g, mul)
 }
 
-/// More than 64 bytes: the blocks in turn, then the last 64 bytes with a factor of their own.
+/// More than 64 bytes: the blocks in order, then the last 64 bytes with a different factor.
 fn long(bytes: &[u8]) -> Word {
-    /// What the state starts from.
+    /// The initial value of the state.
     const SEED: Word = Wrapping(81);
     const STEP: Word = Wrapping(113);
     let zero = (Wrapping(0), Wrapping(0));

@@ -6,7 +6,7 @@ use core::num::NonZero;
 #[cfg(feature = "alloc")]
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-/// A key with a specified form: the same bytes on every platform, in every version, for ever.
+/// A key with a specified byte form: the same on every platform and in every version.
 ///
 /// | type | form |
 /// |---|---|
@@ -21,10 +21,11 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 /// | tuples of 2 to 8 keys, `Option<K>`, `IpAddr`, `SocketAddr` | its parts, each with its kind and length |
 ///
 /// Parts are marked so that no two keys of different shapes have the same bytes: `("ab", "c")` and
-/// `("a", "bc")` are two keys, and so are `None` and `Some(0)`. `docs/hashing.md` has the definition.
+/// `("a", "bc")` are two keys, and so are `None` and `Some(0)`. `docs/hashing.md` has the
+/// definition.
 ///
-/// There is no form of floats, since 0.0 and -0.0 are equal and NaN is not: take `to_bits()`. There is none
-/// of your own types either. Implement this trait for them, with a tuple of their fields:
+/// Floats are not keys, since 0.0 and -0.0 are equal and NaN is not equal to itself: use
+/// `to_bits()`. For your own types, implement this trait with a tuple of their fields:
 ///
 /// ```
 /// use umbel::BloomFilter;
@@ -54,14 +55,15 @@ use alloc::{boxed::Box, string::String, vec::Vec};
     note = "for a type of your own, implement `umbel::Key`, or take the hasher `Std`, which hashes anything with `Hash` for filters that stay in memory"
 )]
 pub trait Key {
-    /// Which form all keys of this type have.
+    /// The form that all keys of this type have.
     const KIND: Kind;
 
     /// Calls `hash` with the form of this key.
     fn with_form<R>(&self, hash: impl FnOnce(Form<'_>) -> R) -> R;
 
-    /// The word of a key that is one. Apart from `with_form`, so that what is done with strings of bytes
-    /// need not be compiled into what is done with words, which would be too large to be inlined.
+    /// The word of a key that consists of one word. Separate from `with_form`, so that the code for
+    /// byte strings is not compiled into the code for words, which would then be too large to
+    /// inline.
     #[doc(hidden)]
     #[inline(always)]
     fn word(&self) -> Option<u64> {
@@ -82,20 +84,21 @@ pub trait Key {
     }
 }
 
-/// What a [`Key`] hands to a hasher.
+/// The form of a [`Key`] that a hasher gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form<'a> {
-    /// An integer of at most 64 bits. Hashes of bytes see its eight bytes, little-endian.
+    /// An integer of at most 64 bits. Byte hashes see its eight bytes, little-endian.
     Word(u64),
     /// An integer of 128 bits, as little-endian bytes.
     Wide([u8; 16]),
     /// A string of bytes.
     Bytes(&'a [u8]),
-    /// Several keys in one, as bytes in which every part tells its kind and its length.
+    /// Several keys in one, as bytes in which every part starts with its kind and length.
     Parts(&'a [u8]),
 }
 
-/// Which [`Form`] keys have. A saved filter says so, and is not opened with keys of another kind.
+/// The [`Form`] of all keys of a filter. A saved filter stores it and cannot be opened with keys of
+/// another kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -114,7 +117,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its number in a header, which is never given to another one.
+    /// The number of the kind in a header. It is never reused for another kind.
     pub(crate) const fn number(self) -> u16 {
         match self {
             Self::Words => 1,
@@ -126,7 +129,7 @@ impl Kind {
         }
     }
 
-    /// The one with this number.
+    /// The kind with this number.
     #[cfg(feature = "alloc")]
     pub(crate) fn of_number(number: u16) -> Option<Self> {
         let all = [Self::Words, Self::Wide, Self::Bytes, Self::Plain4, Self::Plain8, Self::Parts];
@@ -138,7 +141,7 @@ impl Form<'_> {
     /// Calls `hash` with the bytes of this form.
     #[inline]
     pub fn with_bytes<R>(&self, hash: impl FnOnce(&[u8]) -> R) -> R {
-        // One call, so that a large hash is inlined once or not at all.
+        // A single call, so that a large hash is inlined once or not at all.
         let word;
         hash(match self {
             Form::Word(value) => {
@@ -151,7 +154,7 @@ impl Form<'_> {
     }
 }
 
-/// Keys of one form each.
+/// Implements [`Key`] for types that each have one form.
 macro_rules! forms {
     ($([$($generics:tt)*] $key:ty: $kind:ident($self:ident => $form:expr);)*) => {$(
         impl<$($generics)*> Key for $key {
@@ -203,7 +206,7 @@ forms! {
     [] uuid::Uuid: Bytes(self => Form::Bytes(self.as_bytes()));
 }
 
-/// Keys that have the form of another one.
+/// Implements [`Key`] for types that have the form of another type.
 macro_rules! same_form {
     ($([$($generics:tt)*] $key:ty as $other:ty: $self:ident => $value:expr;)*) => {$(
         impl<$($generics)*> Key for $key {

@@ -1,11 +1,11 @@
-//! What may stand for a key in a batch.
+//! The types that stand for a key in a batch.
 
 #[cfg(feature = "alloc")]
 use alloc::{
     borrow::Cow, borrow::ToOwned, boxed::Box, rc::Rc, string::String, sync::Arc, vec::Vec,
 };
 
-/// Something that stands for a key of type `T`, in batches, `extend` and builds.
+/// A value that stands for a key of type `T` in batches, `extend` and builds.
 ///
 /// | keys `T` | what stands for one |
 /// |---|---|
@@ -28,7 +28,8 @@ use alloc::{
     note = "a filter of `T` takes `T`, `&T`, `Box<T>`, `Rc<T>`, `Arc<T>` and `Cow<T>`; one of `str` takes `String` too, one of `[u8]` takes arrays and `Vec<u8>`"
 )]
 pub trait KeyOf<T: ?Sized> {
-    /// What is hashed: `T`, or a form of it that has the same digest, as `str` has for `String`.
+    /// The type that is hashed: `T`, or a form of it with the same digest, as `str` is for
+    /// `String`.
     type Key: ?Sized;
 
     /// The key.
@@ -44,7 +45,7 @@ impl<T: ?Sized> KeyOf<T> for T {
     }
 }
 
-/// What stands for a key by being a reference to it, of some kind.
+/// Implements `KeyOf` for pointers to a key.
 macro_rules! derefs {
     ($([$($generics:tt)*] $stand:ty: $of:ty as $key:ty;)*) => {$(
         impl<$($generics)*> KeyOf<$of> for $stand {

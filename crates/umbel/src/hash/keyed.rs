@@ -1,4 +1,4 @@
-//! SipHash-1-3 under a secret, for keys that a stranger may choose.
+//! SipHash-1-3 under a secret, for keys that an attacker may choose.
 
 use super::{Digest, Digester, Key};
 use core::fmt;
@@ -6,9 +6,9 @@ use siphasher::sip::SipHasher13;
 
 /// Hashes with SipHash-1-3 under a 128-bit secret.
 ///
-/// Whoever does not know the secret cannot choose keys that fill a filter faster than random ones,
-/// nor keys that are sure to be false positives. Two filters agree only if they have the same
-/// secret. Printing a `Keyed` never shows it.
+/// Without the secret, an attacker cannot choose keys that fill a filter faster than random keys,
+/// nor keys that are certain to be false positives. Two filters agree only if they have the same
+/// secret. The `Debug` output of a `Keyed` never shows it.
 ///
 /// ```
 /// use umbel::{BloomFilter, Keyed};
@@ -30,13 +30,14 @@ impl Keyed {
         Self { secret, id: 0 }
     }
 
-    /// The same under a number by which its owner finds the secret again: saved filters tell it.
+    /// The hasher with this secret and a number that identifies it. Saved filters contain the
+    /// number, so that the owner can find the secret again.
     #[must_use]
     pub const fn with_id(self, id: u64) -> Self {
         Self { id, ..self }
     }
 
-    /// The number of the secret, 0 unless it was given one.
+    /// The number of the secret, 0 if it has none.
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
@@ -46,8 +47,8 @@ impl Keyed {
     ///
     /// # Panics
     ///
-    /// If the operating system has no randomness to give, which on the systems Rust's standard
-    /// library supports does not happen after boot.
+    /// If the operating system cannot provide randomness. On the systems that Rust's standard
+    /// library supports this does not happen after boot.
     #[cfg(feature = "std")]
     #[must_use]
     pub fn random() -> Self {
@@ -56,7 +57,7 @@ impl Keyed {
         Self::new(secret)
     }
 
-    /// The secret, for the caller to keep somewhere safe.
+    /// The secret. The caller is responsible for keeping it safe.
     #[must_use]
     pub const fn secret(&self) -> &[u8; 16] {
         &self.secret
@@ -74,7 +75,7 @@ impl<T: Key + ?Sized> Digester<T> for Keyed {
         Digest(key.with_bytes(|bytes| self.sip().hash(bytes)))
     }
 
-    /// SipHash of a constant: it tells two secrets apart and gives neither away.
+    /// SipHash of a constant: it distinguishes two secrets and reveals neither.
     fn check(&self) -> u64 {
         self.sip().hash(b"umbel keyed")
     }

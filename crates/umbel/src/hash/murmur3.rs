@@ -6,11 +6,11 @@ use super::{Digest, Digester, Key};
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// MurmurHash3 x64-128, of which a digest is the first half.
+/// MurmurHash3 x64-128. A digest is its first half.
 ///
-/// It shares its digests with Guava's `murmur3_128`, Go's `spaolacci/murmur3` and all ports of the
-/// x64 variant. The x86 variant is another hash, and so is Cassandra's, which takes the last bytes
-/// of a key for signed ones.
+/// Gives the same digests as Guava's `murmur3_128`, Go's `spaolacci/murmur3` and all ports of the
+/// x64 variant. The x86 variant is another hash, and so is Cassandra's, which reads the last bytes
+/// of a key as signed.
 ///
 /// Good for filters, but not against chosen keys: there are keys that collide under every seed.
 ///
@@ -54,7 +54,7 @@ impl Murmur3 {
             h2 = (h2 ^ k2).rotate_left(31).wrapping_add(h1);
             h2 = h2.wrapping_mul(5).wrapping_add(0x3849_5ab5);
         }
-        // Zeros spread to zeros, so a padded tail is as good as a short one.
+        // Zeros spread to zeros, so a padded tail gives the same result as a short one.
         let (k1, k2) = spread(little_endian(tail));
         let len = bytes.len() as u64;
         let (h1, h2) = add_across(h1 ^ k1 ^ len, h2 ^ k2 ^ len);
@@ -62,7 +62,7 @@ impl Murmur3 {
     }
 }
 
-/// The two words of a block, each spread over all of its bits.
+/// The two words of a block, each spread over all its bits.
 #[inline(always)]
 fn spread(block: u128) -> (u64, u64) {
     let (k1, k2) = (block as u64, (block >> 64) as u64);
@@ -72,7 +72,8 @@ fn spread(block: u128) -> (u64, u64) {
     )
 }
 
-/// Up to fifteen bytes as a number, in overlapping reads: to copy so few costs more than to hash them.
+/// Up to fifteen bytes as a number, in overlapping reads: copying so few bytes would cost more than
+/// hashing them.
 #[inline(always)]
 fn little_endian(tail: &[u8]) -> u128 {
     let len = tail.len();
@@ -112,7 +113,7 @@ impl<T: Key + ?Sized> Digester<T> for Murmur3 {
     }
 }
 
-/// Both halves, for filters whose probes want more than 64 bits.
+/// Both halves, for filters whose probes need more than 64 bits.
 impl<T: Key + ?Sized> Digester<T, (u64, u64)> for Murmur3 {
     #[inline]
     fn digest(&self, key: &T) -> (u64, u64) {
@@ -124,7 +125,7 @@ impl<T: Key + ?Sized> Digester<T, (u64, u64)> for Murmur3 {
     }
 }
 
-/// How the tests of all named hashes tell a hash from its neighbours.
+/// Test helpers that compare a hash with its reference implementation.
 #[cfg(test)]
 pub(super) mod vectors {
     use core::array::from_fn;

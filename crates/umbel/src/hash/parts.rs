@@ -1,8 +1,8 @@
 //! Keys of several parts: tuples, options and addresses of either kind.
 //!
-//! Every part tells its kind in its first byte, and its length where that is not always the same. So what is
-//! read from the front tells where a part ends, whatever follows: two keys of different shapes or values
-//! never have the same bytes.
+//! Every part starts with a byte for its kind, and with its length if the kind does not determine
+//! it. A reader therefore knows where each part ends, whatever follows. Two keys of different
+//! shapes or values never have the same bytes.
 
 use super::key::{Form, Key, Kind};
 use core::net::IpAddr;
@@ -24,7 +24,7 @@ const NONE: u8 = 5;
 #[cfg(feature = "alloc")]
 const SOME: u8 = 6;
 
-/// Bytes that are collected without the allocator, as long as they are few.
+/// Collects bytes, without the allocator while they are few.
 #[cfg(feature = "alloc")]
 struct KeyParts {
     few: [u8; 128],
@@ -114,7 +114,8 @@ impl Key for IpAddr {
     }
 }
 
-/// As a tuple of address and port; of version 6, of address, port, flow information and scope.
+/// A tuple of address and port. For version 6, a tuple of address, port, flow information and
+/// scope.
 #[cfg(feature = "alloc")]
 impl Key for SocketAddr {
     const KIND: Kind = Kind::Parts;

@@ -4,10 +4,11 @@ use super::{Digest, Digester, Key};
 
 /// A bijection of 64 bits: Murmur3's finalizer (Appleby 2011) without its last shift.
 ///
-/// The last shift costs a filter in cache 5 % and changes no rate. The first one must stay: without
-/// it, keys that differ only in their upper bits, such as whole numbers stored as doubles, pass the
-/// other one like multiples of one number, and the law `rate_within` saw filters 7 sigma off their
-/// rate. It must not be by 32 either, which makes nothing of keys with two equal halves.
+/// The last shift costs a filter in cache 5 % and changes no false positive rate. The first one
+/// must stay. Without it, keys that differ only in their upper bits, such as whole numbers stored
+/// as doubles, pass the second shift like multiples of one number; the law `rate_within` then saw
+/// filters 7 sigma off their rate. It must not be a shift by 32 either, which clears the lower half
+/// of keys with two equal halves.
 #[inline(always)]
 const fn mix(word: u64) -> u64 {
     let x = (word ^ (word >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -17,13 +18,13 @@ const fn mix(word: u64) -> u64 {
 /// 2<sup>64</sup> divided by the golden ratio, odd: Knuth, TAOCP 3, section 6.4.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The default hasher. Specified to the bit, so that filters can be saved and shared.
+/// The default hasher. It is specified to the bit, so that filters can be saved and shared.
 ///
 /// Bytes and strings: XXH3-64 with the seed. Integers of up to 64 bits: a seeded bijection, so two
-/// of them never share a digest. `docs/hashing.md` has the definition and test vectors.
+/// integers never share a digest. `docs/hashing.md` has the definition and test vectors.
 ///
-/// The seed gives different filters different false positives. It is no protection against
-/// somebody who chooses keys: that is what [`Keyed`](super::Keyed) is for.
+/// Filters with different seeds have different false positives. The seed is no protection against
+/// an attacker who chooses keys; [`Keyed`](super::Keyed) is.
 ///
 /// ```
 /// use umbel::hash::{Digester, Portable};
@@ -34,8 +35,9 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Portable {
     seed: u64,
-    /// What integers are combined with. Never 0 by the seeds people choose, since the mixer leaves 0
-    /// as it is and the key 0 is the most common of all; neighbouring seeds are far apart.
+    /// The value that integers are combined with. It is not 0 for any common seed, since the mixer
+    /// maps 0 to 0 and the key 0 is the most common of all. Neighbouring seeds give values far
+    /// apart.
     tweak: u64,
 }
 

@@ -1,17 +1,17 @@
-//! Any `T: Hash` through any `BuildHasher`, for filters that stay in memory.
+//! Any `T: Hash` with any `BuildHasher`, for filters that stay in memory.
 
 use super::{Digest, Digester};
 use crate::edge::Filter;
 use crate::raw::Make;
 use core::hash::{BuildHasher, Hash};
 
-/// Hashes any `T: Hash` with any [`BuildHasher`]; the result is mixed once more.
+/// Hashes any `T: Hash` with any [`BuildHasher`], and mixes the result once more.
 ///
-/// The mixing makes up for hashers whose bits are weak, such as the identity or Fx. It cannot make
-/// up for collisions: a hasher that gives two keys the same 64 bits makes them one key.
+/// The mixing makes weak hashers usable, such as the identity or Fx. It cannot undo collisions: if
+/// a hasher gives two keys the same 64 bits, the filter treats them as one key.
 ///
 /// [`Hash`] writes different bytes on different platforms and in different versions of Rust, so
-/// such a filter means something only inside the process that made it. It cannot be saved.
+/// such a filter is valid only inside the process that created it. It cannot be saved.
 ///
 /// ```
 /// use umbel::{BloomFilter, New, Std};
@@ -32,7 +32,7 @@ pub struct Std<S = std::hash::RandomState> {
     build: S,
 }
 
-/// Hashes any `T: Hash` with any [`BuildHasher`]; the result is mixed once more.
+/// Hashes any `T: Hash` with any [`BuildHasher`], and mixes the result once more.
 #[cfg(not(feature = "std"))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Std<S> {
@@ -40,7 +40,7 @@ pub struct Std<S> {
 }
 
 impl<S> Std<S> {
-    /// Takes its hashers from `build`.
+    /// Creates its hashers with `build`.
     #[must_use]
     pub const fn new(build: S) -> Self {
         Self { build }
@@ -53,18 +53,18 @@ impl<T: Hash + ?Sized, S: BuildHasher> Digester<T> for Std<S> {
         Digest::mixed(self.build.hash_one(key))
     }
 
-    /// The hash of two constants: hashers with the same state agree on it, and two that do not are
-    /// told apart unless they hash nothing.
+    /// The hash of two constants. Hashers with equal state agree on it. Two hashers with different
+    /// states differ in it, unless they ignore their input.
     fn check(&self) -> u64 {
         let word = Digest::mixed(self.build.hash_one(0x756d_6265_6c5f_6f6e_u64));
         word.bits() ^ self.build.hash_one("umbel std")
     }
 }
 
-/// Brings `new` to filters that are hashed by [`Std`].
+/// Provides `new` for filters that are hashed by [`Std`].
 ///
-/// With the default hasher, `new` is a method of the filter itself, so that the compiler can tell the hasher
-/// where only `new` was written. Two methods of that name would leave it a choice.
+/// With the default hasher, `new` is an inherent method, so that the compiler can infer the hasher.
+/// A second inherent `new` would make the call ambiguous.
 #[doc(hidden)]
 pub trait New: Sized {
     /// A filter for `capacity` keys at a false positive rate of at most `err_rate`, with a new hasher.

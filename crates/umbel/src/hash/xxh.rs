@@ -5,8 +5,9 @@ use twox_hash::{XxHash3_64, XxHash64};
 
 /// XXH64, the hash of Parquet's Bloom filters.
 ///
-/// It shares its digests with `XXH64` of xxHash and all of its ports. Integers are hashed as their
-/// eight bytes, which Parquet's are not all: [`split::Plain`](crate::split::Plain) is for those.
+/// Gives the same digests as `XXH64` of xxHash and all its ports. Integers are hashed as their
+/// eight bytes. Parquet hashes some of its integers as fewer bytes: use
+/// [`split::Plain`](crate::split::Plain) for those.
 ///
 /// Good for filters, but not against chosen keys: a seed is not a secret.
 ///
@@ -33,11 +34,11 @@ impl<T: Key + ?Sized> Digester<T> for Xxh64 {
     }
 }
 
-/// XXH3-64, for integers too.
+/// XXH3-64, for bytes and for integers.
 ///
-/// It shares its digests with `XXH3_64bits_withSeed` of xxHash 0.8 and later. Bytes and strings
-/// have the digests of [`Portable`](super::Portable); integers have not, since here they are hashed
-/// as their eight bytes.
+/// Gives the same digests as `XXH3_64bits_withSeed` of xxHash 0.8 and later. Bytes and strings have
+/// the digests of [`Portable`](super::Portable). Integers do not, since this hasher hashes them as
+/// their eight bytes.
 ///
 /// Good for filters, but not against chosen keys: a seed is not a secret.
 ///

@@ -1,13 +1,14 @@
-//! The cells of a key anywhere in a table: where they are, and whether all of them are not zero.
+//! The cells of a key anywhere in a table: their positions, and the test whether all are above
+//! zero.
 
 use crate::hash::Digest;
 use crate::kernels::{Digits, Kernels};
 use crate::parts::cells::Cells;
 
-/// How many cells are looked at before the first branch, as in a classic filter.
+/// How many cells are tested before the first branch, as in a classic filter.
 pub(crate) const FIRST: u32 = 3;
 
-/// The cells of a filter, how many there are, and how many a key has.
+/// The cells of a filter, their number, and the number of cells of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellTable<V> {
     pub(crate) cells: Cells<V>,
@@ -22,7 +23,7 @@ impl<V: AsRef<[u64]>> CellTable<V> {
         Digits.step(walk, self.len)
     }
 
-    /// Whether no cell of the digest is zero.
+    /// Whether all cells of the digest are above zero.
     #[inline(always)]
     pub(crate) fn contains(&self, digest: Digest) -> bool {
         let (mut walk, mut left) = (Digits.start(digest), self.probes);

@@ -1,5 +1,5 @@
-//! Many keys, each with one place in memory or two: ask for the place of one key while working on
-//! another.
+//! Batches of keys that each touch one or two places in memory: the place of a later key is
+//! prefetched while an earlier key is processed.
 //!
 //! ```text
 //!     key i + 32   digest it, fetch its lines  --.
@@ -7,48 +7,49 @@
 //!     key i        test its lines, or set bits <-'
 //! ```
 //!
-//! The ring holds digests and nothing else: to find the lines of a key a second time is cheaper than
-//! to keep them. Filters that are in the cache go the same way, which costs look-ups there 4 %.
+//! The ring holds only digests: computing the lines of a key a second time is cheaper than storing
+//! them. Filters that fit into the cache use the same code, which makes look-ups there 4 % slower.
 
 use crate::hash::Digest;
 use crate::parts::prefetch::{prefetch, prefetch_far};
 use crate::simd::{Choice, Isa, Job, Scalar, dispatch};
 
-/// How many keys are under way, and where their lines go: more than a core can be waiting for in its
-/// first cache, or, from memory that is far away, in its second one, which takes more.
+/// How many keys are in flight, and the cache level of their lines: more than a core can fetch at
+/// the same time into its first-level cache, or, from distant memory, into its second-level cache,
+/// which takes more.
 pub(crate) const NEAR: usize = 32;
 pub(crate) const FAR: usize = 64;
 
-/// Memory of more than this many bytes is far away.
+/// Memory of more than this many bytes counts as distant.
 pub(crate) const FAR_BYTES: usize = 4 << 20;
 
-/// What is done with one key. The methods must be `#[inline(always)]`, so that they are compiled for
+/// An operation on one key. The methods must be `#[inline(always)]`, so that they are compiled for
 /// the path of the loop.
 pub(crate) trait Touch {
-    /// The memory in which all lines are, in bytes.
+    /// The memory of all lines, in bytes.
     fn bytes(&self) -> usize;
 
-    /// Starts to load the lines of a key, [`NEAR`] or [`FAR`] keys before they are needed.
+    /// Prefetches the lines of a key, [`NEAR`] or [`FAR`] keys in advance.
     fn fetch<const AHEAD: usize>(&self, digest: Digest);
 
-    /// Does the work.
+    /// Runs the operation.
     fn answer<I: Isa>(&mut self, isa: I, digest: Digest) -> bool;
 }
 
-/// Starts to load the line of `slice[index]` so many keys before it is needed.
+/// Prefetches the line of `slice[index]`, `AHEAD` keys in advance.
 #[inline(always)]
 pub(crate) fn fetch<W, const AHEAD: usize>(slice: &[W], index: usize) {
     if AHEAD == FAR { prefetch_far(slice, index) } else { prefetch(slice, index) }
 }
 
-/// Answers for one key, for which it pays to ask for all its lines first.
+/// Answers for one key, after prefetching all its lines.
 #[inline(always)]
 pub(crate) fn fetch_and_answer(mut touch: impl Touch, digest: Digest) -> bool {
     touch.fetch::<NEAR>(digest);
     touch.answer(Scalar, digest)
 }
 
-/// Answers for one key, compiled for a path as a whole: for keys with many lines.
+/// Answers for one key, with the whole operation compiled for a path: for keys with many lines.
 #[cfg(feature = "alloc")]
 #[inline(always)]
 pub(crate) fn one(choice: Choice, touch: impl Touch, digest: Digest) -> bool {
@@ -72,7 +73,7 @@ impl<T: Touch> Job for OneKey<'_, T> {
     }
 }
 
-/// Fetches for and answers every key, in their order: `answers[i]` is for `keys[i]`.
+/// Prefetches for and answers every key in order: `answers[i]` is for `keys[i]`.
 #[inline(always)]
 pub(crate) fn batch<A, T: Touch>(
     choice: Choice,
@@ -133,7 +134,7 @@ impl<T: Touch, A, F: Fn(&A) -> Digest> Batch<'_, T, A, F> {
     }
 }
 
-/// Fetches for and answers every digest, in any order; what the answers are is not told.
+/// Prefetches for and answers every digest, in any order, and ignores the answers.
 #[inline(always)]
 pub(crate) fn extend<T: Touch>(choice: Choice, touch: T, digests: impl Iterator<Item = Digest>) {
     dispatch(choice, Extension { touch, digests });
@@ -167,7 +168,7 @@ impl<T: Touch, D: Iterator<Item = Digest>> Extension<T, D> {
             len += 1;
         }
         while let Some(digest) = digests.next() {
-            // Whoever comes here has a full ring.
+            // The ring is full here.
             touch.answer(isa, digest);
             for (slot, digest) in ring.iter_mut().zip(&mut digests) {
                 touch.answer(isa, *slot);

@@ -1,5 +1,5 @@
-//! A filter of records as bytes, and back: whole filters one after the other, those of the dimensions
-//! and then the joint one.
+//! Saves and opens a filter of records: complete filters one after another, first those of the
+//! dimensions and then the joint filter.
 
 use super::dimensions::Dimensions;
 use super::{Everything, Multi};
@@ -8,26 +8,26 @@ use crate::format::{self, Family, Header, NOT_COUNTED, Saved, Stored};
 use crate::storage::{Allocate, Heap, Storage};
 use alloc::vec::Vec;
 
-/// The number of the family in a header. It has no hash, no keys and no kernels of its own.
+/// The number of the family in a header. The header of a [`Multi`] has no hash, keys or kernels.
 const FAMILY: u16 = 15;
 
 /// The words of a header.
 const HEADER: u64 = format::HEADER as u64 / 8;
 
-/// Takes words of a filter that is being read.
+/// Reads words of a filter.
 type Take<'a, E> = &'a mut dyn FnMut(u64) -> Result<Heap, E>;
 
-/// Hands over words of a filter that is being written.
+/// Writes words of a filter.
 type Give<'a, E> = &'a mut dyn FnMut(&[u64]) -> Result<(), E>;
 
-/// Dimensions that can all be saved: arrays and tuples of filters that can.
+/// Dimensions that can all be saved: arrays and tuples of such filters.
 #[doc(hidden)]
 pub trait SavedEach: Dimensions + Sized {
-    /// Hands over the bytes of each.
+    /// Writes the bytes of each.
     #[doc(hidden)]
     fn give_each<E>(&self, give: Give<'_, E>) -> Result<(), E>;
 
-    /// The dimensions with these bytes.
+    /// Reads the dimensions from these bytes.
     #[doc(hidden)]
     fn take_each<E: From<InvalidBytes>>(take: Take<'_, E>) -> Result<Self, E>;
 }
@@ -39,11 +39,11 @@ pub trait SavedJoint: Sized {
     #[doc(hidden)]
     const IS_THERE: bool;
 
-    /// Hands over its bytes.
+    /// Writes its bytes.
     #[doc(hidden)]
     fn give<E>(&self, give: Give<'_, E>) -> Result<(), E>;
 
-    /// The one with these bytes.
+    /// Reads it from these bytes.
     #[doc(hidden)]
     fn take<E: From<InvalidBytes>>(take: Take<'_, E>) -> Result<Self, E>;
 }
@@ -64,7 +64,7 @@ impl<F: Family<Storage: Allocate>> SavedJoint for F {
     const IS_THERE: bool = true;
 
     fn give<E>(&self, give: Give<'_, E>) -> Result<(), E> {
-        // Headers, words and checksums are all whole words.
+        // Headers, words and checksums are whole words.
         let words =
             |bytes: &[[u8; 8]]| bytes.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let words: Vec<u64> = words(self.to_bytes().as_chunks().0);
@@ -121,12 +121,13 @@ tuples! {
     A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7;
 }
 
-/// Filters with secrets cannot be opened as part of this one, which keeps none: save them one by one.
+/// Filters with secrets cannot be opened as part of this one, which stores no secret: save them one
+/// by one.
 impl<D: SavedEach, J: SavedJoint> Family for Multi<D, J> {
     type Keys = ();
     type Hasher = ();
     type Storage = Heap;
-    /// How many words there are.
+    /// The number of words.
     type Plan = u64;
 
     const FAMILY: u16 = FAMILY;

@@ -4,8 +4,8 @@ use crate::error::{Full, Incompatible};
 use crate::filter::{Contains, Edge, Insert, Remove, Union};
 use crate::hash::Digest;
 
-/// One filter for each dimension, for code that is generic over how many there are and of which
-/// types: `[F; N]`, tuples of one to eight filters, or a struct of your own.
+/// One filter for each dimension, for code that is generic over their number and types: `[F; N]`,
+/// tuples of one to eight filters, or a struct of your own.
 ///
 /// ```
 /// use umbel::multi::{Dimensions, Multi};
@@ -25,47 +25,47 @@ use crate::hash::Digest;
 /// ```
 #[doc(hidden)]
 pub trait Dimensions {
-    /// How many there are.
+    /// The number of dimensions.
     const LEN: usize;
 
-    /// One `X` for each dimension, in their order: `[X; LEN]`.
+    /// One `X` for each dimension in order: `[X; LEN]`.
     type Each<X>: AsRef<[X]> + IntoIterator<Item = X>;
 
     /// The filter of each dimension.
     fn filters(&self) -> Self::Each<&dyn Contains>;
 
-    /// Whether each dimension finds the digest that `digest` gives for its number; `None` is found
-    /// everywhere.
+    /// Whether each dimension contains the digest that `digest` returns for its number. `None`
+    /// counts as contained.
     fn find_each(&self, digest: impl Fn(usize) -> Option<Digest>) -> bool;
 }
 
-/// Dimensions that all [`Insert`].
+/// Dimensions that all implement [`Insert`].
 #[doc(hidden)]
 pub trait InsertEach: Dimensions {
-    /// The filter of each dimension, to be changed.
+    /// The filter of each dimension, mutably.
     fn filters_mut(&mut self) -> Self::Each<&mut dyn Insert>;
 
-    /// Inserts a digest into each dimension; whether it was certainly new to one of them.
+    /// Inserts a digest into each dimension. Returns whether it was certainly new in one of them.
     ///
     /// # Errors
     ///
-    /// [`Full`] from the first dimension that has no room. Those before it keep their digests,
-    /// those after it are not asked.
+    /// [`Full`] from the first dimension that has no room. The dimensions before it keep their
+    /// digests; those after it are not changed.
     fn insert_each(&mut self, digests: &Self::Each<Digest>) -> Result<bool, Full>;
 }
 
-/// Dimensions that all [`Remove`].
+/// Dimensions that all implement [`Remove`].
 #[doc(hidden)]
 pub trait RemoveFromEach: Dimensions {
-    /// Takes back one insertion of a digest from each dimension, of which all contain theirs;
-    /// whether all did so.
+    /// Removes one insertion of a digest from each dimension, all of which must contain theirs.
+    /// Returns whether all did so.
     fn remove_each(&mut self, digests: &Self::Each<Digest>) -> bool;
 }
 
-/// Dimensions that can all be united with others of their kind.
+/// Dimensions that can all be united with others of the same type.
 #[doc(hidden)]
 pub trait UnionEach: Dimensions {
-    /// Whether each dimension can be united with its counterpart.
+    /// Checks that each dimension can be united with its counterpart.
     ///
     /// # Errors
     ///
@@ -76,12 +76,12 @@ pub trait UnionEach: Dimensions {
     ///
     /// # Errors
     ///
-    /// As [`fits_each`](Self::fits_each); nothing is changed then. A quotient filter may still find no
-    /// room or no memory for both: the dimensions before it are united then.
+    /// As [`fits_each`](Self::fits_each); nothing is changed then. A quotient filter may still have
+    /// no room or no memory for both: the dimensions before it are then united already.
     fn unite_each(&mut self, other: &Self) -> Result<(), Incompatible>;
 }
 
-/// Dimensions that all know how their keys become digests.
+/// Dimensions that can all hash their keys to digests.
 #[doc(hidden)]
 pub trait EdgeEach: Dimensions {
     /// A key for each dimension: `[&K; N]`, or a tuple of references.
@@ -99,7 +99,7 @@ pub trait EdgeEach: Dimensions {
     where
         Self: 'k;
 
-    /// The digests of what a query asks for.
+    /// The digests of the attributes of a query.
     fn digest_some<'k>(&self, query: Self::Query<'k>) -> Self::Each<Option<Digest>>
     where
         Self: 'k;
@@ -181,7 +181,7 @@ impl<F: Edge, const N: usize> EdgeEach for [F; N] {
     }
 }
 
-/// Tuples do what arrays do, field by field.
+/// Implements for tuples what arrays implement, field by field.
 macro_rules! tuples {
     ($($len:literal: $($filter:ident $at:tt)*;)*) => {$(
         impl<$($filter: Contains),*> Dimensions for ($($filter,)*) {

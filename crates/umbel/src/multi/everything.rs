@@ -1,11 +1,11 @@
-//! What stands where there is no joint filter.
+//! The placeholder for a joint filter.
 
 use crate::error::{BatchFull, Full, Incompatible};
 use crate::filter::{Contains, Insert, Remove, Union};
 use crate::hash::Digest;
 
-/// The filter that finds everything, in no memory at all: never a false negative, always a false
-/// positive. A joint filter that decides nothing.
+/// A filter that answers `true` for every key and takes no memory. As a joint filter it has no
+/// effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Everything;
 
@@ -18,7 +18,7 @@ impl Contains for Everything {
 }
 
 impl Insert for Everything {
-    /// Nothing is new, and there is always room.
+    /// No key is new, and there is always room.
     #[inline]
     fn insert_digest(&mut self, _: Digest) -> Result<bool, Full> {
         Ok(false)

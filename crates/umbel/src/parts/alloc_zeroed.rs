@@ -1,6 +1,6 @@
-//! Zeroed memory that may be refused, in large pages. An island of `unsafe`: `vec![0; n]` gets its pages from the
-//! kernel untouched but aborts when there are none; `try_reserve` can fail but then has to write
-//! every word. Filters need both.
+//! Fallible allocation of zeroed memory in large pages. An island of `unsafe`: `vec![0; n]` gets
+//! untouched pages from the kernel but aborts if there is no memory. `try_reserve` can fail but
+//! then has to write every word. Filters need both properties.
 
 use alloc::boxed::Box;
 
@@ -9,7 +9,7 @@ use alloc::alloc::{Layout, alloc_zeroed};
 #[cfg(not(loom))]
 use core::sync::atomic::AtomicU64;
 
-/// A word for which all bits zero is a value.
+/// A word for which all bits zero is a valid value.
 ///
 /// # Safety
 ///
@@ -28,10 +28,10 @@ unsafe impl Zeroable for [u8; 8] {}
 #[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
 unsafe impl Zeroable for AtomicU64 {}
 
-/// Under loom a word is a model of one, not eight bytes: never made of zeros.
+/// Under loom a word is a model and not eight bytes, so it is never made of zero bytes.
 #[cfg(loom)]
 #[allow(unsafe_code, reason = "says which types may be made of zero bytes")]
-// SAFETY: nothing is made of zero bytes under loom.
+// SAFETY: no such word is made of zero bytes under loom.
 unsafe impl Zeroable for loom::sync::atomic::AtomicU64 {}
 
 /// As below, word by word.
@@ -40,7 +40,7 @@ pub(crate) fn alloc_zeroed_words<W: Zeroable + super::bits::Word>(len: usize) ->
     Some((0..len).map(|_| W::new(0)).collect())
 }
 
-/// `len` zeroed words, or `None` if the allocator has no room for them.
+/// `len` zeroed words, or `None` if the allocator has no memory for them.
 #[cfg(not(loom))]
 #[allow(unsafe_code, reason = "a zeroed allocation that may fail has no safe name")]
 pub(crate) fn alloc_zeroed_words<W: Zeroable>(len: usize) -> Option<Box<[W]>> {
@@ -54,20 +54,20 @@ pub(crate) fn alloc_zeroed_words<W: Zeroable>(len: usize) -> Option<Box<[W]>> {
         return None;
     }
     huge_pages::advise(memory.cast(), layout.size());
-    // SAFETY: the memory comes from the global allocator with the layout of `[W; len]`, nobody else
-    // has it, and zero bytes are valid values of `W`.
+    // SAFETY: the memory comes from the global allocator with the layout of `[W; len]`, this
+    // function is its only owner, and zero bytes are valid values of `W`.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(memory, len)) })
 }
 
-/// Pages of 2 MiB instead of 4 KiB, where the kernel has them to give: a filter of 12 MB then needs
-/// six entries of the address cache instead of three thousand. At ten million keys that makes
-/// batches up to a tenth faster (`docs/measurements.md`).
+/// Requests pages of 2 MiB instead of 4 KiB, if the kernel has them: a filter of 12 MB then needs
+/// six TLB entries instead of three thousand. At ten million keys that makes batches up to a tenth
+/// faster (`docs/measurements.md`).
 #[cfg(all(target_os = "linux", feature = "std", not(miri), not(loom)))]
 mod huge_pages {
     const PAGE: usize = 2 << 20;
 
-    /// Asks for huge pages in `size` bytes that nobody has touched yet. A kernel that has none, or
-    /// is told not to give any, changes nothing.
+    /// Requests huge pages for `size` bytes that have not been touched yet. A kernel without huge
+    /// pages, or one that is configured not to use them, ignores the request.
     #[allow(unsafe_code, reason = "the advice has no safe name")]
     pub(super) fn advise(memory: *mut u8, size: usize) {
         if size < 2 * PAGE {
@@ -92,7 +92,7 @@ mod huge_pages {
 mod tests {
     use super::*;
 
-    /// The safe twin.
+    /// The safe equivalent.
     fn words_by_hand(len: usize) -> Option<Box<[u64]>> {
         let mut words = alloc::vec::Vec::new();
         words.try_reserve_exact(len).ok()?;

@@ -1,5 +1,6 @@
-//! Bits in a slice of words, plain or shared between threads. An island of `unsafe`: bits that are
-//! known to be there can be reached without a check, and every such way has a twin with one.
+//! Bits in a slice of words, plain or shared between threads. An island of `unsafe`: bits whose
+//! index is known to be valid can be accessed without a check, and every such function has a
+//! checked equivalent.
 
 use super::prefetch::{prefetch, prefetch_far, prefetch_to_write};
 
@@ -13,19 +14,19 @@ use core::sync::atomic::Ordering::Relaxed;
 #[cfg(loom)]
 use loom::sync::atomic::Ordering::Relaxed;
 
-/// 64 bits.
+/// A word of 64 bits.
 #[doc(hidden)]
 pub trait Word: Sized {
-    /// A word of these bits.
+    /// A word with these bits.
     fn new(bits: u64) -> Self;
 
-    /// The words as they are, if nobody else can be changing them.
+    /// The words as plain words, if no other thread can be changing them.
     fn plain<const N: usize>(words: &[[Self; N]]) -> Option<&[[u64; N]]>;
 
-    /// The bits now.
+    /// The current bits.
     fn load(&self) -> u64;
 
-    /// Other bits in their place.
+    /// Replaces the bits.
     fn store(&mut self, bits: u64);
 }
 
@@ -79,13 +80,14 @@ const fn word_of(bit: u64) -> usize {
     (bit >> 6) as usize
 }
 
-/// A bit as the lowest of the result, with others above it: for `&`-ing several without branches.
+/// A bit as the lowest of the result, with other bits above it: several can be combined with `&`
+/// without branches.
 #[inline(always)]
 pub(crate) fn peek<W: Word>(words: &[W], bit: u64) -> u64 {
     words[word_of(bit)].load() >> (bit & 63)
 }
 
-/// As [`peek`], without asking whether there is such a bit.
+/// As [`peek`], without a bounds check.
 ///
 /// # Safety
 ///
@@ -102,23 +104,23 @@ pub(crate) unsafe fn peek_unchecked<W: Word>(words: &[W], bit: u64) -> u64 {
 /// Words in which bits can be set.
 #[doc(hidden)]
 pub trait SetBit {
-    /// What they are words of.
+    /// The type of the words.
     type Word: Word;
 
-    /// Whether others may be setting bits at the same time. Then only setting a bit can tell whether
-    /// it was set before, and it waits until its word is there.
+    /// Whether other threads may be setting bits at the same time. Only setting a bit can then
+    /// determine whether it was set before, and it waits for its word.
     const SHARED: bool;
 
     /// The words.
     fn words(&self) -> &[Self::Word];
 
-    /// The words to change as they are, if nobody else can be changing them.
+    /// The words as plain mutable words, if no other thread can be changing them.
     fn plain_mut(&mut self) -> Option<&mut [u64]>;
 
-    /// Sets the bits of `mask` in a word; which of them were set before.
+    /// Sets the bits of `mask` in a word. Returns which of them were set before.
     fn set_in(&mut self, word: usize, mask: u64) -> u64;
 
-    /// As [`set_in`](Self::set_in), without asking whether there is such a word.
+    /// As [`set_in`](Self::set_in), without a bounds check.
     ///
     /// # Safety
     ///
@@ -126,13 +128,13 @@ pub trait SetBit {
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
     unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64;
 
-    /// Sets a bit; whether it was set before.
+    /// Sets a bit. Returns whether it was set before.
     #[inline(always)]
     fn set(&mut self, bit: u64) -> bool {
         self.set_in(word_of(bit), 1 << (bit & 63)) != 0
     }
 
-    /// As [`set`](Self::set), without asking whether there is such a bit.
+    /// As [`set`](Self::set), without a bounds check.
     ///
     /// # Safety
     ///
@@ -145,7 +147,8 @@ pub trait SetBit {
         unsafe { self.set_in_unchecked(word_of(bit), 1 << (bit & 63)) != 0 }
     }
 
-    /// Starts to load the word of a bit that will be set, from near or from far.
+    /// Prefetches the word of a bit that will be set, into the first-level or the second-level
+    /// cache.
     fn fetch<const FAR: bool>(&self, bit: u64);
 }
 
@@ -171,7 +174,7 @@ impl SetBit for &mut [u64] {
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
     unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64 {
-        // SAFETY: the caller gives the number of one of the words.
+        // SAFETY: the caller passes a valid index.
         add(unsafe { self.get_unchecked_mut(word) }, mask)
     }
 
@@ -188,7 +191,7 @@ fn add(word: &mut u64, mask: u64) -> u64 {
     before & mask
 }
 
-/// Other threads may be setting bits too.
+/// Other threads may be setting bits at the same time.
 impl SetBit for &[AtomicU64] {
     type Word = AtomicU64;
     const SHARED: bool = true;
@@ -211,7 +214,7 @@ impl SetBit for &[AtomicU64] {
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
     unsafe fn set_in_unchecked(&mut self, word: usize, mask: u64) -> u64 {
-        // SAFETY: the caller gives the number of one of the words.
+        // SAFETY: the caller passes a valid index.
         add_shared(unsafe { self.get_unchecked(word) }, mask)
     }
 
@@ -221,13 +224,13 @@ impl SetBit for &[AtomicU64] {
     }
 }
 
-/// In this form the compiler has one locked instruction for a single bit.
+/// Written like this, the compiler emits one locked instruction for a single bit.
 #[inline(always)]
 fn add_shared(word: &AtomicU64, mask: u64) -> u64 {
     word.fetch_or(mask, Relaxed) & mask
 }
 
-/// Starts to load the word of a bit, from near or from far.
+/// Prefetches the word of a bit, into the first-level or the second-level cache.
 #[inline(always)]
 pub(crate) fn fetch<W, const FAR: bool>(words: &[W], bit: u64) {
     if FAR { prefetch_far(words, word_of(bit)) } else { prefetch(words, word_of(bit)) }

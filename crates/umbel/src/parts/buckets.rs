@@ -10,20 +10,20 @@
 //!     flags         ..   ..   80   ..        the highest bit of every slot that is zero
 //! ```
 //!
-//! Slots of up to 16 bits are searched in a `u64`, wider ones in a `u128`. The words end with one
-//! that no bucket is in, so that reading past the end of a bucket is reading words. An island of
-//! `unsafe`: a bucket that is known to be there can be read and changed at once, wherever it begins, and
-//! every such way has a twin that is checked and goes word by word.
+//! Slots of up to 16 bits are searched in a `u64`, wider ones in a `u128`. The last word belongs to
+//! no bucket, so that a read past the end of a bucket stays inside the words. An island of
+//! `unsafe`: a bucket whose index is known to be valid is read and changed with one access at any
+//! bit offset. Every such function has a checked equivalent that works word by word.
 
 use core::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
 /// The slots of a bucket.
 pub(crate) const SLOTS: u64 = 4;
 
-/// The widest slots of which four are in a `u64`.
+/// The widest slots of which four fit into a `u64`.
 pub(crate) const NARROW: u32 = 16;
 
-/// The words of `buckets` buckets of slots of `width` bits, with the one past the end.
+/// The words of `buckets` buckets with slots of `width` bits, including the last word.
 pub(crate) const fn words_for_buckets(buckets: u64, width: u32) -> u64 {
     (buckets * SLOTS * width as u64).div_ceil(64) + 1
 }
@@ -34,7 +34,7 @@ pub(crate) const fn word_of_bucket(bucket: u64, width: u32) -> usize {
     place(bucket * SLOTS * width as u64).0
 }
 
-/// The four slots of a bucket as one number, slot 0 lowest; what is above slot 3 means nothing.
+/// The four slots of a bucket as one number, slot 0 lowest. The bits above slot 3 are arbitrary.
 pub(crate) trait Row:
     Copy
     + Ord
@@ -51,27 +51,27 @@ pub(crate) trait Row:
     /// The lowest 64 bits.
     fn low(self) -> u64;
 
-    /// The sum, without what does not fit; so are the next two.
+    /// The wrapping sum.
     fn plus(self, other: Self) -> Self;
-    /// The difference.
+    /// The wrapping difference.
     fn minus(self, other: Self) -> Self;
-    /// The product.
+    /// The wrapping product.
     fn times(self, other: Self) -> Self;
 
-    /// How many zeros there are below the lowest one.
+    /// The number of zeros below the lowest one.
     fn trailing_zeros(self) -> u32;
 
     /// The bits from `bit` on.
     fn read(words: &[u64], bit: u64) -> Self;
 
-    /// Changes the bits from `bit` on that are set here.
+    /// Flips the bits from `bit` on that are set in this row.
     fn flip(self, words: &mut [u64], bit: u64);
 
-    /// As [`read`](Self::read), all at once.
+    /// As [`read`](Self::read), with one load.
     ///
     /// # Safety
     ///
-    /// From the byte of `bit` on, there must be as many bytes as a row has.
+    /// From the byte of `bit` on, there must be at least the number of bytes of a row.
     #[cfg(target_endian = "little")]
     #[inline(always)]
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
@@ -83,7 +83,7 @@ pub(crate) trait Row:
         row >> (bit & 7) as u32
     }
 
-    /// As [`flip`](Self::flip), all at once.
+    /// As [`flip`](Self::flip), with one load and store.
     ///
     /// # Safety
     ///
@@ -102,7 +102,7 @@ pub(crate) trait Row:
     }
 }
 
-/// The word of a bit, and which of its bits it is.
+/// The word of a bit, and its position there.
 #[inline(always)]
 const fn place(bit: u64) -> (usize, u32) {
     ((bit >> 6) as usize, (bit & 63) as u32)
@@ -111,11 +111,11 @@ const fn place(bit: u64) -> (usize, u32) {
 /// 64 bits of two words, from bit `shift` of the first one on.
 #[inline(always)]
 const fn funnel(low: u64, high: u64, shift: u32) -> u64 {
-    // In two steps, since to shift by 64 is not possible.
+    // In two steps, since a shift by 64 is not possible.
     low >> shift | high << 1 << (63 - shift)
 }
 
-/// What both kinds of rows do in the same way.
+/// The operations that both types of rows implement in the same way.
 macro_rules! arithmetic {
     () => {
         #[inline(always)]
@@ -190,7 +190,7 @@ impl Row for u128 {
     }
 }
 
-/// How to search rows of slots of some width.
+/// The masks to search rows with slots of some width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slots<R> {
     width: u32,
@@ -202,7 +202,7 @@ pub(crate) struct Slots<R> {
 }
 
 impl<R: Row> Slots<R> {
-    /// For slots of `width` bits, at least 3 and few enough for four of them in a row.
+    /// For slots of `width` bits, at least 3, four of which fit into a row.
     #[inline(always)]
     pub(crate) fn new(width: u32) -> Self {
         let one = R::of(1);
@@ -228,7 +228,7 @@ impl<R: Row> Slots<R> {
         R::read(words, self.bit(bucket))
     }
 
-    /// The slots of the bucket that begins at this bit, without asking whether there is one.
+    /// The slots of the bucket that begins at this bit, without a bounds check.
     ///
     /// # Safety
     ///
@@ -237,14 +237,13 @@ impl<R: Row> Slots<R> {
     #[allow(unsafe_code, reason = "the caller has proved what the check would test")]
     pub(crate) unsafe fn row_unchecked(words: &[u64], bit: u64) -> R {
         #[cfg(target_endian = "little")]
-        // SAFETY: from its byte on, a row reaches past its bucket by less than a word: a `u64` has no
-        // more bits than that, and the bucket of a `u128` has more than 64.
+        // SAFETY: from its byte on, a row reaches past its bucket by less than a word: a `u64` has
+        // no more bits than that, and the bucket of a `u128` has more than 64.
         return unsafe { R::load(words, bit) };
         #[cfg(not(target_endian = "little"))]
         R::read(words, bit)
     }
 
-    /// The number in a slot of a row.
     #[inline(always)]
     pub(crate) fn number(&self, row: R, slot: u32) -> u64 {
         (row >> (slot * self.width)).low() & ((1 << self.width) - 1)
@@ -256,7 +255,7 @@ impl<R: Row> Slots<R> {
         R::of(number).times(self.lowest)
     }
 
-    /// Whether a slot of either row has the number that is everywhere in `wanted`.
+    /// Whether a slot of either row equals the number that every slot of `wanted` has.
     #[inline(always)]
     pub(crate) fn either_has(&self, rows: [R; 2], wanted: R) -> bool {
         let flags = rows.map(|row| {
@@ -266,14 +265,14 @@ impl<R: Row> Slots<R> {
         (flags[0] | flags[1]) & self.highest != R::of(0)
     }
 
-    /// A flag for the lowest slot that is zero: its highest bit. Those above it mean nothing, but if
-    /// no slot is zero, there is none.
+    /// A flag for the lowest slot that is zero: its highest bit. Higher flags are arbitrary, but if
+    /// no slot is zero, there is no flag.
     #[inline(always)]
     pub(crate) fn first_empty(&self, row: R) -> R {
         row.minus(self.lowest) & !row & self.highest
     }
 
-    /// A flag for every slot that is zero: its highest bit.
+    /// Flags for all slots that are zero: their highest bits.
     #[inline(always)]
     pub(crate) fn empty(&self, row: R) -> R {
         let rest = self.highest.minus(self.lowest);
@@ -286,10 +285,10 @@ impl<R: Row> Slots<R> {
         self.highest
     }
 
-    /// How many flags there are.
+    /// The number of flags.
     #[inline(always)]
     pub(crate) fn count(&self, flags: R) -> u64 {
-        // The highest slot of the product is the sum of all.
+        // The highest slot of the product is the sum of all slots.
         let sums = (flags >> (self.width - 1)).times(self.lowest);
         self.number(sums, 3)
     }
@@ -300,7 +299,7 @@ impl<R: Row> Slots<R> {
         flags.trailing_zeros() / self.width
     }
 
-    /// Puts `new` into the slot of a bucket where `old` is.
+    /// Replaces `old` by `new` in the slot of a bucket.
     ///
     /// # Panics
     ///
@@ -310,8 +309,9 @@ impl<R: Row> Slots<R> {
         (R::of(old ^ new) << (slot * self.width)).flip(words, self.bit(bucket));
     }
 
-    /// As [`replace`](Self::replace), in the slot of the lowest flag, where `old` or `new` is 0 and the
-    /// other one `number`, of the bucket that begins at this bit; without asking whether there is one.
+    /// As [`replace`](Self::replace), in the slot of the lowest flag of the bucket that begins at
+    /// this bit, without a bounds check. Either the old or the new value is 0, and the other one is
+    /// `number`.
     ///
     /// # Safety
     ///
@@ -336,7 +336,7 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    /// Numbers without a pattern.
+    /// Pseudorandom numbers.
     fn noise(seed: u64) -> u64 {
         let x = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (x ^ x >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 7
@@ -350,7 +350,7 @@ mod tests {
         let mut model = vec![[0; 4]; BUCKETS as usize];
         for step in 0..5_000 {
             let (bucket, slot) = (noise(step) % BUCKETS, noise(step + 9_000) as u32 % 4);
-            // Few different ones, and the largest and the smallest often.
+            // Few different ones, and often the largest and the smallest.
             let number =
                 [0, 0, 1, max, max - 1, noise(step * 3) & max][noise(step * 5) as usize % 6];
             let place = &mut model[bucket as usize][slot as usize];
@@ -394,7 +394,7 @@ mod tests {
         }
     }
 
-    /// The ways without a check against those with one, up to the last bucket.
+    /// Compares the functions without a bounds check with those with one, up to the last bucket.
     #[allow(unsafe_code, reason = "what is tested")]
     fn unchecked_is_the_same<R: Row>(width: u32) {
         for buckets in 1..20 {
@@ -409,7 +409,7 @@ mod tests {
                 }
                 let number = 1 + noise(step * 7) % ((1 << width) - 1);
                 slots.replace(&mut checked, bucket, slots.first(free), 0, number);
-                // SAFETY: there are as many buckets, and the words that were made for them.
+                // SAFETY: the bucket is one of those that the words were allocated for.
                 unsafe { slots.flip_unchecked(&mut words, slots.bit(bucket), free, number) };
                 assert_eq!(words, checked, "slots of {width} bits");
                 // SAFETY: as above.

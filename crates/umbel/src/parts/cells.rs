@@ -7,7 +7,7 @@
 
 use super::bits::fetch;
 
-/// Cells of 1 to 8 bits. Where the width divides 64, no cell is in two words.
+/// Cells of 1 to 8 bits. If the width divides 64, no cell is in two words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cells<V> {
     words: V,
@@ -24,7 +24,7 @@ impl<V> Cells<V> {
         Self { words, bits }
     }
 
-    /// How many bits a cell has.
+    /// The number of bits of a cell.
     #[inline(always)]
     pub(crate) const fn width(&self) -> u32 {
         self.bits
@@ -36,7 +36,7 @@ impl<V> Cells<V> {
         (1 << self.bits) - 1
     }
 
-    /// Where a cell begins: a word, and a bit of it.
+    /// The position of a cell: a word, and its first bit there.
     #[inline(always)]
     const fn place(&self, cell: u64) -> (usize, u32) {
         let bit = cell * self.bits as u64;
@@ -60,7 +60,6 @@ impl<V: AsRef<[u64]>> Cells<V> {
         number & self.max()
     }
 
-    /// The words.
     #[inline(always)]
     pub(crate) fn words(&self) -> &[u64] {
         self.words.as_ref()
@@ -78,7 +77,7 @@ impl<V: AsRef<[u64]>> Cells<V> {
         self.words.as_ref().len() * 8
     }
 
-    /// Starts to load the word of a cell, from near or from far.
+    /// Prefetches the word of a cell, into the first-level or the second-level cache.
     #[inline(always)]
     pub(crate) fn fetch<const FAR: bool>(&self, cell: u64) {
         fetch::<_, FAR>(self.words.as_ref(), cell * u64::from(self.bits));
@@ -101,13 +100,13 @@ impl<V: AsRef<[u64]>> Cells<V> {
 }
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
-    /// The words, to be changed.
+    /// The words, mutably.
     #[inline(always)]
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         self.words.as_mut()
     }
 
-    /// Puts a number that fits into a cell.
+    /// Stores a number in a cell. It must fit.
     ///
     /// # Panics
     ///
@@ -118,7 +117,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
         self.change(cell, number.wrapping_sub(self.get(cell)));
     }
 
-    /// Adds one, unless the cell is full; what was there before.
+    /// Adds one, unless the cell is full. Returns the previous number.
     #[inline(always)]
     pub(crate) fn increment(&mut self, cell: u64) -> u64 {
         let before = self.get(cell);
@@ -126,7 +125,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
         before
     }
 
-    /// Puts the largest number into a cell.
+    /// Stores the largest number in a cell.
     ///
     /// # Panics
     ///
@@ -141,8 +140,8 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
         }
     }
 
-    /// Subtracts one from each of `count` cells from `first` on, unless it is zero: as many at once
-    /// as a word holds, wherever they begin.
+    /// Subtracts one from each of `count` cells from `first` on, unless it is zero. It processes a
+    /// word of cells at a time, at any bit offset.
     ///
     /// # Panics
     ///
@@ -154,8 +153,8 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
         let (mut word, mut shift) = self.place(first);
         let words = self.words.as_mut();
         let next = |words: &[u64], word: usize| words.get(word + 1).copied().unwrap_or_default();
-        // The two words at hand are loaded and stored once: in a small filter, memory that was just
-        // written is what a core has to wait for.
+        // The two current words are loaded and stored once: in a small filter, a load from memory
+        // that was just written stalls.
         let (mut low, mut high) = (words[word], next(words, word));
         loop {
             let cells = low >> shift | high << 1 << (63 - shift);
@@ -163,7 +162,8 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
             if left < u64::from(together) {
                 taken &= (1 << (left as u32 * bits)) - 1;
             }
-            // A cell in two words may borrow from one to the other, so changed bits are carried back.
+            // A cell in two words may borrow from one to the other, so changed bits are carried
+            // back.
             let changed = cells ^ cells.wrapping_sub(taken);
             low ^= changed << shift;
             high ^= changed >> 1 >> (63 - shift);
@@ -185,8 +185,8 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
         }
     }
 
-    /// Subtracts one, unless the cell is zero or full: a full one may stand for any larger number. What
-    /// it was before, and whether something was subtracted.
+    /// Subtracts one, unless the cell is zero or full: a full cell may stand for any larger number.
+    /// Returns the previous number, and whether one was subtracted.
     #[inline(always)]
     pub(crate) fn decrement_sticky(&mut self, cell: u64) -> (u64, bool) {
         let before = self.get(cell);
@@ -196,7 +196,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
         (before, counted)
     }
 
-    /// Adds to a cell a difference, modulo 2^64, that leaves a number of its width.
+    /// Adds a difference to a cell, modulo 2^64. The result must fit.
     #[inline(always)]
     fn change(&mut self, cell: u64, difference: u64) {
         let (bits, (word, shift)) = (self.bits, self.place(cell));
@@ -210,7 +210,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Cells<V> {
         }
     }
 
-    /// Adds the cells of others to the first `cells` of these, each up to the largest number.
+    /// Adds the cells of `others` to the first `cells` of these, saturating.
     pub(crate) fn add_all(&mut self, others: Cells<&[u64]>, cells: u64) {
         assert_eq!(self.bits, others.bits, "cells of one width");
         if self.bits.is_power_of_two() {
@@ -250,14 +250,13 @@ const ONES: [u64; 9] = {
 /// The lowest bit of each cell that is not zero.
 #[inline(always)]
 const fn not_zero(cells: u64, ones: u64, bits: u32) -> u64 {
-    // All but the highest bit of a cell, and as many again, reach the highest bit unless they are
-    // zero.
+    // The lower bits of a cell plus their maximum carry into its highest bit unless they are zero.
     let highest = ones << (bits - 1);
     let others = highest - ones;
     ((((cells & others) + others) | cells) & highest) >> (bits - 1)
 }
 
-/// Adds the cells of two words, all at once: every other cell, so that a carry has room.
+/// Adds the cells of two words, every other cell at a time, so that there is room for a carry.
 #[inline(always)]
 fn add_in_word(a: u64, b: u64, bits: u32) -> u64 {
     // Ones in every other cell, from the lowest: 2^64 - 1 over 2^bits + 1, 0x0f0f... of four bits.
@@ -299,7 +298,7 @@ mod tests {
             let mut model = vec![0_u64; CELLS];
             let mut seed = u64::from(bits);
             for step in 0..50_000 {
-                // A few cells often, so that they fill up.
+                // A few cells often, so that they become full.
                 let few = if step % 2 == 0 { 30 } else { CELLS as u64 };
                 let cell = random(&mut seed) % few;
                 let number = &mut model[cell as usize];

@@ -5,26 +5,25 @@
 //!     [ entry 0 | entry 1 | ... | entr][y 9 | entry 10 | ...      7 bits: one entry in two words
 //! ```
 //!
-//! An island of `unsafe`: on little-endian machines words are read as the bytes they are made of, so
-//! that an entry which is in two words takes one load. The safe twin reads words, and is what other
-//! machines take.
+//! An island of `unsafe`: on little-endian machines words are read as bytes, so that an entry that
+//! spans two words takes one load. The safe equivalent reads words, and is used on other machines.
 
-/// How wide entries are, and how they are read.
+/// The width of entries, and how they are read.
 pub(crate) trait EntryWidth: Copy + Sync {
-    /// All bits of an entry.
+    /// A mask of the bits of an entry.
     fn mask(self) -> u64;
 
-    /// An entry, with any bits above its own.
+    /// An entry. The bits above it are arbitrary.
     ///
     /// # Panics
     ///
     /// If there is no such entry.
     fn get(self, words: &[u64], entry: usize) -> u64;
 
-    /// As [`get`](Self::get), where there may be no word behind the last entry's.
+    /// As [`get`](Self::get), also if there is no word behind that of the last entry.
     fn get_to_the_end(self, words: &[u64], entry: usize) -> u64;
 
-    /// Puts a number that fits into an entry that is zero.
+    /// Stores a number in an entry that is zero. It must fit.
     ///
     /// # Panics
     ///
@@ -76,7 +75,7 @@ impl EntryWidth for Byte {
     }
 }
 
-/// Entries of 1 to 32 bits. There must be a word behind the last entry's, but to write them.
+/// Entries of 1 to 32 bits. There must be a word behind that of the last entry, except for writing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PackedEntry {
     pub(crate) bits: u32,
@@ -133,28 +132,28 @@ impl EntryWidth for PackedEntry {
     }
 }
 
-/// The words needed for so many entries of so many bits: with a word behind them unless entries are
+/// The words for this many entries of this width, including a word behind them unless entries are
 /// bytes.
 pub(crate) const fn words_for(entries: u64, bits: u32) -> u64 {
     (entries * bits as u64).div_ceil(64) + (bits != 8) as u64
 }
 
-/// Words as the bytes they are made of.
 #[cfg(target_endian = "little")]
 #[inline(always)]
 #[allow(unsafe_code, reason = "one load for an entry that is in two words")]
 fn bytes(words: &[u64]) -> &[u8] {
-    // SAFETY: eight bytes a word are what the slice has; bytes need no alignment, every value is one,
+    // SAFETY: the slice has eight bytes per word; bytes need no alignment, every value is valid,
     // and the result is borrowed for as long as the words are.
     unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
-/// As [`bytes`], to be changed.
+/// As [`bytes`], mutably.
 #[cfg(target_endian = "little")]
 #[inline(always)]
 #[allow(unsafe_code, reason = "one store for an entry, and no load")]
 fn bytes_mut(words: &mut [u64]) -> &mut [u8] {
-    // SAFETY: as above; any eight bytes are a word, and nobody else has the words meanwhile.
+    // SAFETY: as above; any eight bytes are a valid word, and the words are mutably borrowed as
+    // long as the result.
     unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 

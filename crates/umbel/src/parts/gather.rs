@@ -1,19 +1,19 @@
-//! Numbers from a source whose length nobody knows, in chunks: never copied when more come, and
-//! freed chunk by chunk when they are taken out again.
+//! Numbers from a source of unknown length, in chunks. They are never copied when more arrive, and
+//! are freed chunk by chunk when they are taken out again.
 
 use alloc::vec::Vec;
 
 /// The numbers of a chunk: 1 MiB of words.
 pub(crate) const CHUNK: usize = 1 << 17;
 
-/// Numbers in the order in which they came.
+/// Numbers in the order of their arrival.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered<N = u64> {
-    /// All but the last are full.
+    /// All chunks except the last are full.
     chunks: Vec<Vec<N>>,
 }
 
-/// How many bytes so many numbers take at most.
+/// The maximum number of bytes for this many numbers.
 pub(crate) const fn bytes(numbers: u64) -> u64 {
     let room = if numbers < CHUNK as u64 {
         let power = numbers.next_power_of_two();
@@ -24,12 +24,12 @@ pub(crate) const fn bytes(numbers: u64) -> u64 {
     room.saturating_mul(8)
 }
 
-/// The allocator has no room for another chunk.
+/// The allocator has no memory for another chunk.
 #[derive(Debug)]
 pub(crate) struct NoRoom;
 
 impl<N> Gathered<N> {
-    /// Takes one more number, or is left as it was.
+    /// Appends a number. On failure, nothing changes.
     #[inline]
     pub(crate) fn push(&mut self, number: N) -> Result<(), NoRoom> {
         if let Some(chunk) = self.chunks.last_mut()
@@ -62,7 +62,7 @@ impl<N> Gathered<N> {
         Ok(())
     }
 
-    /// How many there are.
+    /// The number of numbers.
     pub(crate) fn len(&self) -> usize {
         match self.chunks.split_last() {
             Some((last, full)) => full.len() * CHUNK + last.len(),
@@ -70,12 +70,12 @@ impl<N> Gathered<N> {
         }
     }
 
-    /// All of them, a chunk at a time.
+    /// All numbers, a chunk at a time.
     pub(crate) fn chunks(&self) -> impl ExactSizeIterator<Item = &[N]> {
         self.chunks.iter().map(Vec::as_slice)
     }
 
-    /// All of them, a chunk at a time; the memory of a chunk is free again when its turn is over.
+    /// All numbers, a chunk at a time. The memory of a chunk is freed when the caller drops it.
     pub(crate) fn into_chunks(self) -> impl ExactSizeIterator<Item = Vec<N>> {
         self.chunks.into_iter()
     }

@@ -1,4 +1,4 @@
-//! Counts in messages: 694,784 and not 694784.
+//! Numbers in messages with thousands separators: 694,784 and not 694784.
 
 use core::fmt;
 

@@ -1,8 +1,8 @@
 //! Logarithm and exponential as `const fn`.
 //!
-//! Sizing has to give one answer at compile time, at run time and on every platform, so it is made
-//! of additions, multiplications and divisions only, which IEEE 754 fixes to the last bit. Errors
-//! stay below 4 units in the last place over the ranges sizing uses.
+//! Sizing must give the same result at compile time, at run time and on every platform. So it uses
+//! only additions, multiplications and divisions, which IEEE 754 specifies to the last bit. Errors
+//! stay below 4 units in the last place over the ranges that sizing uses.
 
 use core::f64::consts::{LN_2, SQRT_2};
 

@@ -1,19 +1,20 @@
-//! Balls into bins: how full are the bins, and how often does a random probe sequence hit only
-//! full ones?
+//! Balls into bins: how full the bins are, and how often a random probe sequence hits only full
+//! ones.
 //!
 //! `balls` balls fall independently into `bins` bins; X is the number of bins that are not empty.
-//! The chance that `probes` further balls all land in such bins is `E[(X / bins)^probes]`. The
-//! usual formula puts the mean of X into the power and is too low, since X varies and a power is
-//! convex: what it should give is 66 % more for one key in ten bits, 0.7 % more at a hundred keys
+//! The probability that `probes` further balls all fall into such bins is `E[(X / bins)^probes]`.
+//! The usual formula takes the power of the mean of X. It is too low, since X varies and a power is
+//! convex: the right value is 66 % higher for one key in ten bits, 0.7 % higher at a hundred keys
 //! (Bose et al. 2008, "On the false-positive rate of Bloom filters", section 2).
 
 use super::math::{exp_m1, ln_1p, ln_1p_wide, powi};
 
-/// Up to this many balls the distribution of X is followed ball by ball. Past it, the normal
+/// Up to this many balls the distribution of X is computed ball by ball. Beyond it, the normal
 /// approximation is within 1 % and on the high side.
 const EXACT_BALLS: u64 = 96;
 
-/// The chance that `probes` random probes find only full bins, after `balls` balls in `bins` bins.
+/// The probability that `probes` random probes find only full bins, after `balls` balls in `bins`
+/// bins.
 pub(crate) const fn all_full(bins: u64, balls: u64, probes: u32) -> f64 {
     if probes == 0 {
         1.0
@@ -34,7 +35,7 @@ pub(crate) const fn mean_full(bins: u64, balls: u64) -> f64 {
     -exp_m1(balls as f64 * ln_empty(bins as f64))
 }
 
-/// `ln(1 - 1/bins)`: what one ball does to the logarithm of the share of empty bins.
+/// `ln(1 - 1/bins)`: the change of the logarithm of the share of empty bins by one ball.
 const fn ln_empty(bins: f64) -> f64 {
     ln_1p_wide(-1.0 / bins)
 }
@@ -98,8 +99,8 @@ const fn all_full_normal(bins: u64, balls: u64, probes: u32) -> f64 {
 /// P(k probes find only full bins | t balls in m bins) = sum_i c(k, i) (1 - i/m)^t
 /// ```
 ///
-/// k probes name d different bins with chance D(k, d), and d given bins are all hit with chance
-/// sum_i (-1)^i C(d, i) (1 - i/m)^t, by inclusion and exclusion.
+/// k probes hit d different bins with probability D(k, d), and d given bins are all hit with
+/// probability sum_i (-1)^i C(d, i) (1 - i/m)^t, by inclusion and exclusion.
 pub(crate) const fn hit_coefficients(bins: u64) -> [[f64; 9]; 9] {
     let mut all = [[0.0; 9]; 9];
     let mut distinct = [0.0; 9];
@@ -136,8 +137,8 @@ mod tests {
     use super::*;
     use std::vec;
 
-    /// P(every one of `targets` given bins is hit), summed over how many bins the probes name:
-    /// the same number by another road.
+    /// P(every one of `targets` given bins is hit), summed over the number of bins that the probes
+    /// hit: an independent computation of the same value.
     fn all_full_by_targets(bins: u64, balls: u64, probes: u32) -> f64 {
         let (m, k) = (bins as f64, probes as usize);
         let mut distinct = vec![0.0; k + 1];
@@ -203,7 +204,7 @@ mod tests {
                     let error = (sum - expected).abs();
                     assert!(error < 1e-13, "{bins} {balls} {probes}: {sum} {expected}");
                 }
-                // No more than `probes` of them are there.
+                // At most `probes` of them exist.
                 assert!(
                     (0..8)
                         .all(|probes| coefficients[probes][probes + 1..] == [0.0; 9][probes + 1..])

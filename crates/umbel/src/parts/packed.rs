@@ -1,6 +1,6 @@
-//! Numbers of 2 to 32 bits, one after another, in words: looked for several at a time, and moved up or
-//! down to make room for one more or one less. An island of `unsafe`: one look-up whose caller knows that
-//! the numbers are there.
+//! Numbers of 2 to 32 bits, packed into words. Several are searched at a time, and ranges move up
+//! or down by one place for insertions and removals. An island of `unsafe`: one look-up whose
+//! caller guarantees that the numbers exist.
 
 #[cfg(not(loom))]
 use super::alloc_zeroed::alloc_zeroed_words;
@@ -8,44 +8,44 @@ use super::prefetch::{prefetch, prefetch_far};
 use alloc::boxed::Box;
 use core::ops::Range;
 
-/// Bytes in memory of their own, in words.
+/// Owned bytes, in words.
 pub(crate) type Bytes = Box<[[u8; 8]]>;
 
-/// `words` words of bytes, all zero, or `None` if the allocator has no room for them.
+/// `words` words of bytes, all zero, or `None` if the allocator has no memory for them.
 #[cfg(not(loom))]
 pub(crate) fn zeroed(words: u64) -> Option<Bytes> {
     usize::try_from(words).ok().and_then(alloc_zeroed_words)
 }
 
-/// As above; under loom only its own words are made of zeros.
+/// As above; under loom only loom's own words are made of zeros.
 #[cfg(loom)]
 pub(crate) fn zeroed(words: u64) -> Option<Bytes> {
     Some((0..words).map(|_| [0; 8]).collect())
 }
 
-/// Numbers of one width. Those that were never set are zero.
+/// Numbers of one width. Numbers that were never set are zero.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
-    /// One word more than the numbers need, so that 64 bits from any number on are there. The words
-    /// are little-endian: a number may be loaded from any byte on.
+    /// One word more than the numbers need, so that 64 bits from any number on exist. The words are
+    /// little-endian: a number may be loaded from any byte.
     bytes: Bytes,
     width: u32,
-    /// How many numbers there are in a window.
+    /// The number of numbers in a window.
     lanes: u32,
     /// The lowest bit of each lane of a window.
     ones: u64,
 }
 
-/// A window has this many bits of numbers, or some more: 64 from the byte of the first one on.
+/// The minimum number of bits of numbers in a window: 64 from the byte of the first one on.
 const WINDOW: u32 = 57;
 
-/// How many words `len` numbers of this width take.
+/// The number of words for `len` numbers of this width.
 pub(crate) const fn words_for(len: u64, width: u32) -> u64 {
     (len * width as u64).div_ceil(64) + 1
 }
 
 impl Packed {
-    /// Numbers of `width` bits, from 2 to 32, in words that [`words_for`] has counted.
+    /// Numbers of `width` bits, from 2 to 32, in words whose number [`words_for`] has computed.
     pub(crate) fn new(bytes: Bytes, width: u32) -> Self {
         debug_assert!((2..=32).contains(&width));
         let lanes = WINDOW / width;
@@ -59,7 +59,7 @@ impl Packed {
         self.width
     }
 
-    /// How many numbers can be looked at together.
+    /// How many numbers can be compared together.
     #[inline(always)]
     pub(crate) fn lanes(&self) -> u32 {
         self.lanes
@@ -71,7 +71,7 @@ impl Packed {
         self.bytes.as_flattened()
     }
 
-    /// As [`bytes`](Self::bytes), to change.
+    /// As [`bytes`](Self::bytes), mutably.
     #[inline(always)]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         self.bytes.as_flattened_mut()
@@ -82,33 +82,34 @@ impl Packed {
         !(u64::MAX << self.width)
     }
 
-    /// The byte in which a number begins, and the bit of it.
+    /// The byte in which a number begins, and its first bit there.
     #[inline(always)]
     fn bit(&self, at: usize) -> (usize, u32) {
         let bit = at * self.width as usize;
         (bit / 8, (bit % 8) as u32)
     }
 
-    /// Starts to load a number.
+    /// Prefetches a number.
     #[inline(always)]
     pub(crate) fn fetch(&self, at: usize) {
         prefetch(self.bytes(), self.bit(at).0);
     }
 
-    /// As [`fetch`](Self::fetch), from memory that is far away.
+    /// As [`fetch`](Self::fetch), from distant memory.
     #[inline(always)]
     pub(crate) fn fetch_far(&self, at: usize) {
         prefetch_far(self.bytes(), self.bit(at).0);
     }
 
-    /// At least [`WINDOW`] bits of numbers, this one first.
+    /// At least [`WINDOW`] bits of numbers, from this one on.
     #[inline(always)]
     fn window(&self, at: usize) -> u64 {
         let (byte, place) = self.bit(at);
         load(self.bytes(), byte) >> place
     }
 
-    /// Sets the numbers of `from..to`, from one to as many as a window has, to those of a window.
+    /// Sets the numbers of `from..to` to those of a window. The range has at least one number and
+    /// at most those of a window.
     #[inline(always)]
     fn set_window(&mut self, from: usize, to: usize, window: u64) {
         let (byte, place) = self.bit(from);
@@ -128,8 +129,8 @@ impl Packed {
         self.set_window(at, at + 1, number);
     }
 
-    /// The top bits of those of the first `len` numbers of a window that are equal to `number`. No
-    /// others, which a shorter test for zero would not promise.
+    /// The top bits of those of the first `len` numbers of a window that are equal to `number`, and
+    /// no others. A shorter test for zero would not guarantee that.
     #[inline(always)]
     fn equal(&self, window: u64, len: u32, number: u64) -> u64 {
         let tops = self.ones << (self.width - 1);
@@ -139,8 +140,8 @@ impl Packed {
         zero & u64::MAX >> (64 - len * self.width)
     }
 
-    /// Whether one of `len` places, from one to as many as a window has [`lanes`](Self::lanes), has
-    /// `number`.
+    /// Whether one of `len` places has `number`. `len` is at least one and at most
+    /// [`lanes`](Self::lanes).
     #[inline(always)]
     pub(crate) fn has(&self, at: usize, len: u32, number: u64) -> bool {
         self.equal(self.window(at), len, number) != 0
@@ -157,21 +158,20 @@ impl Packed {
         let (byte, place) = self.bit(at);
         let mut word = [0; 8];
         debug_assert!(byte + 8 <= self.bytes().len());
-        // SAFETY: the numbers have a word behind them, so that eight bytes from any of them on are
-        // there.
+        // SAFETY: there is a word behind the numbers, so eight bytes from any number on exist.
         word.copy_from_slice(unsafe { self.bytes().get_unchecked(byte..byte + 8) });
         self.equal(u64::from_le_bytes(word) >> place, len, number) != 0
     }
 
-    /// Puts another number into the first of `len` places, from one to as many as a window has
-    /// [`lanes`](Self::lanes), that has `number`; whether there is one.
+    /// Replaces `number` in the first of `len` places that has it. `len` is at least one and at
+    /// most [`lanes`](Self::lanes). Returns whether there was one.
     #[inline(always)]
     pub(crate) fn replace(&mut self, at: usize, len: u32, number: u64, by: u64) -> bool {
         let equal = self.equal(self.window(at), len, number);
         if equal == 0 {
             return false;
         }
-        // To divide by the width would take longer than all of the rest.
+        // A division by the width would take longer than everything else.
         let bit = at * self.width as usize + equal.trailing_zeros() as usize + 1;
         let (bit, mask) = (bit - self.width as usize, self.mask());
         let (byte, place) = (bit / 8, bit % 8);
@@ -208,14 +208,15 @@ impl Packed {
         count
     }
 
-    /// Puts a number where there is a zero.
+    /// Stores a number in a place that is zero.
     #[inline(always)]
     pub(crate) fn put(&mut self, at: usize, number: u64) {
         let width = self.width;
         put(self.bytes_mut(), width, at, number);
     }
 
-    /// Moves the numbers of `from..to` one place up, over that of `to`, and puts `number` at `from`.
+    /// Moves the numbers of `from..to` one place up, which overwrites the number at `to`, and
+    /// stores `number` at `from`.
     #[inline(always)]
     pub(crate) fn open(&mut self, from: usize, to: usize, number: u64) {
         if to - from < self.lanes as usize {
@@ -232,7 +233,7 @@ impl Packed {
             let word = get(words, at) << width | get(words, at - 1) >> (64 - width);
             words[at] = word.to_le_bytes();
         }
-        // Zeros came in where the number goes.
+        // After the shift there are zeros in the place of the number.
         words[0] = (get(words, 0) << width | low | number << place).to_le_bytes();
         if last > 0 {
             words[1] = (get(words, 1) | number >> 1 >> (63 - place)).to_le_bytes();
@@ -240,8 +241,8 @@ impl Packed {
         words[last] = (get(words, last) & !above | high).to_le_bytes();
     }
 
-    /// Moves the numbers of `from + 1..to` one place down, over that of `from`; the last place becomes
-    /// zero.
+    /// Moves the numbers of `from + 1..to` one place down, which overwrites the number at `from`.
+    /// The last place becomes zero.
     #[inline(always)]
     pub(crate) fn close(&mut self, from: usize, to: usize) {
         let width = self.width;
@@ -264,7 +265,7 @@ impl Packed {
         words[last] = (get(words, last) | high).to_le_bytes();
     }
 
-    /// The words of the numbers in `from..to`, of which there is one, the bit of the first word where
+    /// The words of the numbers in `from..to`, which is not empty, the bit of the first word where
     /// they begin, and the bits of the last word behind them.
     #[inline(always)]
     fn words_of(&mut self, from: usize, to: usize) -> (&mut [[u8; 8]], u32, u64) {
@@ -292,7 +293,7 @@ fn store(bytes: &mut [u8], at: usize, word: u64) {
     bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
-/// Puts a number of `width` bits into bytes where there is a zero.
+/// Stores a number of `width` bits in bytes that are zero.
 #[inline(always)]
 pub(crate) fn put(bytes: &mut [u8], width: u32, at: usize, number: u64) {
     let bit = at * width as usize;
@@ -314,7 +315,7 @@ mod tests {
         let bytes = zeroed(words_for(numbers.len() as u64, width)).unwrap();
         let mut packed = Packed::new(bytes, width);
         for (at, number) in numbers.iter().enumerate() {
-            // All but the padding: the last numbers come to the end.
+            // All words except the padding: the last numbers are at the end.
             let bytes = &mut packed.bytes_mut()[..(numbers.len() * width as usize).div_ceil(8)];
             put(bytes, width, at, *number);
         }

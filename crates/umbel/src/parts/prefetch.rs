@@ -1,7 +1,7 @@
-//! Ask for a word before it is needed. An island of `unsafe`: hints, which cannot fault.
+//! Prefetches cache lines. An island of `unsafe`: the instructions are hints, which cannot fault.
 
-/// Starts to load the cache line of `slice[index]`; does nothing where there is no such hint or no
-/// such element. Its safe twin is doing nothing: no answer depends on it.
+/// Prefetches the cache line of `slice[index]`. Does nothing if there is no such instruction or no
+/// such element. The safe equivalent does nothing, because no answer depends on it.
 #[inline(always)]
 #[allow(unsafe_code, reason = "the prefetch hint has no safe name")]
 pub(crate) fn prefetch<W>(slice: &[W], index: usize) {
@@ -20,9 +20,9 @@ pub(crate) fn prefetch<W>(slice: &[W], index: usize) {
     let _ = address;
 }
 
-/// As `prefetch`, into the second cache of the core only. Far more lines can be on their way there
-/// than to the first one, so this is for memory that is far away: from 120 MB, lines come twice as
-/// fast on Zen 4.
+/// As `prefetch`, into the second-level cache only. It allows far more outstanding requests than
+/// the first-level cache, so this is for distant memory: from 120 MB on, lines arrive twice as fast
+/// on Zen 4.
 #[inline(always)]
 #[allow(unsafe_code, reason = "the prefetch hint has no safe name")]
 pub fn prefetch_far<W>(slice: &[W], index: usize) {
@@ -36,8 +36,8 @@ pub fn prefetch_far<W>(slice: &[W], index: usize) {
     prefetch(slice, index);
 }
 
-/// As [`prefetch`], for a line that this core wants to own: it is taken away from other cores now
-/// and not, at the price of a second trip, when it is written.
+/// As [`prefetch`], for a line that will be written. The core takes ownership of the line now,
+/// which saves a second request when it is written.
 #[inline(always)]
 #[allow(unsafe_code, reason = "the prefetch hint has no safe name")]
 pub(crate) fn prefetch_to_write<W>(slice: &[W], index: usize) {

@@ -1,22 +1,24 @@
-//! Where the n-th set bit of a word is.
+//! Finds the n-th set bit of a word.
 
-/// A way to find it. Its values are proof that the processor has the instructions.
+/// A way to find the n-th set bit. A value of the type proves that the processor has the
+/// instructions.
 pub(crate) trait Select: Copy {
-    /// The set bit of `word` that has `n` set bits below it, alone; 0 if there is none. `n` is below
+    /// Only the set bit of `word` that has `n` set bits below it; 0 if there is none. `n` is below
     /// 64.
     fn nth_set(self, word: u64, n: u32) -> u64;
 
-    /// Does work that is seldom needed: in a function of its own, so that it takes no registers from
-    /// the usual way.
+    /// Runs a rare operation in a separate function, so that it takes no registers from the common
+    /// path.
     fn apart<R: Ranked>(self, work: R) -> R::Answer;
 }
 
-/// Work that counts bits, written once for all ways to do it.
+/// An operation that counts bits, written once for all ways to do it.
 pub(crate) trait Ranked {
-    /// What comes out.
+    /// The result.
     type Answer;
 
-    /// Does it. Must be `#[inline(always)]`, so that all of it is compiled for the processor.
+    /// Runs the operation. Must be `#[inline(always)]`, so that all of it is compiled with the
+    /// selected instructions.
     fn run<S: Select>(self, select: S) -> Self::Answer;
 }
 
@@ -33,8 +35,8 @@ impl Select for Broadword {
         let pairs = word - (word >> 1 & (u64::MAX / 3));
         let fours = (pairs & (u64::MAX / 5)) + (pairs >> 2 & (u64::MAX / 5));
         let bytes = (fours + (fours >> 4)) & (u64::MAX / 17);
-        // In each byte, how many bits are set in it and below it. None is above 64, so that the
-        // top bit of a byte is free to tell which of them are at most n.
+        // The number of bits that are set in each byte and below it. None is above 64, so the top
+        // bit of a byte is free to mark the bytes whose number is at most n.
         let sums = bytes.wrapping_mul(ONES);
         let below = ((((u64::from(n) * ONES) | TOPS) - sums) & TOPS) >> 7;
         let place = below.wrapping_mul(ONES) >> 56 << 3;

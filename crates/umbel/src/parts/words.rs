@@ -1,9 +1,9 @@
-//! Words in memory of their own that begin on a cache line.
+//! Owned words that begin on a cache line.
 //!
-//! An allocator asked for that alignment gives up the untouched pages: it writes the zeros itself.
-//! So a few words more are asked for, and the first ones left alone. Nothing but speed depends on
-//! where the words begin. An island of `unsafe`: the words are inside their memory from the start, and
-//! that is not checked again at every look-up.
+//! An aligned allocation would not get untouched zero pages: the allocator writes the zeros itself.
+//! So this module allocates a few more words and skips the first ones. Only speed depends on the
+//! alignment. An island of `unsafe`: the range of the words is checked once and not at every
+//! look-up.
 
 use super::alloc_zeroed::{Zeroable, alloc_zeroed_words};
 use super::bits::{AtomicU64, Word};
@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 /// The words of a cache line.
 pub(crate) const LINE: usize = 8;
 
-/// Words in memory of their own. A cache line of them or more begins on a cache line.
+/// Owned words. If they fill a cache line or more, they begin on a cache line.
 #[derive(Debug)]
 pub struct Words<W> {
     memory: Box<[W]>,
@@ -21,7 +21,7 @@ pub struct Words<W> {
 }
 
 impl<W: Word + Zeroable> Words<W> {
-    /// `len` words, all zero, or `None` if the allocator has no room for them.
+    /// `len` words, all zero, or `None` if the allocator has no memory for them.
     pub(crate) fn zeroed(len: usize) -> Option<Self> {
         if len < LINE {
             return Some(Self { memory: alloc_zeroed_words(len)?, start: 0, len });
@@ -31,7 +31,7 @@ impl<W: Word + Zeroable> Words<W> {
         Some(Self { memory, start: if start < LINE { start } else { 0 }, len })
     }
 
-    /// Words with these bits, or `None` if the allocator has no room for them.
+    /// Words with these bits, or `None` if the allocator has no memory for them.
     pub(crate) fn try_copy_of<V: Word>(words: &[V]) -> Option<Self> {
         let mut copy = Self::zeroed(words.len())?;
         for (word, bits) in copy.as_mut().iter_mut().zip(words) {
@@ -60,8 +60,8 @@ impl<W> AsRef<[W]> for Words<W> {
     #[allow(unsafe_code, reason = "a check at every look-up of what never changes")]
     fn as_ref(&self) -> &[W] {
         debug_assert!(self.start + self.len <= self.memory.len());
-        // SAFETY: whoever made this value put `len` words from `start` on into the memory, and
-        // nothing changes either number or exchanges the memory.
+        // SAFETY: the constructor put `len` words from `start` on into the memory, and nothing
+        // changes either number or replaces the memory.
         unsafe { self.memory.get_unchecked(self.start..self.start + self.len) }
     }
 }

@@ -1,33 +1,34 @@
-//! One key, or many whose slots are asked for first.
+//! Operations on one key, and on batches with prefetched slots.
 
 use super::table::RunTable;
 use crate::error::Full;
 use crate::hash::Digest;
 use crate::parts::select::{Ranked, Select};
 
-/// How many keys of a batch are on their way.
+/// How many keys of a batch are in flight.
 const AHEAD: usize = 32;
 
-/// Tables of up to this many bytes are in a core's own cache, where fetching ahead only costs.
+/// Tables of up to this many bytes fit into the core's private cache, where prefetching only costs
+/// time.
 const CACHED: usize = 1 << 20;
 
-/// Tables of more bytes than this are far away: their words are fetched into the second cache, where
-/// more of them can be on their way.
+/// Words of tables larger than this are prefetched into the second-level cache, which allows more
+/// outstanding requests.
 const FAR: usize = 8 << 20;
 
-/// What is done with one key. The methods must be `#[inline(always)]`, so that they are compiled for
-/// the processor.
+/// An operation on one key. The methods must be `#[inline(always)]`, so that they are compiled with
+/// the instructions of the selected path.
 pub(super) trait RunWork {
-    /// What comes out.
+    /// The result.
     type Answer;
 
     fn table(&self) -> &RunTable;
 
-    /// Does it.
+    /// Runs the operation.
     fn touch(&mut self, select: impl Select, digest: Digest) -> Self::Answer;
 }
 
-/// Makes a [`RunWork`] of a method of the table that takes an entry.
+/// Makes a [`RunWork`] from a method of the table that takes an entry.
 macro_rules! touch {
     ($name:ident, $table:ty, $method:ident $(::<$unique:literal>)?, $answer:ty, $what:literal) => {
         #[doc = $what]
@@ -82,7 +83,7 @@ impl<T: RunWork> Ranked for One<T> {
     }
 }
 
-/// Many keys, in their order, as long as `each` takes the answers.
+/// Many keys in order, until `each` stops accepting answers.
 pub(super) struct Many<T, I, E> {
     pub(super) touch: T,
     pub(super) digests: I,

@@ -1,4 +1,4 @@
-//! A quotient filter as bytes, and back.
+//! Saves and opens a quotient filter.
 
 use super::{RawQuotient, Shape};
 use crate::error::InvalidBytes;
@@ -9,10 +9,10 @@ use crate::storage::{Heap, Storage};
 /// The number of the family in a header.
 const FAMILY: u16 = 9;
 
-/// The number of the kernels in a header: the digest as a fraction of the quotients.
+/// The number of the kernels in a header: the quotient is the digest as a fraction.
 const KERNELS: u16 = 10;
 
-/// The words that bytes are handed over in at a time.
+/// How many words are passed on at a time.
 const RUN: usize = 1024;
 
 /// Equal filters of one size have equal bytes.
@@ -33,7 +33,7 @@ impl StoredCore for RawQuotient {
         sorted.sort();
         let (marks, offsets, remainders) = sorted.parts();
         each(marks)?;
-        // Both are whole words.
+        // Both consist of whole words.
         for bytes in [offsets, remainders].into_iter().flat_map(|part| part.chunks(RUN * 8)) {
             let (bytes, mut words) = (bytes.as_chunks().0, [0; RUN]);
             for (word, bytes) in words.iter_mut().zip(bytes) {

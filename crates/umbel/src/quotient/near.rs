@@ -1,7 +1,7 @@
-//! One block, seen from one of its quotients: where a run is, and where there is room.
+//! A view of one block from one of its quotients: where a run is, and where there is room.
 //!
-//! As a rule all that matters for a key is in the block of its quotient, which is two words and a
-//! number. What is not known there is `None`, and the table finds it out from other blocks.
+//! Usually everything that a key needs is in the block of its quotient, which is two words and a
+//! number. Results that depend on other blocks are `None`, and the table computes them.
 
 use super::shape::BLOCK;
 use crate::parts::select::Select;
@@ -12,7 +12,7 @@ use core::ops::Range;
 pub(super) struct Near {
     /// The first slot of the block.
     pub(super) first: usize,
-    /// The quotient, and all other numbers, are counted from it.
+    /// The place of the quotient. All other numbers are counted from it.
     pub(super) place: u32,
     pub(super) runs: u64,
     pub(super) ends: u64,
@@ -25,8 +25,8 @@ impl Near {
         self.runs >> self.place & 1 == 1
     }
 
-    /// The run of a quotient that has one: its first slot, and how many there are; `None` if it is not
-    /// in this block.
+    /// The run of a quotient that has one: its first slot and its length. `None` if it is not in
+    /// this block.
     #[inline(always)]
     pub(super) fn existing_run(&self, select: impl Select) -> Option<(u32, u32)> {
         let rank = (self.runs << (63 - self.place)).count_ones();
@@ -40,14 +40,14 @@ impl Near {
         Some((start, end.trailing_zeros() + 1 - start))
     }
 
-    /// The run of the quotient, or where it would be; `None` if it is not in this block.
+    /// The run of the quotient, or the place where it would be. `None` if it is not in this block.
     #[inline(always)]
     pub(super) fn run(&self, select: impl Select) -> Option<Range<u32>> {
         if self.offset >= BLOCK as u32 {
             return None;
         }
-        // The runs of this block up to this quotient. Whether there are any, and whether the quotient
-        // has one, is a matter of chance: branches would often be wrong.
+        // The runs of this block up to this quotient. Whether there are any, and whether the
+        // quotient has one, is random: branches would often be mispredicted.
         let rank = (self.runs << (63 - self.place)).count_ones();
         let ends = self.ends & u64::MAX << self.offset;
         let end = select.nth_set(ends, rank.wrapping_sub(1) % 64);
@@ -63,20 +63,20 @@ impl Near {
         Some(start & exists | behind & !exists..behind)
     }
 
-    /// Whether there is nothing at the slot of the quotient.
+    /// Whether the slot of the quotient is free.
     #[inline(always)]
     pub(super) fn is_free(&self) -> bool {
         self.is_reached_by(0)
     }
 
-    /// Whether a quotient that has a run has one remainder, at its own slot.
+    /// Whether a quotient that has a run has a single remainder, in its own slot.
     #[inline(always)]
     pub(super) fn is_alone(&self) -> bool {
         self.is_reached_by(1) & (self.ends >> self.place & 1 == 1)
     }
 
-    /// Whether so many runs of this block, and none of an earlier one, begin at the quotient or before
-    /// it and end at its slot or behind it.
+    /// Whether exactly `runs` runs of this block, and none of an earlier one, begin at the
+    /// quotient or before it and end at its slot or behind it.
     #[inline(always)]
     fn is_reached_by(&self, runs: u32) -> bool {
         let begun = (self.runs << (63 - self.place)).count_ones();
@@ -85,21 +85,21 @@ impl Near {
         (begun == ended + runs) & (self.offset <= self.place)
     }
 
-    /// The runs that begin behind `counted`, at `to` or before.
+    /// The number of runs that begin behind `counted` and at or before `to`.
     #[inline(always)]
     fn begun(&self, counted: u32, to: u32) -> u64 {
         self.runs >> 1 >> counted << 1 << counted & u64::MAX >> (63 - to)
     }
 
-    /// The place behind the last of these runs, when all earlier ones have ended before `place`; `None`
-    /// if that is in another block.
+    /// The place behind the last of these runs, if all earlier ones have ended before `place`.
+    /// `None` if it is in another block.
     #[inline(always)]
     fn behind(&self, select: impl Select, begun: u64, place: u32) -> Option<u32> {
         let end = select.nth_set(self.ends & u64::MAX << place, begun.count_ones() - 1);
         (end << 1 != 0).then(|| end.trailing_zeros() + 1)
     }
 
-    /// The first free place from this one on; `None` if that is not in this block.
+    /// The first free place from this one on. `None` if it is not in this block.
     #[inline(always)]
     pub(super) fn free(&self, select: impl Select, mut place: u32) -> Option<u32> {
         let mut counted = self.place;
@@ -113,8 +113,8 @@ impl Near {
         }
     }
 
-    /// The first place from this one on that is free or has a remainder that is where it wants to be;
-    /// `None` if that is not known in this block.
+    /// The first place from this one on that is free or has a remainder in its preferred slot.
+    /// `None` if that cannot be determined in this block.
     #[inline(always)]
     pub(super) fn settled(&self, select: impl Select, mut place: u32) -> Option<u32> {
         let mut counted = self.place;

@@ -1,9 +1,9 @@
-//! A table from the keys of one or two others, in their order: growing, shrinking, merging.
+//! Builds a table from the keys of one or two others, in order: growing, shrinking, merging.
 //!
-//! Quotient and remainder together, the *prefix*, mean the same in tables of twice the quotients, so
-//! that prefixes read in order are written in order, slot after slot. Threads do it by stretches: each
-//! writes the blocks of its quotients as if there were nothing before them, and what it would have
-//! to push past its end is inserted afterwards, one by one. There is little of that.
+//! Quotient and remainder together, the *prefix*, have the same meaning in tables of twice the
+//! quotients. Prefixes that are read in order can therefore be written in order, slot after slot.
+//! Threads work on stretches: each writes the blocks of its quotients as if no keys came before
+//! them. The few keys that it would have to push past its end are inserted afterwards, one by one.
 
 use super::runs::Prefixes;
 use super::shape::Shape;
@@ -14,15 +14,16 @@ use crate::parts::select::Broadword;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Tables are cut between quotients that are multiples of this: between blocks, and not too often.
+/// Tables are cut between quotients that are multiples of this: between blocks, and not into too
+/// small pieces.
 const CUT: usize = 8 * SLOTS;
 
-/// Why there is no such table.
+/// Why the table cannot be built.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Refused {
     /// Keys would be pushed past the last slot.
     Full,
-    /// There is no memory for it.
+    /// There is no memory for it, or no such shape.
     Shape(InvalidShape),
 }
 
@@ -45,9 +46,9 @@ struct Stretch<'a> {
     offsets: &'a mut [u8],
     remainders: &'a mut [u8],
     width: u32,
-    /// The first quotient and slot; all numbers below are counted from it.
+    /// The first quotient and slot. All numbers below are counted from it.
     first: usize,
-    /// The slot that must not be taken.
+    /// The slot at which writing must stop.
     end: usize,
     /// The first free slot.
     free: usize,
@@ -55,13 +56,13 @@ struct Stretch<'a> {
     quotient: Option<usize>,
     /// The first block whose offset is not yet written.
     block: usize,
-    /// Prefixes that there was no slot for.
+    /// Prefixes for which there was no slot.
     left: Vec<u64>,
     taken: u64,
 }
 
 impl Stretch<'_> {
-    /// Appends a prefix that is not below the last one.
+    /// Appends a prefix. It must not be below the last one.
     #[inline(always)]
     fn push(&mut self, prefix: u64) {
         let quotient = (prefix >> self.width) as usize - self.first;
@@ -85,7 +86,7 @@ impl Stretch<'_> {
         self.taken += 1;
     }
 
-    /// Marks the end of the run that was being written.
+    /// Marks the end of the current run.
     #[inline(always)]
     fn end_run(&mut self) {
         if self.quotient.is_some() {
@@ -94,7 +95,8 @@ impl Stretch<'_> {
         }
     }
 
-    /// Writes the offsets of the blocks below `to`, before whose quotients all runs are written.
+    /// Writes the offsets of the blocks below `to`, after all runs of earlier quotients were
+    /// written.
     #[inline(always)]
     fn write_offsets(&mut self, to: usize) {
         while self.block < to {
@@ -104,7 +106,8 @@ impl Stretch<'_> {
         }
     }
 
-    /// Appends all prefixes of two walks, then ends; how many were written, and what was left.
+    /// Appends all prefixes of two walks, then finishes. Returns how many were written, and those
+    /// without a slot.
     fn fill(mut self, mut a: Prefixes<'_>, mut b: Prefixes<'_>) -> (u64, Vec<u64>) {
         let (mut x, mut y) = (a.next(), b.next());
         loop {
@@ -130,8 +133,8 @@ impl Stretch<'_> {
     }
 }
 
-/// The keys of one table or two that tell as many prefixes apart as this shape does, in a table of this
-/// shape, by so many threads.
+/// Builds a table of this shape from the keys of one or two tables with the same number of
+/// prefixes, on this many threads.
 pub(super) fn rebuilt(
     shape: &Shape,
     sources: [&RunTable; 2],
@@ -140,7 +143,7 @@ pub(super) fn rebuilt(
 ) -> Result<RunTable, Refused> {
     let mut table = RunTable::new(shape)?;
     let sizes = [table.quotients(), sources[0].quotients(), sources[1].quotients()];
-    // Cuts of the smallest table are cuts of all of them.
+    // The cuts of the smallest table are also cuts of the others.
     let smallest = sizes.into_iter().min().unwrap_or_default();
     let step = smallest.div_ceil(threads.max(1)).next_multiple_of(CUT).max(CUT);
     let cuts: Vec<Range<usize>> =
@@ -166,8 +169,8 @@ pub(super) fn rebuilt(
     Ok(table)
 }
 
-/// The blocks of an empty table, cut where the smallest table is. The last stretch has the slots
-/// behind the last quotient too.
+/// The blocks of an empty table, cut where the smallest table is. The last stretch includes the
+/// slots behind the last quotient.
 fn stretches<'a>(
     table: &'a mut RunTable,
     cuts: &[Range<usize>],
@@ -198,14 +201,14 @@ fn stretches<'a>(
     stretches
 }
 
-/// The first of these, which are then gone.
+/// Splits off the first `len` elements.
 fn take<'a, W>(all: &mut &'a mut [W], len: usize) -> &'a mut [W] {
     let (first, rest) = core::mem::take(all).split_at_mut(len);
     *all = rest;
     first
 }
 
-/// Does all jobs at once, each but the last in a thread of its own.
+/// Runs all jobs at once, each except the last on a new thread.
 #[cfg(feature = "std")]
 fn run_all<R: Send>(jobs: impl Iterator<Item = impl FnOnce() -> R + Send>) -> Vec<R> {
     let mut jobs: Vec<_> = jobs.collect();
@@ -220,7 +223,7 @@ fn run_all<R: Send>(jobs: impl Iterator<Item = impl FnOnce() -> R + Send>) -> Ve
     })
 }
 
-/// Does all jobs, one after another.
+/// Runs all jobs one after another.
 #[cfg(not(feature = "std"))]
 fn run_all<R>(jobs: impl Iterator<Item = impl FnOnce() -> R>) -> Vec<R> {
     jobs.map(|job| job()).collect()

@@ -1,5 +1,5 @@
-//! All runs of a table, one after another: to read them in order, to sort them, to check that they are
-//! where the marks say.
+//! Walks over all runs of a table: to read them in order, to sort them, and to check that they
+//! match the marks.
 
 use super::table::{RunTable, SATURATED, SLOTS};
 use crate::parts::select::Broadword;
@@ -7,20 +7,20 @@ use alloc::vec::Vec;
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-/// A walk over the runs of a table, which may change meanwhile as long as no run does.
+/// A walk over the runs of a table. The table may change in between, as long as no run moves.
 #[derive(Clone, Debug)]
 struct Runs {
     block: usize,
-    /// The quotients of this block whose runs are still to come.
+    /// The quotients of this block whose runs have not been visited.
     left: u64,
     /// The slot behind the last run.
     free: usize,
-    /// The quotient to stop at.
+    /// The quotient at which to stop.
     end: usize,
 }
 
 impl Runs {
-    /// The runs of these quotients, of which the first begins a block.
+    /// The runs of these quotients, the first of which begins a block.
     fn new(table: &RunTable, quotients: Range<usize>) -> Self {
         let block = quotients.start / SLOTS;
         if quotients.is_empty() {
@@ -54,19 +54,19 @@ impl Runs {
     }
 }
 
-/// The digests in a filter in ascending order, as far as it knows them: one prefix for each time a key
-/// was inserted. Comes from [`prefixes`](super::RawQuotient::prefixes).
+/// The prefixes of the digests in a filter, in ascending order: one prefix for each insertion of a
+/// key. Comes from [`prefixes`](super::RawQuotient::prefixes).
 #[derive(Clone, Debug)]
 pub struct Prefixes<'a> {
     table: &'a RunTable,
     runs: Runs,
-    /// The prefixes of the last run, from the `next`-th on still to be given.
+    /// The prefixes of the last run. Those from `next` on have not been returned.
     sorted: Vec<u64>,
     next: usize,
 }
 
 impl<'a> Prefixes<'a> {
-    /// Those of these quotients, of which the first begins a block.
+    /// The prefixes of these quotients, the first of which begins a block.
     pub(super) fn new(table: &'a RunTable, quotients: Range<usize>) -> Self {
         Self { table, runs: Runs::new(table, quotients), sorted: Vec::new(), next: 0 }
     }
@@ -97,7 +97,7 @@ impl Iterator for Prefixes<'_> {
 impl FusedIterator for Prefixes<'_> {}
 
 impl RunTable {
-    /// Sorts every run, so that the same keys in any order give the same words.
+    /// Sorts every run, so that the same keys give the same words in any order of insertion.
     pub(super) fn sort(&mut self) {
         let mut runs = Runs::new(self, 0..self.quotients());
         let mut remainders = Vec::new();
@@ -124,9 +124,9 @@ impl RunTable {
         true
     }
 
-    /// How many keys the words hold, or `None` if they contradict each other: a run without an end or
-    /// an end without a run, a quotient that is none, an offset that does not fit, a bit that
-    /// nothing uses, or a table that is too full.
+    /// The number of keys in the words, or `None` if the words are inconsistent: a run without an
+    /// end or an end without a run, a quotient out of range, a wrong offset, a set bit that is
+    /// unused, or a table that is too full.
     pub(super) fn check(&self) -> Option<u64> {
         let (mut len, mut free, mut runs, mut ends) = (0, 0, 0, 0);
         for block in 0..=self.last() / SLOTS {
@@ -153,7 +153,8 @@ impl RunTable {
         sound.then_some(len)
     }
 
-    /// The run of a quotient when all slots before `free` are taken; what is between must be unused.
+    /// The run of a quotient if all slots before `free` are taken. Slots between `free` and the run
+    /// must be unused.
     fn checked_run(&self, free: usize, quotient: usize) -> Option<Range<usize>> {
         let start = free.max(quotient);
         if quotient >= self.quotients() || start >= self.last() {

@@ -1,4 +1,4 @@
-//! The plan of a quotient filter: how many quotients, and how many bits of a digest beyond them.
+//! The shape of a quotient filter: how many quotients, and how many further bits of a digest.
 
 use crate::error::InvalidShape;
 use crate::parts::math::{ceil, exp_m1, ln_1p, ln_1p_wide};
@@ -13,20 +13,21 @@ pub const MAX_REMAINDER: u32 = 32;
 /// Slots come in blocks of this many.
 pub(super) const BLOCK: u64 = 64;
 
-/// The load that a filter is planned for, in percent. Up to [`FULL`] it goes on.
+/// The load factor that a filter is planned for, in percent. The filter accepts keys up to
+/// [`FULL`].
 const PLANNED: u64 = 94;
-/// The load at which a filter is full, in percent.
+/// The load factor at which a filter is full, in percent.
 const FULL: u64 = 95;
 
-/// Slots behind the last quotient, for what is pushed past it. At a load of 0.95 the number of keys
-/// pushed past a place is above k with probability `e^(-0.1 k)`, or less (the waiting line of a server
-/// that is 95 % busy), so that 256 slots fail one filter in 10^11.
+/// Slots behind the last quotient, for remainders that are pushed past it. At a load factor of 0.95
+/// the number of keys pushed past a place is above k with a probability of at most `e^(-0.1 k)`
+/// (the queue of a server with 95 % utilization), so 256 slots fail one filter in 10^11.
 const SPILL: u64 = 256;
 
-/// The most different prefixes of a digest that a filter can tell apart.
+/// The maximum number of different prefixes of a digest in a filter.
 const MAX_PREFIXES: u64 = 1 << 63;
 
-/// The plan of a quotient filter, before any memory exists.
+/// The shape of a quotient filter, computed before memory is allocated.
 ///
 /// ```
 /// use umbel::quotient::Shape;
@@ -41,7 +42,7 @@ const MAX_PREFIXES: u64 = 1 << 63;
 /// # Ok::<(), umbel::InvalidShape>(())
 /// ```
 ///
-/// All of it works at compile time too, and gives the same answers there.
+/// All functions work at compile time too, with the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     items: u64,
@@ -50,26 +51,26 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The smallest filter that holds `items` items at an error rate of at most `rate`. Its load is
-    /// then 0.94, or less if more quotients are cheaper than longer remainders.
+    /// The smallest filter that holds `items` items at an error rate of at most `rate`. Its load
+    /// factor is then 0.94, or less if more quotients take less space than longer remainders.
     ///
     /// # Errors
     ///
     /// [`InvalidShape`] if `rate` is not above 0 and below 1, or smaller than remainders of
-    /// [`MAX_REMAINDER`] bits and digests of 64 can give, or if the filter would have more than
-    /// [`MAX_BITS`].
+    /// [`MAX_REMAINDER`] bits and digests of 64 bits can give, or if the filter would have more
+    /// than [`MAX_BITS`].
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         Self::for_rate_growing(items, rate, 0)
     }
 
-    /// As [`for_rate`](Self::for_rate), for a filter that begins with room for one in
-    /// `2^doublings` of the items, and grows by itself until it has room for all of them. The
-    /// remainder of a key gives one bit away with every doubling, so it begins with as many more.
+    /// As [`for_rate`](Self::for_rate), for a filter that begins with room for one in `2^doublings`
+    /// of the items, and grows by itself until it has room for all of them. Every doubling takes
+    /// one bit from the remainders, so they begin with `doublings` more bits.
     ///
     /// # Errors
     ///
-    /// As [`for_rate`](Self::for_rate), if remainders had more than [`MAX_REMAINDER`] bits in the
-    /// beginning or less than [`MIN_REMAINDER`] in the end.
+    /// As [`for_rate`](Self::for_rate), and if remainders would begin with more than
+    /// [`MAX_REMAINDER`] bits or end with fewer than [`MIN_REMAINDER`].
     pub const fn for_rate_growing(
         items: u64,
         rate: f64,
@@ -93,7 +94,7 @@ impl Shape {
         while remainder + doublings <= MAX_REMAINDER {
             let least = ceil(prefixes / (1_u64 << remainder) as f64);
             let quotients = if least > fewest { least } else { fewest };
-            // A table that is half empty is larger than one with longer remainders.
+            // A table at half its load factor is larger than one with longer remainders.
             let sparse = quotients > 2 * fewest;
             let shape = Self::rounded(items, quotients, remainder, doublings, rate);
             if let (Some(shape), false) = (shape, sparse) {
@@ -110,7 +111,8 @@ impl Shape {
         }
     }
 
-    /// With at least so many quotients in the end, if that keeps the rate and is not too large.
+    /// With at least this many quotients after growing, if that keeps the rate and is not too
+    /// large.
     const fn rounded(
         items: u64,
         quotients: u64,
@@ -121,7 +123,7 @@ impl Shape {
         if quotients > MAX_BITS {
             return None;
         }
-        // A multiple of a power of two can be halved again: at most a 2048th more.
+        // A multiple of a power of two can be halved again. It costs at most a 2048th more.
         let halvings = quotients.ilog2().saturating_sub(11);
         let step = 1 << (if halvings > doublings { halvings } else { doublings });
         let mut quotients = quotients.next_multiple_of(step);
@@ -131,12 +133,12 @@ impl Shape {
             if shape.expected_rate(items) <= rate {
                 return Some(shape);
             }
-            // The last digits of the logarithms: once more is enough.
+            // Compensates the rounding of the logarithms: one repetition is enough.
             quotients += step;
         }
     }
 
-    /// Why there is no shape.
+    /// The error for a shape that does not exist.
     const fn refusal(fewest: u64, rate: f64, doublings: u32, items: u64) -> InvalidShape {
         let bits = fewest.saturating_mul(MIN_REMAINDER as u64 + 3);
         if bits > MAX_BITS {
@@ -156,10 +158,10 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::OutOfRange`] if remainders have less than [`MIN_REMAINDER`] or more
-    /// than [`MAX_REMAINDER`] bits, or would have too few when there is room for all items;
-    /// [`InvalidShape::TooSmall`] without quotients; [`InvalidShape::TooLarge`] with more than
-    /// [`MAX_BITS`], or if quotient and remainder together tell more than 63 bits of a digest.
+    /// [`InvalidShape::OutOfRange`] if remainders have fewer than [`MIN_REMAINDER`] or more than
+    /// [`MAX_REMAINDER`] bits, or would have too few when there is room for all items.
+    /// [`InvalidShape::TooSmall`] without quotients. [`InvalidShape::TooLarge`] with more than
+    /// [`MAX_BITS`], or if quotient and remainder together have more than 63 bits.
     pub const fn with(items: u64, quotients: u64, remainder: u32) -> Result<Self, InvalidShape> {
         let shape = Self { items, quotients, remainder };
         if remainder < MIN_REMAINDER || remainder > MAX_REMAINDER {
@@ -175,17 +177,18 @@ impl Shape {
             let bits = MIN_REMAINDER as u64 + shape.doublings() as u64;
             return Err(remainder_out_of_range(bits));
         }
-        // At most 2^48 slots, and some, of 35 bits.
+        // At most 2^48 slots, and a few more, of 35 bits.
         ok!(check_bits(shape.bits()));
         Ok(shape)
     }
 
-    /// The best filter for `items` items in at most `bytes` bytes: the longest remainders for which there
-    /// is room, and as many quotients.
+    /// The best filter for `items` items in at most `bytes` bytes: the longest remainders for which
+    /// there is room, and the largest number of quotients.
     ///
     /// # Errors
     ///
-    /// If there is no room for the items, however short the remainders, or more than [`MAX_BITS`].
+    /// If there is no room for the items even with the shortest remainders, or more than
+    /// [`MAX_BITS`].
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         ok!(check_memory(bytes, 0));
         ok!(check_bits(items));
@@ -196,7 +199,7 @@ impl Shape {
                 let too_many = bisect!(fewest, bytes * 8, |quotients| {
                     !Self::fits(quotients, remainder, bytes)
                 });
-                // Some fewer can be halved again.
+                // A slightly smaller number can be halved again.
                 let most = too_many - 1;
                 let even = most - most % (1 << most.ilog2().saturating_sub(11));
                 return Self::with(items, if even >= fewest { even } else { most }, remainder);
@@ -214,8 +217,8 @@ impl Shape {
         }
     }
 
-    /// Twice the quotients, with remainders that are one bit shorter: what a filter has after it was
-    /// grown. Its rate, for the same keys, is the same.
+    /// Twice the quotients, with remainders that are one bit shorter: the shape of a filter after
+    /// it has grown once. The rate for the same keys does not change.
     ///
     /// # Errors
     ///
@@ -224,8 +227,8 @@ impl Shape {
         Self::with(self.items, self.quotients * 2, self.remainder - 1)
     }
 
-    /// Half the quotients, with remainders that are one bit longer, or `None` if the number of
-    /// quotients is odd or remainders are as long as they may be.
+    /// Half the quotients, with remainders that are one bit longer. `None` if the number of
+    /// quotients is odd or remainders already have the maximum length.
     #[must_use]
     pub const fn halved(&self) -> Option<Self> {
         if self.quotients % 2 == 1 {
@@ -236,9 +239,10 @@ impl Shape {
     }
 
     getters! {
-        /// The number of items planned for, which there is room for after [`doublings`](Self::doublings).
+        /// The planned number of items. There is room for them after
+        /// [`doublings`](Self::doublings).
         items: u64;
-        /// The number of quotients: places that keys want to be in.
+        /// The number of quotients: the preferred slots of keys.
         quotients: u64;
     }
 
@@ -248,14 +252,14 @@ impl Shape {
         self.remainder
     }
 
-    /// How many keys there is room for without growing: a load of 0.95.
+    /// How many keys fit without growing: a load factor of 0.95.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
         // At most 2^48.
         self.quotients * FULL / 100
     }
 
-    /// How many times the filter doubles by itself, until there is room for all items.
+    /// How many times the filter doubles by itself until there is room for all items.
     #[must_use]
     pub const fn doublings(&self) -> u32 {
         let (all, full) = (self.quotients as u128, FULL as u128);
@@ -266,21 +270,21 @@ impl Shape {
         doublings
     }
 
-    /// How many times the filter can be doubled, until remainders are as short as they may be. Past
+    /// How many times the filter can be doubled until remainders have the minimum length. Beyond
     /// [`doublings`](Self::doublings) there is room for more keys than planned, at a higher rate.
     #[must_use]
     pub const fn possible_doublings(&self) -> u32 {
         self.remainder - MIN_REMAINDER
     }
 
-    /// How many different keys the filter can tell apart: the number of pairs of a quotient and a
+    /// How many different keys the filter can distinguish: the number of pairs of a quotient and a
     /// remainder. Growing does not change it.
     #[must_use]
     pub const fn prefixes(&self) -> u64 {
         self.quotients << self.remainder
     }
 
-    /// The share of quotients that `items` keys would fill.
+    /// The load factor with `items` keys.
     #[must_use]
     pub const fn load(&self, items: u64) -> f64 {
         items as f64 / self.quotients as f64
@@ -288,12 +292,12 @@ impl Shape {
 
     /// The number of blocks of 64 slots.
     pub(super) const fn blocks(&self) -> u64 {
-        // One slot stays free, so that there is always an end to look for.
+        // One slot stays free, so that every search for a free slot ends.
         let most = self.capacity() + 1;
         (self.quotients + if most < SPILL { most } else { SPILL }).div_ceil(BLOCK)
     }
 
-    /// The words of each part of the table: marks, offsets, remainders.
+    /// The number of words of each part of the table: marks, offsets, remainders.
     pub(super) const fn parts(&self) -> [u64; 3] {
         let blocks = self.blocks();
         [2 * blocks, blocks.div_ceil(8), packed::words_for(blocks * BLOCK, self.remainder)]
@@ -319,7 +323,7 @@ impl Shape {
         -exp_m1(items as f64 * ln_1p(-1.0 / self.prefixes() as f64))
     }
 
-    /// How many different keys there probably are when they have so many different prefixes.
+    /// An estimate of the number of different keys from the number of their different prefixes.
     pub(super) const fn estimate_items(&self, prefixes: u64) -> u64 {
         if prefixes >= self.prefixes() {
             return u64::MAX;
@@ -357,7 +361,8 @@ mod tests {
                     assert_eq!(last.expected_rate(items), shape.expected_rate(items));
                     if items > 1_000_000 {
                         assert_eq!(shape.doublings(), doublings);
-                        // One remainder bit less, or a load above the planned one, does not do.
+                        // One remainder bit less, or a load factor above the planned one, would not
+                        // suffice.
                         let fewer = last.expected_rate(items) * 2.0 > rate;
                         assert!(last.load(items) > 0.9399 && fewer || last.load(items) < 0.94);
                     }
@@ -413,7 +418,7 @@ mod tests {
         for quotients in [1, 1_000, 1 << 48] {
             assert!(Shape::with(u64::MAX, quotients, 8).is_err());
         }
-        // Twice the room would take a bit more than there is.
+        // Twice the room would take one bit more than is available.
         assert!(matches!(Shape::with(1_000, 600, 2), Err(OutOfRange { got: 3, .. })));
         assert!(Shape::with(1_000, 600, 3).is_ok());
         for min in [1_000_u64, 1 << 40] {

@@ -1,13 +1,12 @@
-//! The table: runs of remainders in the order of their quotients, and the marks that tell where they
-//! are.
+//! The table: runs of remainders in the order of their quotients, and the marks that locate them.
 //!
-//! Slots come in blocks of 64. A block has a bit for every quotient (is there a run?) and one for every
-//! slot (is it the last of a run?), and a number: how many of its slots the runs of earlier quotients
-//! take, its *offset*. The n-th run of a block is therefore the one that ends at the n-th end of a run
-//! from the offset on: counting bits finds a run, and nothing has to be walked through.
+//! Slots come in blocks of 64. A block has a bit for every quotient (does it have a run?) and one
+//! for every slot (is it the last of a run?). It also has its *offset*: how many of its slots the
+//! runs of earlier quotients take. The n-th run of a block is therefore the one that ends at the
+//! n-th end of a run from the offset on. Counting bits finds a run without a walk.
 //!
-//! An island of `unsafe`: quotients are below their number by their arithmetic, and a look-up in one
-//! block does not check that again.
+//! An island of `unsafe`: the arithmetic that computes a quotient guarantees that it is below the
+//! number of quotients, and a look-up in one block does not check that again.
 
 use super::batch::{FarRunInsert, FarRunInsertUnique, FarRunLookUp, FarRunRemove, One};
 use super::near::Near;
@@ -20,41 +19,41 @@ use crate::parts::select::Select;
 use crate::parts::words::Words;
 use core::ops::Range;
 
-/// The slots of a block.
 pub(super) const SLOTS: usize = BLOCK as usize;
 
-/// The largest number an offset is stored as. It stands for itself and all above it, which are then
-/// counted anew from the last block that has less.
+/// The largest value that is stored for an offset. It also stands for all larger offsets, which are
+/// recomputed from the last block with a smaller one.
 pub(super) const SATURATED: usize = 255;
 
-/// How many copies of one key there may be. A run of them is moved with every key that comes before
-/// it, and in the way of all keys behind it, so there is an end.
+/// The maximum number of copies of one key. A run of copies moves with every insertion before it,
+/// and slows down all keys behind it, so the number is limited.
 pub const MAX_COPIES: u64 = 64;
 
 /// The runs of a filter.
 #[derive(Clone, Debug)]
 pub(super) struct RunTable {
-    /// For each block, the quotients that have a run, then the slots where one ends.
+    /// For each block, a word that marks the quotients with a run, then a word that marks the slots
+    /// where a run ends.
     marks: Words<u64>,
     /// The offset of each block, a byte each.
     offsets: Bytes,
     remainders: Packed,
     quotients: u64,
-    /// How many slots are taken.
+    /// The number of taken slots.
     len: u64,
     capacity: u64,
     /// The last slot, which stays free.
     last: usize,
 }
 
-/// A run, or where it would be if there is none.
+/// A run, or the place where it would be if there is none.
 #[derive(Clone, Debug)]
 struct Run {
     slots: Range<usize>,
     exists: bool,
 }
 
-/// A key as the table knows it.
+/// The part of a key that the table stores.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) quotient: usize,
@@ -79,13 +78,13 @@ impl RunTable {
         })
     }
 
-    /// How many slots are taken.
+    /// The number of taken slots.
     #[inline(always)]
     pub(super) fn len(&self) -> u64 {
         self.len
     }
 
-    /// To be told when the words were written from outside.
+    /// Sets the number of taken slots after the words were written from outside.
     pub(super) fn set_len(&mut self, len: u64) {
         self.len = len;
     }
@@ -95,13 +94,13 @@ impl RunTable {
         (self.marks.as_ref(), self.offsets.as_flattened(), self.remainders.bytes())
     }
 
-    /// As [`parts`](Self::parts), to change.
+    /// As [`parts`](Self::parts), mutably.
     pub(super) fn parts_mut(&mut self) -> (&mut [u64], &mut [u8], &mut [u8]) {
         let Self { marks, offsets, remainders, .. } = self;
         (marks.as_mut(), offsets.as_flattened_mut(), remainders.bytes_mut())
     }
 
-    /// The memory of all of them.
+    /// The memory of all parts, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let (marks, offsets, remainders) = self.parts();
         marks.len() * 8 + offsets.len() + remainders.len()
@@ -115,12 +114,11 @@ impl RunTable {
         self.len = 0;
     }
 
-    /// The number of quotients.
     pub(super) fn quotients(&self) -> usize {
         self.quotients as usize
     }
 
-    /// How many keys there may be.
+    /// The maximum number of keys.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -144,9 +142,9 @@ impl RunTable {
         self.remainders.set(slot, remainder);
     }
 
-    /// The digest as a fraction of all digests, times the number of quotients: the whole part is the
-    /// quotient, and the first bits behind the point are the remainder. Twice the quotients move one of
-    /// those bits before the point.
+    /// Multiplies the digest, as a fraction of all digests, by the number of quotients: the integer
+    /// part is the quotient, and the first bits of the fractional part are the remainder. With
+    /// twice the quotients, one of those bits moves to the integer part.
     #[inline(always)]
     pub(super) fn entry(&self, digest: Digest) -> Entry {
         let product = u128::from(digest.bits()) * u128::from(self.quotients);
@@ -175,30 +173,30 @@ impl RunTable {
         self.offsets.as_flattened_mut()[block] = offset.min(SATURATED) as u8;
     }
 
-    /// How many slots from the start of a block on the runs of earlier quotients take.
+    /// How many slots from the start of a block the runs of earlier quotients take.
     #[inline(always)]
     pub(super) fn offset(&self, select: impl Select, block: usize) -> usize {
         let stored = self.stored_offset(block);
         if stored < SATURATED { stored } else { self.counted_offset(select, block) }
     }
 
-    /// As [`offset`](Self::offset), from the last block whose offset is known.
+    /// As [`offset`](Self::offset), computed from the last block with a stored offset.
     #[inline(always)]
     fn counted_offset(&self, select: impl Select, block: usize) -> usize {
-        // The first block has none.
+        // The first block has offset 0.
         let mut known = block;
         while self.stored_offset(known) == SATURATED {
             known -= 1;
         }
         let mut offset = self.stored_offset(known);
-        // A loop, since a closure would not be compiled for the processor.
+        // A loop, since a closure would not be compiled with the instructions of the selected path.
         for passed in known..block {
             offset = self.next_offset(select, passed, offset);
         }
         offset
     }
 
-    /// The offset of the next block, given that of this one.
+    /// The offset of the next block, from that of this one.
     #[inline(always)]
     fn next_offset(&self, select: impl Select, block: usize, offset: usize) -> usize {
         let runs = self.marks(block)[0].count_ones();
@@ -207,7 +205,7 @@ impl RunTable {
         end.saturating_sub((block + 1) * SLOTS)
     }
 
-    /// The slot of the n-th end of a run, from 0, at this slot or behind it. There must be one.
+    /// The slot of the n-th end of a run, from 0, at this slot or behind it. It must exist.
     #[inline(always)]
     fn nth_end(&self, select: impl Select, from: usize, mut n: u32) -> usize {
         let mut block = from / SLOTS;
@@ -241,7 +239,7 @@ impl RunTable {
         runs + (self.marks(last)[0] & high).count_ones()
     }
 
-    /// The run of a quotient, wherever it is.
+    /// The run of a quotient, in any block.
     #[inline(always)]
     fn run(&self, select: impl Select, quotient: usize) -> Run {
         let (block, place) = (quotient / SLOTS, quotient % SLOTS);
@@ -278,20 +276,20 @@ impl RunTable {
         let block = quotient / SLOTS;
         let (marks, offsets) = (self.marks.as_ref().as_chunks().0, self.offsets.as_flattened());
         debug_assert!(block < marks.len() && block < offsets.len());
-        // SAFETY: `new` made marks and offsets for the blocks of all quotients, and nothing changes
-        // how many there are.
+        // SAFETY: `new` allocated marks and offsets for the blocks of all quotients, and their
+        // number never changes.
         let ([runs, ends], offset) =
             unsafe { (*marks.get_unchecked(block), *offsets.get_unchecked(block)) };
         let place = (quotient % SLOTS) as u32;
         Near { first: block * SLOTS, place, runs, ends, offset: u32::from(offset) }
     }
 
-    /// Whether a key is there.
+    /// Whether a key is stored.
     #[inline(always)]
     #[allow(unsafe_code, reason = "a check at every look-up of what arithmetic tells")]
     pub(super) fn contains(&self, select: impl Select, digest: Digest) -> bool {
         let key = self.entry(digest);
-        // Before the marks, which tell where exactly it is, have come.
+        // Prefetched before the marks, which give the exact slot, have arrived.
         self.remainders.fetch(key.quotient);
         // SAFETY: the upper half of a product of the number of quotients with a number below 2^64 is
         // below that number.
@@ -303,14 +301,14 @@ impl RunTable {
             Some((start, len)) if len <= self.remainders.lanes() => {
                 let slot = near.first + start as usize;
                 // SAFETY: a run in one block begins at one of its slots, and all slots of the block
-                // of a quotient are there.
+                // of a quotient exist.
                 unsafe { self.remainders.has_unchecked(slot, len, key.remainder) }
             }
             _ => select.apart(One(FarRunLookUp(self), digest)),
         }
     }
 
-    /// As [`contains`](Self::contains), for any run that there is.
+    /// As [`contains`](Self::contains), for a run in any blocks.
     #[inline(always)]
     pub(super) fn far_contains(&self, select: impl Select, digest: Digest) -> bool {
         let key = self.entry(digest);
@@ -318,7 +316,7 @@ impl RunTable {
         self.remainders.find(run.slots, key.remainder).is_some()
     }
 
-    /// How many times a key is there.
+    /// How many copies of a key are stored.
     #[inline(always)]
     pub(super) fn count(&self, select: impl Select, digest: Digest) -> u64 {
         let key = self.entry(digest);
@@ -326,7 +324,7 @@ impl RunTable {
         if run.exists { self.remainders.count(run.slots, key.remainder) } else { 0 }
     }
 
-    /// Starts to load what a key needs, some keys before it is needed.
+    /// Prefetches what a key needs, some keys in advance.
     #[inline(always)]
     pub(super) fn fetch<const FAR: bool>(&self, digest: Digest) {
         let Entry { quotient, .. } = self.entry(digest);
@@ -339,7 +337,7 @@ impl RunTable {
         }
     }
 
-    /// Inserts a key; whether it is new. If it must be `UNIQUE`, one that is found is not inserted.
+    /// Inserts a key. Returns whether it is new. If `UNIQUE`, a key that is found is not inserted.
     #[inline(always)]
     pub(super) fn insert<const UNIQUE: bool>(
         &mut self,
@@ -369,15 +367,16 @@ impl RunTable {
         self.remainders.open(slot, near.first + free as usize, key.remainder);
         let moved = u64::MAX << at & !(u64::MAX << free);
         let ends = near.ends & !moved | (near.ends & moved) << 1 | 1 << at;
-        // If there is a run already, it goes on.
+        // If there is a run already, it is extended.
         let ends = ends & !(u64::from(exists) << at >> 1);
         *self.marks_mut(near.first / SLOTS) = [near.runs | 1 << near.place, ends];
         self.len += 1;
         Ok(!found)
     }
 
-    /// Puts a remainder at the slot of its quotient, which is free. This is what most inserts do, and it
-    /// is so short that the lines of the next keys are asked for meanwhile.
+    /// Puts a remainder into the slot of its quotient, which is free. Most insertions take this
+    /// path, and it is short enough that the cache lines of the next keys are fetched at the same
+    /// time.
     #[inline(always)]
     fn insert_alone(&mut self, near: &Near, key: Entry) {
         self.remainders.put(key.quotient, key.remainder);
@@ -386,8 +385,8 @@ impl RunTable {
         self.len += 1;
     }
 
-    /// The run of a quotient, or where it would be, and the first free place behind it, if all of that
-    /// is in one block and the run in one window.
+    /// The run of a quotient, or the place where it would be, and the first free place behind it,
+    /// if all of that is in one block and the run in one window.
     #[inline(always)]
     fn room(&self, select: impl Select, near: &Near) -> Option<(Range<u32>, u32)> {
         let run = near.run(select)?;
@@ -399,7 +398,7 @@ impl RunTable {
         fits.then_some((run, free))
     }
 
-    /// As [`insert`](Self::insert), in any case.
+    /// As [`insert`](Self::insert), for all cases.
     #[inline(always)]
     pub(super) fn far_insert<const UNIQUE: bool>(
         &mut self,
@@ -419,20 +418,20 @@ impl RunTable {
         Ok(!found)
     }
 
-    /// Whether there may be no more copies of a key.
+    /// Whether a key has reached the maximum number of copies.
     #[inline(always)]
     fn is_many(&self, run: &Run, key: Entry) -> bool {
         let len = run.slots.len() as u64;
         len >= MAX_COPIES && self.remainders.count(run.slots.clone(), key.remainder) >= MAX_COPIES
     }
 
-    /// Inserts a key, however full the table is and however often it is there.
+    /// Inserts a key even if the table or the number of copies is at its limit.
     pub(super) fn force(&mut self, select: impl Select, key: Entry) -> Result<(), Full> {
         let run = self.run(select, key.quotient);
         self.put(select, run, key)
     }
 
-    /// Puts a remainder behind its run, and moves what is in the way one slot up.
+    /// Appends a remainder to its run, and moves the following remainders one slot up.
     #[inline(always)]
     fn put(&mut self, select: impl Select, run: Run, key: Entry) -> Result<(), Full> {
         let at = run.slots.end;
@@ -441,7 +440,7 @@ impl RunTable {
         self.open_ends(at, free);
         let block = key.quotient / SLOTS;
         if run.exists {
-            // The run goes on.
+            // Extend the run.
             self.marks_mut((at - 1) / SLOTS)[1] &= !(1 << ((at - 1) % SLOTS));
         } else {
             self.marks_mut(block)[0] |= 1 << (key.quotient % SLOTS);
@@ -454,13 +453,13 @@ impl RunTable {
         Ok(())
     }
 
-    /// The first free slot from `at` on, where the runs of all quotients up to `quotient` have ended;
-    /// `None` if that is the last one.
+    /// The first free slot from `at` on, where the runs of all quotients up to `quotient` have
+    /// ended. `None` if it is the last slot.
     #[inline(always)]
     fn first_free(&self, select: impl Select, quotient: usize, at: usize) -> Option<usize> {
         let (mut counted, mut slot) = (quotient, at);
         while slot < self.last {
-            // As many runs as have begun by this slot and not ended before it.
+            // The number of runs that have begun by this slot and not ended before it.
             let pending = self.count_runs(counted + 1, slot + 1);
             if pending == 0 {
                 return Some(slot);
@@ -471,7 +470,7 @@ impl RunTable {
         None
     }
 
-    /// Moves the ends in `from..to` one slot up, and marks one at `from`.
+    /// Moves the ends in `from..to` one slot up, and marks an end at `from`.
     #[inline(always)]
     fn open_ends(&mut self, from: usize, to: usize) {
         let (first, last) = (from / SLOTS, to / SLOTS);
@@ -485,7 +484,7 @@ impl RunTable {
         }
     }
 
-    /// Takes one copy of a key away; whether there was one.
+    /// Removes one copy of a key. Returns whether there was one.
     #[inline(always)]
     pub(super) fn remove(&mut self, select: impl Select, digest: Digest) -> bool {
         let key = self.entry(digest);
@@ -503,7 +502,7 @@ impl RunTable {
         let first = near.first + start as usize;
         let gap = start + len - 1;
         let last = near.first + gap as usize;
-        // The last of the run takes its place, and what comes behind the run moves down.
+        // The last remainder of the run takes its place, and the slots behind the run move down.
         if !self.remainders.replace(first, len, key.remainder, self.remainders.get(last)) {
             return false;
         }
@@ -511,15 +510,15 @@ impl RunTable {
         let alone = u64::from(len == 1);
         let moved = u64::MAX << gap & u64::MAX >> (64 - stop);
         let ends = near.ends & !moved | (near.ends & moved & !(1 << gap)) >> 1;
-        // If there is a run still, it ends one slot earlier.
+        // If the run is not empty, it ends one slot earlier.
         let ends = ends | (1 - alone) << gap >> 1;
         *self.marks_mut(near.first / SLOTS) = [near.runs & !(alone << near.place), ends];
         self.len -= 1;
         true
     }
 
-    /// Takes a remainder away if it is the one of a quotient that has but one, at its own slot; whether it
-    /// is. Nothing wants to move there: what is behind it is where it wants to be.
+    /// Removes a remainder if it is the only one of its quotient and in its own slot. Returns
+    /// whether it was. No remainder has to move: the next one is in its preferred slot.
     #[inline(always)]
     fn remove_alone(&mut self, near: &Near, key: Entry) -> bool {
         if self.remainders.get(key.quotient) != key.remainder {
@@ -532,8 +531,8 @@ impl RunTable {
         true
     }
 
-    /// The run of a quotient that has one, and the first place behind it that is settled, if all of that
-    /// is in one block and the run in one window.
+    /// The run of a quotient that has one, and the first settled place behind it, if all of that is
+    /// in one block and the run in one window.
     #[inline(always)]
     fn gap(&self, select: impl Select, near: &Near) -> Option<(u32, u32, u32)> {
         let (start, len) = near.existing_run(select)?;
@@ -543,7 +542,7 @@ impl RunTable {
         Some((start, len, near.settled(select, start + len)?))
     }
 
-    /// As [`remove`](Self::remove), for any run that there is.
+    /// As [`remove`](Self::remove), for a run in any blocks.
     #[inline(always)]
     pub(super) fn far_remove(&mut self, select: impl Select, digest: Digest) -> bool {
         let key = self.entry(digest);
@@ -552,7 +551,7 @@ impl RunTable {
         let Some(at) = self.remainders.find(run.slots.clone(), key.remainder) else {
             return false;
         };
-        // The last of the run takes its place, and what comes behind the run moves down.
+        // The last remainder of the run takes its place, and the slots behind the run move down.
         let gap = run.slots.end - 1;
         self.remainders.set(at, self.remainders.get(gap));
         let stop = self.first_settled(select, key.quotient, run.slots.end);
@@ -568,8 +567,8 @@ impl RunTable {
         true
     }
 
-    /// The first slot from `at` on, where the runs of all quotients up to `quotient` have ended, that is
-    /// free or has a remainder that is where it wants to be.
+    /// The first slot from `at` on, where the runs of all quotients up to `quotient` have ended,
+    /// that is free or has a remainder in its preferred slot.
     #[inline(always)]
     fn first_settled(&self, select: impl Select, quotient: usize, at: usize) -> usize {
         let (mut counted, mut slot) = (quotient, at);
@@ -583,7 +582,7 @@ impl RunTable {
         }
     }
 
-    /// Moves the ends in `from + 1..to` one slot down, over that at `from`.
+    /// Moves the ends in `from + 1..to` one slot down, which overwrites the end at `from`.
     #[inline(always)]
     fn close_ends(&mut self, from: usize, to: usize) {
         let (first, last) = (from / SLOTS, (to - 1) / SLOTS);
@@ -597,7 +596,7 @@ impl RunTable {
         }
     }
 
-    /// Takes one from the offset of each block behind `block`, up to `last`.
+    /// Subtracts one from the offset of each block behind `block`, up to `last`.
     #[inline(always)]
     fn lower_offsets(&mut self, select: impl Select, block: usize, last: usize) {
         if block == last {
@@ -605,8 +604,8 @@ impl RunTable {
         }
         let mut offset = self.offset(select, block);
         for behind in block + 1..=last {
-            // One less than a saturated offset is not known before it is counted, and then carried on,
-            // lest every block count from the first one anew.
+            // A saturated offset minus one is unknown until it is computed. The result is carried
+            // on; otherwise every block would compute it from the first one again.
             let stored = self.stored_offset(behind);
             offset = if stored < SATURATED {
                 stored - 1

@@ -1,5 +1,5 @@
-//! A band of equations: Gaussian elimination, one equation at a time, in which every equation takes
-//! some of 64 neighbouring rows.
+//! A band of equations: Gaussian elimination, one equation at a time, where every equation combines
+//! some of 64 adjacent rows.
 //!
 //! ```text
 //!     row 4    1.1..1        an equation begins with the row where it stands
@@ -9,15 +9,15 @@
 //!     1.11.. at row 4:  add row 4's  ->  ...1.1 = 1.1 at row 7: free, it stays there
 //! ```
 //!
-//! An equation that adds up to nothing was there already, or it contradicts the others. Equations are
-//! written to rows that were free and never changed, so the last ones can be taken back.
+//! An equation that reduces to zero is a duplicate, or it contradicts the others. Equations are
+//! written to free rows and never changed, so the latest ones can be removed again.
 
 use crate::parts::alloc_zeroed::alloc_zeroed_words;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// What the rows of an equation add up to, in as many bytes as it needs.
+/// The right-hand side of an equation, in as many bytes as it needs.
 pub(super) trait Total: Copy + Default + PartialEq + core::ops::BitXorAssign + Send {
     fn new(bits: u32) -> Self;
 
@@ -60,7 +60,6 @@ impl Total for u32 {
     }
 }
 
-/// The bytes that so many bits take.
 pub(super) const fn total_bytes(bits: u32) -> u64 {
     match bits {
         ..=8 => 1,
@@ -69,33 +68,33 @@ pub(super) const fn total_bytes(bits: u32) -> u64 {
     }
 }
 
-/// Rows, and the equations that begin there.
+/// The rows, and the equations that begin in them.
 #[derive(Debug)]
 pub(super) struct Band<T> {
-    /// Bit i is for the i-th row from here; 0 where no equation begins.
+    /// Bit i is for the i-th row from here. 0 if no equation begins here.
     pub(super) coefficients: Box<[u64]>,
     pub(super) totals: Box<[T]>,
 }
 
-/// All rows of a band, to be changed. Both slices have the same length, which a compiler that has them at
-/// hand need not check twice.
+/// All rows of a band, mutably. Both slices have the same length, and keeping them together saves a
+/// second bounds check.
 #[derive(Debug)]
 pub(super) struct Rows<'a, T> {
     pub(super) coefficients: &'a mut [u64],
     pub(super) totals: &'a mut [T],
 }
 
-/// An equation on its way.
+/// An equation during elimination.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moving<T> {
     pub(super) row: usize,
-    /// The lowest one is set, unless there are none.
+    /// The lowest bit is set, unless all are zero.
     pub(super) coefficients: u64,
     pub(super) total: T,
 }
 
 impl<T: Total> Moving<T> {
-    /// From this row on, with any coefficients.
+    /// The equation from this row on, with any coefficients.
     #[inline(always)]
     pub(super) fn new(row: usize, coefficients: u64, total: T) -> Self {
         let skipped = coefficients.trailing_zeros() & 63;
@@ -108,16 +107,16 @@ impl<T: Total> Moving<T> {
     }
 }
 
-/// What is left of an equation when that of its row was added.
+/// The remainder of an equation after the equation of its row was added.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leftover {
     pub(super) coefficients: u64,
-    /// How many rows further they begin: 0 if the row was free, 64 if there are none.
+    /// How many rows further it begins: 0 if the row was free, 64 if no coefficients are left.
     pub(super) zeros: u32,
 }
 
 impl Leftover {
-    /// Whether there is something that begins further on.
+    /// Whether there are coefficients left, which begin in a later row.
     #[inline(always)]
     pub(super) const fn goes_on(self) -> bool {
         self.zeros.wrapping_sub(1) < 63
@@ -130,12 +129,12 @@ impl Leftover {
     }
 }
 
-/// The equations so far say otherwise.
+/// The equation contradicts the equations so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contradiction;
 
 impl<T: Total> Band<T> {
-    /// So many rows without an equation, or `None` if there is no memory for them.
+    /// A band of this many free rows, or `None` if there is no memory for it.
     pub(super) fn free(rows: usize) -> Option<Self> {
         let mut totals = Vec::new();
         totals.try_reserve_exact(rows).ok()?;
@@ -149,7 +148,7 @@ impl<T: Total> Band<T> {
         self.totals[rows].fill(T::default());
     }
 
-    /// All rows.
+    /// All rows, mutably.
     #[inline(always)]
     pub(super) fn rows(&mut self) -> Rows<'_, T> {
         let coefficients = &mut self.coefficients[..];
@@ -159,19 +158,18 @@ impl<T: Total> Band<T> {
 }
 
 impl<T: Total> Rows<'_, T> {
-    /// The same for a while.
+    /// Reborrows the rows.
     #[inline(always)]
     pub(super) fn lent(&mut self) -> Rows<'_, T> {
         Rows { coefficients: self.coefficients, totals: self.totals }
     }
 
-    /// Frees a row.
     pub(super) fn free(&mut self, row: usize) {
         self.coefficients[row] = 0;
         self.totals[row] = T::default();
     }
 
-    /// Adds the equation of a row to these coefficients, which begin with it.
+    /// Adds the equation of a row to these coefficients, which begin in that row.
     #[inline(always)]
     pub(super) fn step(&self, row: usize, coefficients: u64) -> Leftover {
         let left = coefficients ^ self.coefficients[row];
@@ -179,14 +177,14 @@ impl<T: Total> Rows<'_, T> {
         Leftover { coefficients: left.wrapping_shr(zeros), zeros }
     }
 
-    /// Writes an equation to its row, which is free.
+    /// Writes an equation to its row, which must be free.
     #[inline(always)]
     pub(super) fn put(&mut self, moving: Moving<T>) {
         self.coefficients[moving.row] = moving.coefficients;
         self.totals[moving.row] = moving.total;
     }
 
-    /// Takes in one equation, or tells that it cannot.
+    /// Inserts one equation, unless it contradicts the others.
     #[inline(always)]
     pub(super) fn insert(mut self, mut moving: Moving<T>) -> Result<(), Contradiction> {
         if moving.coefficients == 0 {

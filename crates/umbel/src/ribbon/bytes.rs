@@ -1,4 +1,4 @@
-//! Ribbons as bytes, and back.
+//! Saves and opens ribbon filters and maps.
 
 use super::Ribbon;
 use super::map::{RawRibbonMap, Value};
@@ -13,10 +13,9 @@ use core::marker::PhantomData;
 /// The number of the family of maps in a header. That of filters is 13.
 const MAP: u16 = 14;
 
-/// The number of the kernels in a header: 64 rows of some layers.
+/// The number of the kernels in a header: 64 rows in several layers.
 const KERNELS: u16 = 14;
 
-/// The number of fields.
 const FIELDS: usize = 7 + MAX_TIERS;
 
 fn fields_of(shape: &Shape) -> [u64; FIELDS] {

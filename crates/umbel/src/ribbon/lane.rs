@@ -1,5 +1,5 @@
-//! A shard of a layer on its way into the band: the equations of its buckets, one after the other, and
-//! who is bumped.
+//! Bands the equations of one shard of a layer, bucket by bucket, and decides which keys are
+//! bumped.
 //!
 //! ```text
 //!     bucket      class 0          1     2      the first equation that contradicts others closes its
@@ -17,21 +17,22 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(super) struct Shard<'a, E> {
     pub(super) buckets: core::ops::Range<u64>,
-    /// The bucket whose equations would reach over the cut, so that all of them are bumped.
+    /// The bucket whose equations would reach over the cut. All its keys are bumped.
     pub(super) sealed: Option<u64>,
     pub(super) words: &'a mut [u64],
     pub(super) thresholds: &'a mut [u64],
     pub(super) outcome: &'a mut Outcome<E>,
 }
 
-/// What became of the entries of a shard.
+/// The result of banding a shard.
 #[derive(Debug)]
 pub(super) struct Outcome<E> {
-    /// With the hashes of the next layer.
+    /// The bumped entries, with their hashes in the next layer.
     pub(super) bumped: Vec<E>,
-    /// How many were there already.
+    /// The number of duplicates.
     pub(super) copies: u64,
-    /// So many were bumped that the hashes are not well mixed, or keys have several values.
+    /// So many keys were bumped that the hashes cannot be well mixed, or that keys must have
+    /// several values.
     pub(super) crowded: bool,
 }
 
@@ -44,25 +45,25 @@ impl<E> Default for Outcome<E> {
 /// No class.
 const NONE: u8 = u8::MAX;
 
-/// A shard, and how far it is.
+/// A shard and the state of its banding.
 #[derive(Debug)]
 pub(super) struct Lane<'a, E> {
     pub(super) shard: Shard<'a, E>,
-    /// Where its rows begin in the band.
+    /// The first row of the shard in the band.
     pub(super) base: usize,
     mask: u32,
     parts: core::ops::Range<usize>,
-    /// The entries of a part, the first `len` of them.
+    /// The entries of a part, which are the first `len`.
     sorted: Vec<E>,
     len: usize,
     next: usize,
-    /// The bucket that is being filled, whether it is closed, and the class.
+    /// The current bucket, whether it is closed, and the current class.
     bucket: u64,
     closed: bool,
     class: u8,
     class_begin: usize,
     class_copies: u64,
-    /// The rows that the class has taken.
+    /// The rows that the current class occupies.
     taken: Vec<u32>,
 }
 
@@ -91,7 +92,7 @@ impl<'a, E: Gatherable> Lane<'a, E> {
         lane
     }
 
-    /// The rows of the shard in the band, with those that its last equations reach into.
+    /// The rows of the shard in the band, including those that its last equations reach into.
     pub(super) fn rows(&self) -> core::ops::Range<usize> {
         let buckets = (self.shard.buckets.end - self.shard.buckets.start) as usize;
         let spill = if self.shard.sealed.is_none() { 64 } else { 0 };
@@ -134,7 +135,7 @@ impl<'a, E: Gatherable> Lane<'a, E> {
         }
     }
 
-    /// Takes the last equation back to insert it later.
+    /// Goes back by one equation, to insert it later.
     pub(super) fn go_back(&mut self) {
         self.next -= 1;
     }
@@ -165,7 +166,7 @@ impl<'a, E: Gatherable> Lane<'a, E> {
         }
     }
 
-    /// Sends entries to the next layer, copies that stand side by side once.
+    /// Bumps entries to the next layer. Adjacent duplicates are bumped once.
     fn bump(&mut self, entries: core::ops::Range<usize>) {
         let outcome = &mut *self.shard.outcome;
         for entry in &self.sorted[entries] {
@@ -173,7 +174,7 @@ impl<'a, E: Gatherable> Lane<'a, E> {
             if outcome.bumped.last() == Some(&entry) {
                 outcome.copies += 1;
             } else if outcome.bumped.len() == outcome.bumped.capacity() {
-                // There is no use in going on.
+                // The shard has failed already.
                 outcome.crowded = true;
                 (self.parts, self.len, self.next) = (0..0, 0, 0);
                 return;
@@ -183,8 +184,8 @@ impl<'a, E: Gatherable> Lane<'a, E> {
         }
     }
 
-    /// Ends the way of an equation, in a row that is free or where nothing is left of it; the next one, if
-    /// there is one.
+    /// Finishes an equation, which has found a free row or has no coefficients left. Starts the
+    /// next one, if there is one.
     #[inline(never)]
     pub(super) fn settle<T: Total>(
         &mut self,
@@ -205,7 +206,7 @@ impl<'a, E: Gatherable> Lane<'a, E> {
         self.advance(source, counts)
     }
 
-    /// Whether the entry that came last is one of those before it at the same place.
+    /// Whether the current entry is a duplicate of an earlier one at the same place.
     fn is_copy(&self, source: &Parts<E>) -> bool {
         let [before @ .., entry] = &self.sorted[self.class_begin..self.next] else { return false };
         let place = |entry: &E| source.tier().place(entry.hash());
@@ -213,7 +214,7 @@ impl<'a, E: Gatherable> Lane<'a, E> {
         same.into_iter().any(|other| other == entry)
     }
 
-    /// Closes the bucket for the class of the last equation and those after it.
+    /// Closes the bucket for the class of the last equation and all later classes.
     #[cold]
     fn close<T: Total>(&mut self, band: &mut Rows<'_, T>) {
         self.closed = true;
@@ -225,7 +226,7 @@ impl<'a, E: Gatherable> Lane<'a, E> {
         self.bump(self.class_begin..self.next);
     }
 
-    /// Solves the band for the shard, all of whose equations are in it.
+    /// Solves the band of the shard after all its equations were inserted.
     #[inline(always)]
     pub(super) fn finish<T: Total>(&mut self, band: &Band<T>, bits: u32) {
         self.shard.outcome.copies += self.class_copies;

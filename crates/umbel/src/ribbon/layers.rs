@@ -1,4 +1,4 @@
-//! All layers: what one bumps, the next one takes.
+//! All layers of a ribbon: each takes the keys that the previous one bumped.
 
 use super::band::Total;
 use super::parts::{Parts, SlabFull, distinct, has_many_copies};
@@ -13,10 +13,10 @@ use crate::storage::{Allocate, Heap, StorageMut};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Up to so many entries, copies are always removed first.
+/// Up to this many entries, duplicates are always removed first.
 const ALWAYS_SORTED: u64 = 1 << 13;
 
-/// Why there is nothing.
+/// Why building failed.
 #[derive(Debug)]
 pub(super) enum Fault<C> {
     Build(BuildError),
@@ -35,10 +35,10 @@ impl<C> From<InvalidShape> for Fault<C> {
     }
 }
 
-/// How many bytes building takes at most, from entries `E`.
+/// The maximum number of bytes that building needs, from entries `E`.
 pub(super) fn peak_bytes<E>(items: u64, bits: u32) -> u64 {
     let entry = size_of::<E>() as u64;
-    // More than any filter has, and few enough to count with.
+    // More than any filter has, and few enough to avoid overflow.
     if items > sizing::MAX_BITS {
         return u64::MAX;
     }
@@ -49,14 +49,14 @@ pub(super) fn peak_bytes<E>(items: u64, bits: u32) -> u64 {
     }
     let tier = Tier::for_items(items);
     let all = items * entry;
-    // The entries are in their parts twice, and then once, with the first layer. What is below it
-    // takes less.
+    // Memory holds the entries twice while they are sorted into parts, and then once, together with
+    // the first layer. The layers below need less.
     let sorting = all + parts::peak_bytes(&tier, entry);
     let building = tier::peak_bytes(&tier, items, entry, bits);
     gathered.max(all + sorting.max(building)) + last
 }
 
-/// The shape and the words for these entries, with so many bits each.
+/// Builds the shape and the words for these entries, with this many bits each.
 pub(super) fn build<E: Gatherable>(
     pieces: Vec<Vec<E>>,
     bits: u32,
@@ -94,14 +94,14 @@ fn build_with_totals<E: Gatherable, T: Total>(
     Err(Fault::Build(BuildError::Attempts { attempts: MAX_ATTEMPTS }))
 }
 
-/// Mixes all hashes in another way.
+/// Mixes all hashes differently.
 fn remix<E: Gatherable>(pieces: &mut [Vec<E>], seed: u64) {
     for entry in pieces.iter_mut().flatten() {
         *entry = entry.with_hash(remixed(entry.hash(), seed));
     }
 }
 
-/// All entries, once each, if none contradicts another.
+/// All entries without duplicates, if no two of them conflict.
 fn all_distinct<E: Gatherable>(pieces: Vec<Vec<E>>) -> Result<Vec<E>, Fault<E::Conflict>> {
     let all = distinct(pieces)?;
     let conflict = all.windows(2).find_map(|two| two[0].conflict(two[1]));
@@ -112,14 +112,15 @@ fn len<E>(pieces: &[Vec<E>]) -> u64 {
     pieces.iter().map(|piece| piece.len() as u64).sum()
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 enum Attempt<E> {
     Built(Layers),
-    /// Far more keys would be bumped than should be: the hashes are not well mixed. Here they are again.
+    /// Far more keys would be bumped than expected: the hashes are not well mixed. Returns the
+    /// entries.
     Crowded(Vec<Vec<E>>),
 }
 
-/// Layers that were built, and their words.
+/// The layers built so far, and their words.
 struct Layers {
     items: u64,
     tiers: Vec<(Tier, Box<[u64]>, Vec<u64>)>,
@@ -147,7 +148,7 @@ impl Layers {
             if built.outcomes.iter().any(|outcome| outcome.crowded) {
                 return Ok(Attempt::Crowded(first.unwrap_or(parts).into_pieces()));
             }
-            // The first layer has all keys: they are kept in case that there must be another attempt.
+            // The first layer has all keys: its entries are kept in case another attempt is needed.
             first.get_or_insert(parts);
             items -= built.outcomes.iter().map(|outcome| outcome.copies).sum::<u64>();
             tiers.push((tier, built.words, built.thresholds));
@@ -163,7 +164,7 @@ impl Layers {
         Ok(Attempt::Built(Self { items, tiers, plain }))
     }
 
-    /// All words side by side: the columns of all layers, then the thresholds of all layers.
+    /// Concatenates all words: the columns of all layers, then the thresholds of all layers.
     fn assemble(self, bits: u32, rounds: u32, seed: u64) -> Result<(Shape, Heap), InvalidShape> {
         let (plain, plain_words) = self.plain;
         let tiers: Vec<Tier> = self.tiers.iter().map(|(tier, ..)| *tier).collect();

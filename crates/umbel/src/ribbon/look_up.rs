@@ -1,7 +1,7 @@
-//! Looking keys up: find the layer, add up the rows.
+//! Look-ups: find the layer of a key and combine its rows.
 //!
-//! One way is for the usual case and is short: a key of eight bits or fewer in the first layer. The other
-//! one is for everything.
+//! There are two paths. The short one is for the usual case: a key of eight bits or fewer in the
+//! first layer. The other one handles all cases.
 
 use super::parity::{Columns, GROUP, Parities, Question, RowWindow};
 use super::row::{Equation, mask, next_hash};
@@ -9,7 +9,8 @@ use super::shape::{BUCKETS_PER_WORD, BucketPlace, Grid, LastLayer, Shape, Tier, 
 use crate::hash::Digest;
 use crate::parts::prefetch::{prefetch, prefetch_far};
 
-/// What the rows of a key add up to, and what a filter wants them to add up to, in its lowest bits.
+/// The exclusive or of the rows of a key, and the fingerprint that a filter expects, in its lowest
+/// bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sum {
     pub(super) bits: u32,
@@ -22,26 +23,26 @@ impl Sum {
         Self { bits, wanted: equation.fingerprint(u32::MAX) }
     }
 
-    /// Whether it is what the keys of a filter have.
+    /// Whether the sum equals the fingerprint, as it does for the keys of a filter.
     #[inline(always)]
     pub(super) const fn is_fingerprint(self, mask: u32) -> bool {
         self.bits == self.wanted & mask
     }
 }
 
-/// Whether the rows of a digest add up to its fingerprint.
+/// Whether the rows of a digest give its fingerprint.
 #[inline(always)]
 pub(super) fn is_fingerprint(shape: &Shape, words: &[u64], digest: Digest) -> bool {
     shape.way.ask(First(digest.bits(), IsFingerprint), shape, words)
 }
 
-/// What the rows of a digest add up to, or `None` if nobody is in the layer where it would be.
+/// The exclusive or of the rows of a digest, or `None` if its layer has no keys.
 #[inline(always)]
 pub(super) fn sum(shape: &Shape, words: &[u64], digest: Digest) -> Option<Sum> {
     shape.way.ask(First(digest.bits(), Itself), shape, words)
 }
 
-/// What is made of a sum.
+/// What a caller makes of a sum.
 trait Use: Copy {
     type Answer;
 
@@ -72,8 +73,8 @@ impl Use for Itself {
     }
 }
 
-/// The sum of a digest, most likely in the first layer. All that is less likely is a call at its end, so
-/// that nothing has to be kept for it.
+/// The sum of a digest, most likely in the first layer. Less likely cases are calls in tail
+/// position, so that no registers have to be saved for them.
 struct First<U>(u64, U);
 
 impl<U: Use> Question for First<U> {
@@ -97,7 +98,7 @@ impl<U: Use> Question for First<U> {
     }
 }
 
-/// The sum of a digest, in whatever layer.
+/// The sum of a digest, in any layer.
 struct AnyLayer<U>(u64, U);
 
 impl<U: Use> Question for AnyLayer<U> {
@@ -110,7 +111,7 @@ impl<U: Use> Question for AnyLayer<U> {
     }
 }
 
-/// The sum of a key that was bumped from the first layer, with its hash in the second.
+/// The sum of a key that was bumped from the first layer, by its hash in the second.
 struct Below<U>(u64, U);
 
 impl<U: Use> Question for Below<U> {
@@ -122,7 +123,7 @@ impl<U: Use> Question for Below<U> {
     }
 }
 
-/// The sum of a key in this layer or one below it, with its hash there.
+/// The sum of a key in this layer or one below it, by its hash there.
 #[inline(always)]
 fn sum_from(
     layer: usize,
@@ -141,8 +142,8 @@ fn sum_from(
     shape.plain.sum(parities, words, shape.bits, hash)
 }
 
-/// The rows of a key: the first word of the block in which they begin, where in it they do, and which they
-/// are.
+/// The rows of a key: the first word of the block in which they begin, the position in the block,
+/// and the coefficients.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     word: usize,
@@ -151,13 +152,13 @@ struct Spot {
 }
 
 impl Spot {
-    /// What the rows add up to, or `None` if the words end too soon after them.
+    /// The exclusive or of the rows, or `None` if the words end too soon after them.
     #[inline(always)]
     fn sum(&self, parities: impl Parities, words: &[u64], bits: u32) -> Option<Sum> {
         let width = bits as usize;
         let mut sum = 0;
         for column in (0..width).step_by(GROUP) {
-            // A group may reach into the next block, the columns of which are masked.
+            // A group may reach into the next block, whose columns are masked.
             let begin = self.word.checked_add(column)?;
             let two = words.get(begin..begin.checked_add(width + GROUP)?)?;
             let (lower, upper): (&Columns, &Columns) = (two.first_chunk()?, two.last_chunk()?);
@@ -166,7 +167,7 @@ impl Spot {
         Some(Sum::new(sum & mask(bits), self.equation))
     }
 
-    /// The same for up to eight columns.
+    /// As [`sum`](Self::sum), for up to eight columns.
     #[inline(always)]
     fn sum_of_group(&self, parities: impl Parities, words: &[u64], bits: u32) -> Option<Sum> {
         let near: &[u64; 2 * GROUP] = words.get(self.word..)?.first_chunk()?;
@@ -176,7 +177,7 @@ impl Spot {
 }
 
 impl Tier {
-    /// Whether keys at this place are in a layer below.
+    /// Whether keys at this place were bumped to a lower layer.
     #[inline(always)]
     fn bumps(&self, words: &[u64], place: BucketPlace) -> bool {
         let bucket = place.bucket();
@@ -223,14 +224,14 @@ impl Grid {
         self.base + (row / 64) as usize * bits as usize
     }
 
-    /// Where rows are that begin with this one.
+    /// The position of rows that begin with this one.
     #[inline(always)]
     fn spot(&self, bits: u32, row: u64, coefficients: u64, equation: Equation) -> Spot {
         let word = self.word(bits, row);
         Spot { word, window: RowWindow::new(coefficients, (row % 64) as u32), equation }
     }
 
-    /// What the rows of a spot add up to that begins with this row.
+    /// The exclusive or of the rows that begin with this one.
     #[inline(always)]
     fn sum(&self, parities: impl Parities, words: &[u64], bits: u32, row: u64, spot: Spot) -> Sum {
         let block = (row / 64) as usize;
@@ -251,7 +252,7 @@ impl Grid {
         })
     }
 
-    /// A column of a block; rows that are not there are 0.
+    /// A column of a block. Rows that do not exist are 0.
     fn column(&self, words: &[u64], bits: u32, block: usize, column: u32) -> u64 {
         let begin = self.base + block * bits as usize;
         if block < self.blocks {
@@ -269,20 +270,21 @@ impl Grid {
     }
 }
 
-/// How many keys of a batch are under way at a time.
+/// How many keys of a batch are in flight at a time.
 const AHEAD: usize = 32;
 
-/// Words of a cache line.
+/// The words of a cache line.
 const LINE: usize = 8;
 
-/// Filters of more words than this are fetched into the second cache of the core: 4 MiB.
+/// Words of filters larger than this are prefetched into the second-level cache: 4 MiB.
 const FAR_WORDS: usize = 1 << 19;
 
-/// What the rows of each key add up to, in the order of the keys; `None` where nobody is.
+/// The exclusive or of the rows of each key, in the order of the keys; `None` where the layer of a
+/// key has no keys.
 ///
 /// # Panics
 ///
-/// If there are not as many answers as keys.
+/// If the answers and the keys differ in number.
 #[inline(always)]
 pub(super) fn batch<K, A>(
     (shape, words): (&Shape, &[u64]),
@@ -333,7 +335,8 @@ where
         }
     }
 
-    /// Group by group: find out where the rows of all keys are, and ask for them; then add them up.
+    /// Group by group: compute the positions of the rows of all keys and prefetch them, then
+    /// combine them.
     #[inline(always)]
     fn go<const FAR: bool, const NARROW: bool>(
         self,
@@ -352,7 +355,7 @@ where
                 let place = first.place(hash);
                 *seat = first.seat(shape.bits, place, hash);
                 seat.fetch::<FAR>(words, shape.bits as usize);
-                // One in 13 is: too many to guess, and too few to take another way for.
+                // One in 13 is bumped: too many to predict, and too few for a separate path.
                 bumped[count % AHEAD] = number as u8;
                 count += usize::from(first.bumps(words, place));
             }
@@ -368,7 +371,7 @@ where
                 } else {
                     spot.sum(parities, words, shape.bits)
                 };
-                // In the last layer, or nearly.
+                // In the last layer, or close to the end of the words.
                 let Some(sum) = near else {
                     *slot = answer(sum_alone(shape, words, digest(key)));
                     continue;
@@ -379,17 +382,17 @@ where
     }
 }
 
-/// As [`sum`], in the middle of a batch.
+/// As [`sum`], inside a batch.
 #[cold]
 fn sum_alone(shape: &Shape, words: &[u64], digest: Digest) -> Option<Sum> {
     sum(shape, words, digest)
 }
 
-/// Where the rows of a key are in a layer that bumps, and its hash there.
+/// The position of the rows of a key in a layer that bumps, and its hash there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seat {
     hash: u64,
-    /// The first word of a block, and the row in it where they begin.
+    /// The first word of a block, and the row in it at which they begin.
     word: usize,
     row: u32,
 }
@@ -402,7 +405,8 @@ impl Tier {
 }
 
 impl Seat {
-    /// That of a key in the second layer or one below. There are no words for keys in the last layer.
+    /// The position of a key in the second layer or below. There are no words for keys in the last
+    /// layer.
     #[inline(always)]
     fn below(shape: &Shape, words: &[u64], mut hash: u64) -> Self {
         for tier in shape.tiers().iter().skip(1) {
@@ -428,7 +432,7 @@ impl Seat {
         let fetch = if FAR { prefetch_far::<u64> } else { prefetch::<u64> };
         fetch(words, self.word);
         fetch(words, self.word.wrapping_add(2 * width - 1));
-        // Those between the first line and the last, if there may be any.
+        // The lines between the first and the last, if there are any.
         if width == 8 {
             return;
         }

@@ -1,4 +1,5 @@
-//! A map from keys to small values, which never says that it does not know a key.
+//! A map from keys to small values. It returns a value for every key, including keys that it does
+//! not contain.
 
 use super::layers::{self, Fault, peak_bytes};
 use super::look_up::{self, Sum};
@@ -20,17 +21,17 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// What a [`RibbonMap`] maps to: `bool`, `u8`, `u16` or `u32`. Sealed, since the map relies on the two
-/// ways to be each other's inverse.
+/// A value of a [`RibbonMap`]: `bool`, `u8`, `u16` or `u32`. Sealed, since the map relies on the
+/// two conversions being inverse to each other.
 #[doc(hidden)]
 pub trait Value: Sealed + Copy + 'static {
-    /// The most bits of a value.
+    /// The maximum number of bits of a value.
     const BITS: u32;
 
     /// The value as a number.
     fn to_bits(self) -> u32;
 
-    /// The value that is this number, if one is.
+    /// The value with this number, if there is one.
     fn from_bits(bits: u32) -> Self;
 }
 
@@ -72,20 +73,21 @@ macro_rules! integers {
 
 integers! { u8 u16 u32 }
 
-/// How many bits the values of a map have.
+/// The number of bits of the values of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueWidth {
-    /// As many as the largest value needs.
+    /// The number of bits that the largest value needs.
     Fewest,
-    /// This many, from 1 on, and at most those of the type.
+    /// Exactly this many, at least 1 and at most those of the type.
     Bits(u32),
 }
 
-/// A map from keys `T` to small values `V` for a set of keys that does not change.
+/// A map from keys `T` to small values `V` for a static set of keys.
 ///
-/// It is right for the keys that it was built from, and gives any other key some value, each with the
-/// same chance: keys are not in it. It takes as many bits a key as a value has, and 0.3 % more. The
-/// [module](crate::ribbon) tells how it works: a filter is the map from keys to their fingerprints.
+/// It returns the right value for the keys that it was built from. For any other key it returns an
+/// arbitrary value, all with equal probability, because the map does not store the keys. It takes
+/// the bits of a value per key, and 0.3 % more. The [module](crate::ribbon) describes the
+/// construction: a filter is the map from keys to their fingerprints.
 ///
 /// ```
 /// use umbel::RibbonMap;
@@ -105,29 +107,29 @@ pub struct RawRibbonMap<V, S = Heap> {
     pub(super) values: PhantomData<fn() -> V>,
 }
 
-/// No map could be built. Nothing was.
+/// Building failed, and there is no map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum MapError<E = Infallible> {
-    /// As for a filter.
+    /// An error that can occur for a filter too.
     Build(BuildError<E>),
     /// A key has two values, or two keys have the same digest.
     Conflict {
-        /// Two of its values.
+        /// Two of the values.
         values: [u32; 2],
     },
-    /// There are no values of so many bits.
+    /// The type of the values does not have this many bits.
     BitsOutOfRange {
-        /// What was asked for.
+        /// The requested number of bits.
         bits: u32,
-        /// The most that the type has.
+        /// The maximum for this type.
         max: u32,
     },
-    /// A value does not fit into the bits that were asked for.
+    /// A value does not fit into the requested number of bits.
     ValueTooLarge {
         /// The value.
         value: u32,
-        /// The bits.
+        /// The requested number of bits.
         bits: u32,
     },
 }
@@ -164,9 +166,9 @@ impl<E: core::error::Error + 'static> core::error::Error for MapError<E> {
     }
 }
 
-/// For maps, which have no rate.
+/// Options for maps, which have no rate.
 impl Build<'_> {
-    /// How a [`RibbonMap`] is built, with the default hasher.
+    /// The options of a [`RibbonMap`], with the default hasher.
     #[must_use]
     pub const fn for_values() -> Self {
         Self::for_values_hashed_by(Portable::seeded(0))
@@ -174,20 +176,20 @@ impl Build<'_> {
 }
 
 impl<H> Build<'_, H> {
-    /// How a [`RibbonMap`] is built, with this hasher.
+    /// The options of a [`RibbonMap`], with this hasher.
     #[must_use]
     pub const fn for_values_hashed_by(hasher: H) -> Self {
         Self::with_hasher(0.5, hasher)
     }
 }
 
-/// Building, with the default hasher.
+/// Building with the default hasher.
 impl<T: ?Sized, V: Value> RibbonMap<T, V> {
-    /// The map of these pairs, in the fewest bits. A pair may come several times.
+    /// Builds the map of these pairs, with the fewest bits. A pair may occur several times.
     ///
     /// # Errors
     ///
-    /// [`MapError::Conflict`] if a key has two values, [`BuildError::Shape`] if there is no memory.
+    /// [`MapError::Conflict`] if a key has two values. [`BuildError::Shape`] if there is no memory.
     pub fn build<K>(pairs: impl IntoIterator<Item = (K, V)>) -> Result<Self, MapError>
     where
         K: KeyOf<T>,
@@ -199,7 +201,7 @@ impl<T: ?Sized, V: Value> RibbonMap<T, V> {
 
 /// Building.
 impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
-    /// As `build`, in this way. A rate that was given does not matter.
+    /// As `build`, with the options of a [`Build`]. The rate in the options is ignored.
     ///
     /// # Errors
     ///
@@ -216,7 +218,8 @@ impl<T: ?Sized, V: Value, H> RibbonMap<T, V, H> {
         Self::try_build_with(how, width, pairs.into_iter().map(Ok))
     }
 
-    /// As [`build_with`](Self::build_with), from pairs that may fail to come. The first error ends it.
+    /// As [`build_with`](Self::build_with), from a source of pairs that may fail. The first error
+    /// ends the build.
     ///
     /// # Errors
     ///
@@ -291,13 +294,13 @@ impl<V: Value, S: Storage<Word = u64>> RawRibbonMap<V, S> {
     }
 }
 
-/// What a key is told; 0 where nobody is.
+/// The number that a key maps to, or 0 if its layer has no keys.
 #[inline(always)]
 fn value_of(sum: Option<Sum>) -> u32 {
     sum.map_or(0, |sum| sum.bits)
 }
 
-/// An error of the pairs, or of gathering them.
+/// An error of the pairs, or of collecting them.
 fn flatten<E>(error: BuildError<MapError<E>>) -> MapError<E> {
     match error {
         BuildError::Source(error) => error,
@@ -308,16 +311,16 @@ fn flatten<E>(error: BuildError<MapError<E>>) -> MapError<E> {
     }
 }
 
-/// As many bits as the largest value has, and at least one.
+/// The number of bits of the largest value, at least one.
 fn fewest_bits(pairs: &Gathered<Pair>) -> u32 {
     let all = pairs.chunks().flatten().fold(1, |all, pair| all | pair.value);
     u32::BITS - all.leading_zeros()
 }
 
-/// Asking.
+/// Look-ups.
 impl<T: ?Sized, V: Value, H, S: Storage<Word = u64>> RibbonMap<T, V, H, S> {
-    /// The value of the key, if the map was built with one for it. Any other key gets some value, each
-    /// with the same chance.
+    /// The value of the key, if the map was built with one for it. For any other key, an arbitrary
+    /// value, all with equal probability.
     #[must_use]
     #[inline]
     pub fn get(&self, key: &T) -> V
@@ -329,7 +332,7 @@ impl<T: ?Sized, V: Value, H, S: Storage<Word = u64>> RibbonMap<T, V, H, S> {
 
     /// As [`get`](Self::get), for many keys: `values[i]` is the value of `keys[i]`.
     ///
-    /// Faster than one by one where the map is larger than the cache.
+    /// A batch is faster than single look-ups if the map is larger than the cache.
     ///
     /// # Panics
     ///
@@ -343,7 +346,7 @@ impl<T: ?Sized, V: Value, H, S: Storage<Word = u64>> RibbonMap<T, V, H, S> {
         self.raw.get_each(keys, |key| self.hasher.digest(key.key()), values);
     }
 
-    /// The same map, whose words stay where they are.
+    /// The same map, borrowing the words.
     #[must_use]
     pub fn borrowed(&self) -> RibbonMap<T, V, &H, Own<&[u64]>> {
         let RawRibbonMap { shape, storage, values } = &self.raw;
@@ -361,13 +364,13 @@ impl<V: Value, S: Storage<Word = u64>> RawRibbonMap<V, S> {
 }
 
 for_core_and_filter! { impl[V: Value, S: Storage<Word = u64>] RawRibbonMap<V, S> {
-    /// As [`get`](crate::Filter::get), for a key that was digested elsewhere.
+    /// As [`get`](crate::Filter::get), for a digest that was computed elsewhere.
     #[must_use]
     pub fn get_digest(&self, digest: Digest) -> V {
         V::from_bits(self.bits_of(digest))
     }
 
-    /// As [`get_batch`](crate::Filter::get_batch), for keys that were digested elsewhere.
+    /// As [`get_batch`](crate::Filter::get_batch), for digests that were computed elsewhere.
     ///
     /// # Panics
     ///
@@ -376,13 +379,13 @@ for_core_and_filter! { impl[V: Value, S: Storage<Word = u64>] RawRibbonMap<V, S>
         self.get_each(digests, |digest| *digest, values);
     }
 
-    /// How many keys have a value, equal ones counted once.
+    /// The number of keys with a value, equal keys counted once.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.shape.items()
     }
 
-    /// Whether no key has one.
+    /// Whether the map was built from no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -408,8 +411,8 @@ describe! {
     bytes: this.bytes(),
 }
 
-/// How many bytes of memory it takes at most to build a map of so many pairs, with values of `bits`
-/// bits, the map included; [`Build::checked`] adds 16 a pair.
+/// The maximum number of bytes that are needed to build a map of `items` pairs, with values of
+/// `bits` bits, including the map. [`Build::checked`] adds 16 bytes per pair.
 #[must_use]
 pub fn map_peak_bytes(items: u64, bits: u32) -> u64 {
     peak_bytes::<Pair>(items, bits.clamp(1, MAX_BITS))
@@ -421,7 +424,7 @@ impl<V, S: Clone> Clone for RawRibbonMap<V, S> {
     }
 }
 
-/// Same bits.
+/// Equal if all bits are equal.
 impl<V, S: Storage<Word = u64>> PartialEq for RawRibbonMap<V, S> {
     fn eq(&self, other: &Self) -> bool {
         self.shape == other.shape && self.storage.words() == other.storage.words()

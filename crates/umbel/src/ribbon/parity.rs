@@ -1,4 +1,4 @@
-//! Eight parities at once: the heart of a look-up.
+//! Eight parities at once: the inner loop of a look-up.
 //!
 //! ```text
 //!     column 0   ..1.11.|.1..1...     and with the coefficients, which begin inside the lower word
@@ -6,20 +6,21 @@
 //!       ...                           then fold each column until one bit is left
 //! ```
 //!
-//! Column by column takes some 60 instructions on any processor, and as many with the vectors that
-//! every x86-64 has. AVX2 takes half of them, and where bits of eight words can be counted at once, which is
-//! AVX-512 with VPOPCNTDQ, it is six. Look-ups are compiled for each [`Way`]: while some of them wait for
-//! memory a processor goes on with the next ones, as far as the instructions that it can have under way
-//! reach.
+//! Column by column, this takes some 60 instructions on any processor, and equally many with the
+//! vectors that every x86-64 processor has. AVX2 takes half of them. AVX-512 with VPOPCNTDQ, which
+//! counts the bits of eight words at once, takes six. Look-ups are compiled for each [`Way`]. While
+//! some of them wait for memory, a processor executes the next ones, as far as its instruction
+//! window reaches.
 //!
-//! An island of `unsafe`, for instructions that not every processor has; column by column is the safe twin.
+//! An island of `unsafe`, for instructions that not every processor has. The column by column code
+//! is the safe equivalent.
 
 use super::shape::Shape;
 
 /// The columns of a block of 64 rows that are taken at a time.
 pub(super) const GROUP: usize = 8;
 
-/// One word of each of them.
+/// One word of each column of a group.
 pub(super) type Columns = [u64; GROUP];
 
 /// The coefficients of a key in the block where its rows begin and in the one after it.
@@ -37,19 +38,19 @@ impl RowWindow {
         Self { coefficients, row }
     }
 
-    /// Those in the lower block.
+    /// The coefficients in the lower block.
     #[inline(always)]
     const fn lower(self) -> u64 {
         self.coefficients << self.row
     }
 
-    /// Those in the upper block.
+    /// The coefficients in the upper block.
     #[inline(always)]
     const fn upper(self) -> u64 {
         (self.coefficients >> 1) >> (63 - self.row)
     }
 
-    /// What is left of a column.
+    /// The bits of a column that the coefficients select.
     #[inline(always)]
     const fn of(self, lower: u64, upper: u64) -> u64 {
         (lower & self.lower()) ^ (upper & self.upper())
@@ -62,13 +63,14 @@ impl RowWindow {
     }
 }
 
-/// How eight parities are taken. Its values are proof that the processor has the instructions.
+/// A way to compute eight parities. A value of the type proves that the processor has the
+/// instructions.
 pub(super) trait Parities: Copy {
     /// The parities of eight columns, the first one lowest.
     fn of(self, window: RowWindow, lower: &Columns, upper: &Columns) -> u32;
 }
 
-/// With what every processor has.
+/// With instructions that every processor has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnyProcessor;
 
@@ -90,7 +92,7 @@ fn by_hand(window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
     (0..GROUP).fold(0, |all, column| all | window.parity(lower[column], upper[column]) << column)
 }
 
-/// How a filter takes parities: the best way of this processor, unless a path was forced.
+/// How a filter computes parities: the fastest way of this processor, unless a path was forced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way(Means);
 
@@ -104,7 +106,7 @@ enum Means {
 }
 
 impl Way {
-    /// The way of a filter that is made now.
+    /// The way for a filter that is created now.
     pub(super) fn now() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         match crate::simd::path() {
@@ -117,7 +119,7 @@ impl Way {
         Self(Means::AnyProcessor)
     }
 
-    /// Answers a question in this way.
+    /// Answers a question with this way.
     #[inline(always)]
     #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
     pub(super) fn ask<Q: Question>(self, question: Q, shape: &Shape, words: &[u64]) -> Q::Answer {
@@ -133,7 +135,7 @@ impl Way {
     }
 }
 
-/// How something is computed is no part of what it is.
+/// Two filters that compute in different ways can be equal.
 impl PartialEq for Way {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -142,15 +144,16 @@ impl PartialEq for Way {
 
 impl Eq for Way {}
 
-/// Something to be looked up, written once for all ways.
+/// A look-up that is written once for all ways.
 pub(super) trait Question {
     type Answer;
 
-    /// The answer. Must be `#[inline(always)]`, so that all of it is compiled for the way.
+    /// The answer. Must be `#[inline(always)]`, so that all of it is compiled with the instructions
+    /// of the way.
     fn answer(self, parities: impl Parities, shape: &Shape, words: &[u64]) -> Self::Answer;
 }
 
-/// Out of line where there are better ways, so that it takes no registers from them.
+/// Out of line if there are faster ways, so that it takes no registers from them.
 #[cfg_attr(target_arch = "x86_64", inline(never))]
 fn on_any<Q: Question>(question: Q, shape: &Shape, words: &[u64]) -> Q::Answer {
     question.answer(AnyProcessor, shape, words)
@@ -158,7 +161,7 @@ fn on_any<Q: Question>(question: Q, shape: &Shape, words: &[u64]) -> Q::Answer {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86 {
-    /// What every x86-64 processor has.
+    /// The instructions that every x86-64 processor has.
     #[cfg(target_feature = "sse2")]
     pub(super) mod sse2 {
         use super::super::{Columns, GROUP, RowWindow};
@@ -175,7 +178,7 @@ mod x86 {
                 _mm_xor_si128(lower, _mm_and_si128(upper[number], upper_mask))
             };
             let (first, second) = (halve(two(0), two(1)), halve(two(2), two(3)));
-            // From here on the parity of a column gathers in the highest bit of its lane.
+            // From here on the parity of a column is in the highest bit of its lane.
             let upper_half = |x| _mm_srai_epi32::<16>(_mm_xor_si128(x, _mm_slli_epi32::<16>(x)));
             let x = _mm_packs_epi32(upper_half(first), upper_half(second));
             let x = _mm_xor_si128(x, _mm_slli_epi16::<8>(x));
@@ -214,7 +217,7 @@ mod x86 {
         }
     }
 
-    /// Four columns a vector.
+    /// Four columns per vector.
     pub(super) mod avx2 {
         use super::super::{Columns, Parities, Question, RowWindow, Shape};
         use core::arch::x86_64::*;
@@ -232,7 +235,7 @@ mod x86 {
         impl Parities for Avx2Parities {
             #[inline(always)]
             fn of(self, window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
-                // SAFETY: whoever has the token has asked the processor.
+                // SAFETY: a token exists only if the processor has the instructions.
                 unsafe { parities(window, lower, upper) }
             }
         }
@@ -274,7 +277,7 @@ mod x86 {
         }
     }
 
-    /// Eight columns a vector, and their bits are counted.
+    /// Eight columns per vector, with a population count.
     pub(super) mod counts {
         use super::super::{Columns, Parities, Question, RowWindow, Shape};
         use core::arch::x86_64::*;
@@ -282,7 +285,7 @@ mod x86 {
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Counts(());
 
-        /// Whether a processor with AVX-512 has what is needed beyond that.
+        /// Whether a processor with AVX-512 has the other instructions that this needs.
         pub(crate) fn is_available() -> bool {
             #[cfg(feature = "std")]
             return std::arch::is_x86_feature_detected!("avx512vbmi2")
@@ -303,7 +306,7 @@ mod x86 {
         impl Parities for Counts {
             #[inline(always)]
             fn of(self, window: RowWindow, lower: &Columns, upper: &Columns) -> u32 {
-                // SAFETY: whoever has the token has asked the processor.
+                // SAFETY: a token exists only if the processor has the instructions.
                 unsafe { parities(window, lower, upper) }
             }
         }
@@ -350,7 +353,7 @@ mod tests {
         }
     }
 
-    /// All ways of this processor, on whatever path it is.
+    /// All ways that this processor supports, on any path.
     fn ways() -> Vec<Way> {
         let mut ways = Vec::from([Way(Means::AnyProcessor)]);
         #[cfg(all(target_arch = "x86_64", not(miri)))]

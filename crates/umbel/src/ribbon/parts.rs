@@ -1,19 +1,19 @@
-//! Entries in the order of their rows, without comparing them: first into parts that fit into a cache,
-//! through buffers of a cache line each, and later, part by part, by counting.
+//! Sorts entries by their rows without comparisons: first into parts that fit into a cache, through
+//! buffers of one cache line each, and later each part by counting.
 
 use super::row::Gatherable;
 use super::shape::{BUCKET, Tier};
 use crate::frozen::Work;
 use alloc::vec::Vec;
 
-/// Buckets of a part, at least, and so many parts at most.
+/// The minimum number of buckets of a part, and the maximum number of parts.
 const LEAST_BUCKETS: u64 = 32;
 const MOST_PARTS: u64 = 2048;
 
-/// Entries that are written together.
+/// How many entries are written together.
 const LINE: usize = 8;
 
-/// Chooses the sample: 2^64 divided by the square root of 2, odd.
+/// Selects the sample: 2^64 divided by the square root of 2, odd.
 const CHOICE: u64 = 0xb504_f333_f9de_6485;
 
 /// The entries of a layer, in parts.
@@ -21,18 +21,18 @@ const CHOICE: u64 = 0xb504_f333_f9de_6485;
 pub(super) struct Parts<E> {
     tier: Tier,
     buckets_shift: u32,
-    /// Every thread has filled one.
+    /// One slab per thread.
     slabs: Vec<Slab<E>>,
 }
 
 #[derive(Debug)]
 struct Slab<E> {
     entries: Vec<E>,
-    /// Where each part begins, and where the last one ends.
+    /// The start of each part, and the end of the last one.
     begins: Vec<usize>,
 }
 
-/// There is no memory for so many bytes.
+/// There is no memory for this many bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlabFull {
     pub(super) bytes: u64,
@@ -44,7 +44,7 @@ impl SlabFull {
     }
 }
 
-/// How many buckets a part has: a power of two.
+/// The number of buckets of a part: a power of two.
 pub(super) const fn part_buckets(tier: &Tier) -> u64 {
     let mut buckets = LEAST_BUCKETS;
     while tier.buckets() / buckets > MOST_PARTS {
@@ -53,7 +53,7 @@ pub(super) const fn part_buckets(tier: &Tier) -> u64 {
     buckets
 }
 
-/// How many bytes it takes at most to put entries of so many bytes into their parts, besides the
+/// The maximum number of bytes that are needed to sort entries of this size into parts, besides the
 /// entries before and after: for eight threads.
 pub(super) const fn peak_bytes(tier: &Tier, entry: u64) -> u64 {
     let count = tier.buckets().div_ceil(part_buckets(tier));
@@ -61,7 +61,8 @@ pub(super) const fn peak_bytes(tier: &Tier, entry: u64) -> u64 {
 }
 
 impl<E: Gatherable> Parts<E> {
-    /// All entries in these pieces. A piece is freed as soon as its entries are in their parts.
+    /// Sorts all entries of these pieces into parts. A piece is freed as soon as its entries are in
+    /// their parts.
     pub(super) fn new(pieces: Vec<Vec<E>>, tier: Tier, work: &Work<'_>) -> Result<Self, SlabFull> {
         let buckets_shift = part_buckets(&tier).ilog2();
         let mut parts = Self { tier, buckets_shift, slabs: Vec::new() };
@@ -76,22 +77,22 @@ impl<E: Gatherable> Parts<E> {
         &self.tier
     }
 
-    /// How many buckets a part has; the last one may have fewer.
+    /// The number of buckets of a part. The last part may have fewer.
     pub(super) const fn buckets(&self) -> u64 {
         1 << self.buckets_shift
     }
 
-    /// How many parts there are.
+    /// The number of parts.
     pub(super) const fn count(&self) -> usize {
         self.tier.buckets().div_ceil(self.buckets()) as usize
     }
 
-    /// How many entries these parts have.
+    /// The number of entries in these parts.
     pub(super) fn len(&self, parts: core::ops::Range<usize>) -> usize {
         self.slabs.iter().map(|slab| slab.begins[parts.end] - slab.begins[parts.start]).sum()
     }
 
-    /// Puts the entries of a part into `sorted`, by their places; how many there are.
+    /// Sorts the entries of a part by their places into `sorted`. Returns their number.
     pub(super) fn sort(&self, part: usize, sorted: &mut Vec<E>, counts: &mut Vec<u32>) -> usize {
         let first = (part as u64 * self.buckets()) * BUCKET;
         let place = |entry: E| (self.tier.place(entry.hash()).0 - first) as usize;
@@ -122,7 +123,7 @@ impl<E: Gatherable> Parts<E> {
             .flat_map(move |slab| &slab.entries[slab.begins[part]..slab.begins[part + 1]])
     }
 
-    /// All entries, as they were given.
+    /// All entries, in no particular order.
     pub(super) fn into_pieces(self) -> Vec<Vec<E>> {
         self.slabs.into_iter().map(|slab| slab.entries).collect()
     }
@@ -176,14 +177,14 @@ fn write_line<E: Gatherable>(entries: &mut [E], line: &[E; LINE], begin: usize, 
     }
 }
 
-/// Pieces in `groups` groups of about as many entries.
+/// Splits the pieces into `groups` groups of about equally many entries.
 fn split<E>(pieces: Vec<Vec<E>>, groups: usize) -> Vec<Vec<Vec<E>>> {
     let total: usize = pieces.iter().map(Vec::len).sum();
     let mut split = Vec::new();
     split.resize_with(groups, Vec::new);
     let mut before = 0;
     for piece in pieces {
-        // By its middle, which is before the end of all.
+        // Assigned by its middle, which is before the end of all.
         let middle = before + piece.len() / 2;
         before += piece.len();
         split[middle * groups / total.max(middle + 1)].push(piece);
@@ -191,7 +192,7 @@ fn split<E>(pieces: Vec<Vec<E>>, groups: usize) -> Vec<Vec<Vec<E>>> {
     split
 }
 
-/// How many threads may work.
+/// How many threads may be used.
 pub(super) fn threads(work: &Work<'_>) -> usize {
     #[cfg(feature = "rayon")]
     if work.parallel {
@@ -201,7 +202,7 @@ pub(super) fn threads(work: &Work<'_>) -> usize {
     1
 }
 
-/// What `task` makes of each item, in their order.
+/// The results of `task` for each item, in order.
 pub(super) fn each<I: Send, O: Send>(
     work: &Work<'_>,
     items: Vec<I>,
@@ -216,17 +217,17 @@ pub(super) fn each<I: Send, O: Send>(
     items.into_iter().map(task).collect()
 }
 
-/// Copies are looked for among about so many entries, or up to twice as many.
+/// The size of the sample that is searched for duplicates; it may be up to twice as large.
 const SAMPLE: usize = 1 << 16;
 
-/// Whether so many entries are there more than once that it pays to sort them all first: more than a
-/// fiftieth, as far as a sample tells. The sample has all entries of some hashes, so that it does not
+/// Whether there are so many duplicates that it pays to sort all entries first: more than a
+/// fiftieth, estimated from a sample. The sample has all entries of some hashes, so it does not
 /// depend on their order.
 pub(super) fn has_many_copies<E: Gatherable>(pieces: &[Vec<E>]) -> bool {
     let len: usize = pieces.iter().map(Vec::len).sum();
     let shift = (len / SAMPLE).max(1).ilog2();
     let chosen = |entry: &&E| (entry.hash().wrapping_mul(CHOICE) >> 32) >> (32 - shift) == 0;
-    // More than that are copies of one another in any case.
+    // If there are more than that, they are duplicates of one another in any case.
     let most = if shift == 0 { len + 1 } else { (len >> shift) / 2 * 3 };
     let mut sample: Vec<E> = Vec::with_capacity(most);
     sample.extend(pieces.iter().flatten().filter(chosen).take(most));
@@ -238,7 +239,7 @@ pub(super) fn has_many_copies<E: Gatherable>(pieces: &[Vec<E>]) -> bool {
     sample.len() << shift < len - len / 50
 }
 
-/// All entries, once each, in ascending order.
+/// All entries without duplicates, in ascending order.
 pub(super) fn distinct<E: Gatherable>(pieces: Vec<Vec<E>>) -> Result<Vec<E>, SlabFull> {
     let len = pieces.iter().map(Vec::len).sum();
     let mut all = Vec::new();

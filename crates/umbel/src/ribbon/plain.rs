@@ -1,4 +1,5 @@
-//! The layer that bumps nobody: a few rows more than keys, and another seed if they do not do.
+//! The layer that bumps no keys: it has a few rows more than keys, and tries another seed if
+//! banding fails.
 
 use super::band::{Band, Moving, Total, total_bytes};
 use super::parts::SlabFull;
@@ -7,14 +8,15 @@ use super::shape::{Grid, LastLayer};
 use crate::frozen::MAX_ATTEMPTS;
 use alloc::vec::Vec;
 
-/// How many bytes it takes at most to build the layer of so many entries of so many bytes.
+/// The maximum number of bytes that are needed to build the layer of this many entries of this
+/// size.
 pub(super) const fn peak_bytes(items: u64, entry: u64, bits: u32) -> u64 {
     let rows = LastLayer::rows(items, MAX_ATTEMPTS).next_multiple_of(64);
     let words = rows / 64 * bits as u64;
     items.saturating_mul(2 * entry) + rows * (8 + total_bytes(bits)) + words * 3 * 8
 }
 
-/// The layer and its words, or `None` if no seed leads to a solution.
+/// Builds the layer and its words, or returns `None` if no seed leads to a solution.
 pub(super) fn build<E: Gatherable, T: Total>(
     entries: &[E],
     bits: u32,
@@ -41,7 +43,7 @@ fn banded<E: Gatherable, T: Total>(
     hashed.try_reserve_exact(entries.len()).map_err(|_| SlabFull::of::<E>(entries.len()))?;
     hashed.extend(entries.iter().map(|entry| entry.with_hash(plain.hash(entry.hash()))));
     hashed.sort_unstable();
-    // Whole blocks, for the solution.
+    // Whole blocks, for back substitution.
     let rows = rows.next_multiple_of(64) as usize;
     let mut band = Band::free(rows).ok_or(SlabFull::of::<(u64, T)>(rows))?;
     for entry in hashed.iter().rev() {
@@ -55,7 +57,7 @@ fn banded<E: Gatherable, T: Total>(
     Ok(Some(band))
 }
 
-/// The columns of the rows: whole blocks, and what is left.
+/// The columns of the rows: whole blocks, and the remaining rows.
 fn columns<T: Total>(band: &Band<T>, grid: &Grid, bits: u32) -> Vec<u64> {
     let rows = band.coefficients.len();
     let mut words = alloc::vec![0; rows / 64 * bits as usize];

@@ -1,4 +1,5 @@
-//! From a hash to an equation: where its rows begin, which of them it takes, and what they add up to.
+//! From a hash to an equation: where its rows begin, which of them it combines, and what their
+//! exclusive or must be.
 //!
 //! ```text
 //!     hash  x rows       >> 64  -->  start:         a fraction of the rows
@@ -6,7 +7,7 @@
 //!                               -->  fingerprint:   the lowest of the upper ones
 //! ```
 //!
-//! Hashes in ascending order are starts in ascending order, which is all the sorting there is.
+//! Hashes in ascending order have starts in ascending order, so no other sorting is needed.
 
 use crate::hash::Digest;
 use crate::parts::alloc_zeroed::alloc_zeroed_words;
@@ -16,10 +17,10 @@ use core::convert::Infallible;
 /// Spreads a hash over 128 bits: RocksDB, `util/ribbon_impl.h`, `GetCoeffRow`.
 const SPREAD: u64 = 0xc28f_8282_2b65_0bed;
 
-/// Makes the hash of the next layer: 2^64 divided by the golden ratio, odd.
+/// Computes the hash of the next layer: 2^64 divided by the golden ratio, odd.
 const NEXT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The upper half of a product: below either factor, unless that is 0.
+/// The upper half of a product. It is below either factor, unless that factor is 0.
 #[inline(always)]
 pub(super) const fn fraction_of(whole: u64, hash: u64) -> u64 {
     ((hash as u128 * whole as u128) >> 64) as u64
@@ -43,7 +44,7 @@ pub(super) const fn mask(bits: u32) -> u32 {
     ((1_u64 << bits) - 1) as u32
 }
 
-/// Which rows a key takes, counted from its start, and what a filter wants them to add up to.
+/// Which rows a key combines, counted from its start, and the fingerprint that a filter expects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Equation {
     pub(super) coefficients: u64,
@@ -63,25 +64,25 @@ impl Equation {
     }
 }
 
-/// What a layer is built from: the hash of a key there, and perhaps a value.
+/// An entry that a layer is built from: the hash of a key in that layer, and possibly a value.
 ///
-/// In ascending order, entries of equal hashes stand side by side.
+/// In ascending order, entries with equal hashes are adjacent.
 pub(super) trait Gatherable: Copy + Default + Ord + Send + Sync + 'static {
-    /// Two entries of one key that cannot both be right.
+    /// Two entries of one key that contradict each other.
     type Conflict;
 
     fn hash(self) -> u64;
 
-    /// The same with another hash.
+    /// The same entry with another hash.
     fn with_hash(self, hash: u64) -> Self;
 
-    /// What the rows of this equation must add up to.
+    /// The right-hand side of this equation.
     fn result(self, equation: Equation, mask: u32) -> u32;
 
-    /// What is wrong with two entries of one hash that are not equal.
+    /// The conflict between two different entries of one hash, if there is one.
     fn conflict(self, other: Self) -> Option<Self::Conflict>;
 
-    /// So many entries of any kind, or `None` if there is no memory for them.
+    /// An allocation for this many entries of any kind, or `None` if there is no memory for them.
     fn room(len: usize) -> Option<Vec<Self>> {
         let mut room = Vec::new();
         room.try_reserve_exact(len).ok()?;
@@ -90,7 +91,7 @@ pub(super) trait Gatherable: Copy + Default + Ord + Send + Sync + 'static {
     }
 }
 
-/// A key of a filter: its fingerprint comes from its hash.
+/// A key of a filter: its fingerprint is computed from its hash.
 impl Gatherable for u64 {
     type Conflict = Infallible;
 

@@ -1,5 +1,5 @@
-//! The plan of a ribbon filter: its layers, where they stand among the words, and how many rows they
-//! have for how many keys.
+//! The shape of a ribbon filter: its layers, their positions among the words, and the number of
+//! rows for a number of keys.
 
 use super::parity::{GROUP, Way};
 use super::row::{Equation, fraction_of, remixed};
@@ -7,33 +7,34 @@ use crate::error::InvalidShape;
 use crate::frozen::{bits_for_rate, check_fingerprint, longest};
 use crate::sizing::{self, getters, shape};
 
-/// The rows that a key takes some of: the ribbon's width, w.
+/// How many adjacent rows a key selects from: the width of the ribbon, w.
 pub(super) const WIDTH: u64 = 64;
 
-/// The starts of a bucket, which share a threshold: BuRR, section 4, for w = 64.
+/// The number of starts of a bucket, which share a threshold: BuRR, section 4, for w = 64.
 pub(super) const BUCKET: u64 = 128;
 
-/// The layers that bump keys. The one below them does not.
+/// The maximum number of layers that bump keys. The layer below them bumps none.
 pub(super) const MAX_TIERS: usize = 4;
 
 /// The thresholds of 2 bits: a key at this place of its bucket or further is bumped. BuRR, table 1,
-/// for w = 64; the last one bumps nobody.
+/// for w = 64. The last threshold bumps no key.
 const THRESHOLDS: [u8; 4] = [0, 88, 110, 128];
 
-/// Thresholds in a word.
+/// The number of thresholds in a word.
 pub(super) const BUCKETS_PER_WORD: u64 = 32;
 
-/// A layer is that much smaller than its keys, in thousandths: BuRR, section 5, −2w/3(4B + w).
+/// How much smaller a layer is than its number of keys, in thousandths: BuRR, section 5, −2w/3(4B +
+/// w).
 const OVERLOAD: u64 = 74;
 
-/// The keys of a layer that go to the next, in thousandths: measured.
+/// The share of keys that a layer bumps, in thousandths: measured.
 const BUMPED: u64 = 76;
 
-/// Up to that many keys, a plain ribbon is no larger than a bumped one.
+/// Up to this many keys, a plain ribbon is no larger than a bumped one.
 pub(super) const MAX_PLAIN: u64 = 3_000;
 
-/// Where the columns of some rows are: blocks of 64 rows, a word for each column, and then what is
-/// left, `rest` rows, a column after the other.
+/// The positions of the columns of some rows: blocks of 64 rows with a word for each column, and
+/// then the remaining `rest` rows, one column after another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Grid {
     /// The first word.
@@ -47,12 +48,11 @@ impl Grid {
         Self { base, blocks: (rows / 64) as usize, rest: (rows % 64) as u32 }
     }
 
-    /// The number of rows.
     pub(super) const fn rows(&self) -> u64 {
         self.blocks as u64 * 64 + self.rest as u64
     }
 
-    /// The words of so many columns.
+    /// The number of words of this many columns.
     pub(super) const fn words(&self, bits: u32) -> usize {
         self.blocks * bits as usize + (self.rest as usize * bits as usize).div_ceil(64)
     }
@@ -69,19 +69,19 @@ pub(super) struct Tier {
 }
 
 impl Tier {
-    /// A layer for so many keys, more than [`MAX_PLAIN`].
+    /// A layer for this many keys, more than [`MAX_PLAIN`].
     pub(super) const fn for_items(items: u64) -> Self {
         let rows = items - items / 1000 * OVERLOAD - items % 1000 * OVERLOAD / 1000;
         let buckets = (rows - WIDTH + BUCKET / 2) / BUCKET;
         Self::with_starts(buckets * BUCKET)
     }
 
-    /// A layer in which keys begin in so many rows.
+    /// A layer in which keys begin in this many rows.
     pub(super) const fn with_starts(starts: u64) -> Self {
         Self { starts, grid: Grid::new(0, starts + WIDTH), thresholds: 0 }
     }
 
-    /// Whether keys of a layer can begin in so many rows.
+    /// Whether a layer can have this many starts.
     pub(super) const fn can_have(starts: u64) -> bool {
         starts > 0 && starts <= sizing::MAX_BITS && starts.is_multiple_of(BUCKET)
     }
@@ -94,17 +94,17 @@ impl Tier {
         self.buckets().div_ceil(BUCKETS_PER_WORD) as usize
     }
 
-    /// Where a key is: its bucket, and the place there in the order in which keys are inserted.
+    /// The place of a key: its bucket, and its position there in the order of insertion.
     #[inline(always)]
     pub(super) const fn place(&self, hash: u64) -> BucketPlace {
         BucketPlace(fraction_of(self.starts, hash))
     }
 }
 
-/// Where a key is in a layer that bumps.
+/// The place of a key in a layer that bumps.
 ///
-/// The keys of a bucket are inserted from its last row to its first, since those in its first rows
-/// meet what spilled over from the bucket before: they are the ones to be bumped.
+/// The keys of a bucket are inserted from its last row to its first. Keys in its first rows compete
+/// with keys that overflowed from the previous bucket, so they are the ones that are bumped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BucketPlace(pub(super) u64);
 
@@ -114,7 +114,7 @@ impl BucketPlace {
         self.0 / BUCKET
     }
 
-    /// Its place in the bucket.
+    /// Its position in the bucket.
     #[inline(always)]
     const fn number(self) -> u8 {
         (self.0 % BUCKET) as u8
@@ -126,13 +126,12 @@ impl BucketPlace {
         self.0 ^ (BUCKET - 1)
     }
 
-    /// The lowest threshold that bumps it and not those before it in another class.
+    /// The lowest threshold that bumps this key and no earlier key of another class.
     #[inline(always)]
     pub(super) const fn class(self) -> u8 {
         (self.number() >= THRESHOLDS[1]) as u8 + (self.number() >= THRESHOLDS[2]) as u8
     }
 
-    /// Whether it is bumped by this threshold.
     #[inline(always)]
     pub(super) const fn is_bumped_by(self, threshold: u8) -> bool {
         const ALL: u32 = u32::from_le_bytes(THRESHOLDS);
@@ -140,25 +139,24 @@ impl BucketPlace {
     }
 }
 
-/// The threshold of a bucket.
 #[inline(always)]
 pub(super) const fn threshold(word: u64, bucket: u64) -> u8 {
     (word >> (bucket % BUCKETS_PER_WORD * 2)) as u8 & 3
 }
 
-/// The layer that bumps nobody: keys that found no room in others, or few keys.
+/// The layer that bumps no keys: it holds keys that other layers bumped, or a small set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LastLayer {
-    /// None if there are no keys.
+    /// 0 if there are no keys.
     pub(super) starts: u64,
     pub(super) grid: Grid,
     pub(super) seed: u64,
-    /// How many bits the coefficients have less than 64.
+    /// How many of the 64 bits the coefficients do not use.
     narrow: u32,
 }
 
 impl LastLayer {
-    /// With so many rows, unless that is 0, and a seed.
+    /// With this many rows, unless that is 0, and a seed.
     pub(super) const fn with_rows(rows: u64, seed: u64) -> Self {
         let width = if rows < WIDTH { rows } else { WIDTH };
         let starts = if rows == 0 { 0 } else { rows - width + 1 };
@@ -166,7 +164,7 @@ impl LastLayer {
         Self { starts, grid: Grid::new(0, rows), seed, narrow }
     }
 
-    /// How many rows there are for so many keys when it is tried for the `attempt`-th time, from 0 on.
+    /// How many rows the layer has for this many keys in the `attempt`-th attempt, from 0 on.
     pub(super) const fn rows(items: u64, attempt: u32) -> u64 {
         if items == 0 {
             return 0;
@@ -187,7 +185,7 @@ impl LastLayer {
         fraction_of(self.starts, hash)
     }
 
-    /// Which rows a key takes: any of a few, or else the first one of 64 and any others.
+    /// The coefficients of a key: any of a few rows, or else the first one of 64 and any others.
     #[inline(always)]
     pub(super) const fn coefficients(&self, equation: Equation) -> u64 {
         let first = (self.narrow == 0) as u64;
@@ -195,18 +193,18 @@ impl LastLayer {
     }
 }
 
-/// The plan of a ribbon filter or map: its layers, and how its keys are mixed.
+/// The shape of a ribbon filter or map: its layers, and how its keys are mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub(super) items: u64,
     pub(super) bits: u32,
-    /// How often digests are mixed before anything else: not at all, nearly always.
+    /// How often digests are mixed first: nearly always zero times.
     pub(super) rounds: u32,
     pub(super) seed: u64,
     pub(super) words: u64,
-    /// How many of `tiers` there are.
+    /// The number of layers in `tiers`.
     pub(super) depth: u32,
-    /// Whether there are any, with few bits and no rounds.
+    /// Whether there are tiers, few bits and no rounds, as in most filters.
     pub(super) usual: bool,
     pub(super) tiers: [Tier; MAX_TIERS],
     pub(super) plain: LastLayer,
@@ -214,8 +212,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// With these layers, whose words are side by side: the columns of all, then the thresholds of all.
-    /// The keys are mixed in so many rounds, with a seed.
+    /// With these layers, whose words are adjacent: the columns of all, then the thresholds of all.
+    /// The keys are mixed in this many rounds, with a seed.
     pub(super) fn of_layers(
         items: u64,
         bits: u32,
@@ -245,13 +243,13 @@ impl Shape {
         Self { items, bits, rounds, seed, words: at as u64, depth, usual, tiers, plain, way }
     }
 
-    /// The layers that bump keys to the next; there is one more below them.
+    /// The layers that bump keys to the next. There is one more layer below them.
     #[inline(always)]
     pub(super) fn tiers(&self) -> &[Tier] {
         &self.tiers[..self.depth as usize]
     }
 
-    /// Whether most keys are found by the shortest way: in a layer that bumps, by their digests, in one
+    /// Whether the short path finds most keys: in a layer that bumps, by their digests, in one
     /// group of columns.
     #[inline(always)]
     pub(super) const fn is_usual(&self) -> bool {
@@ -274,20 +272,20 @@ impl Shape {
         hash
     }
 
-    /// How many layers there are.
+    /// The number of layers.
     #[must_use]
     pub const fn layers(&self) -> u32 {
         self.depth + (self.plain.starts > 0) as u32
     }
 }
 
-/// What it will be like, before any key is there. How large a filter is exactly depends on its keys.
+/// Estimates before a filter is built. The exact size of a filter depends on its keys.
 impl Shape {
     /// For `items` different keys at this error rate.
     ///
     /// # Errors
     ///
-    /// If the rate is not one, below 2<sup>−32</sup>, or the filter would be too large.
+    /// If the rate is not valid, is below 2<sup>−32</sup>, or the filter would be too large.
     pub fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         Self::for_bits(items, bits_for_rate(rate)?)
     }
@@ -296,7 +294,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If there is no room for fingerprints of one bit.
+    /// If there is not enough memory for fingerprints of one bit.
     pub fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         longest(bytes, |bits| Self::for_bits(items, bits))
     }
@@ -305,7 +303,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If there are not from 1 to [`MAX_BITS`](crate::frozen::MAX_BITS) bits, or the filter would be too
+    /// If `bits` is not from 1 to [`MAX_BITS`](crate::frozen::MAX_BITS), or the filter would be too
     /// large.
     pub fn for_bits(items: u64, bits: u32) -> Result<Self, InvalidShape> {
         check_fingerprint(bits)?;
@@ -324,7 +322,7 @@ impl Shape {
         items: u64;
     }
 
-    /// The bits of a fingerprint, or of a value: the rate is 2 to minus that many.
+    /// The bits of a fingerprint, or of a value, r: the rate is 2<sup>−r</sup>.
     #[must_use]
     pub const fn fingerprint_bits(&self) -> u32 {
         self.bits
@@ -341,8 +339,8 @@ impl Shape {
         words: u64;
     }
 
-    /// The error rate of a filter of `items` keys, planned or not: the share of absent keys that are
-    /// found; 0 if there are no keys.
+    /// The error rate of a filter of `items` keys, planned or not: the share of absent keys that
+    /// are found. 0 if there are no keys.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
         if items == 0 { 0.0 } else { 1.0 / (1_u64 << self.bits) as f64 }

@@ -6,8 +6,8 @@
 //!     row i + 2  1.11....
 //! ```
 //!
-//! Free rows are 0, and which rows are free depends on the equations only: the solution does not depend
-//! on the order in which they were inserted.
+//! Free rows are 0, and only the equations determine which rows are free. The solution therefore
+//! does not depend on the order in which they were inserted.
 
 use super::band::{Band, Total};
 use super::parity::GROUP;
@@ -20,7 +20,7 @@ impl<T: Total> Band<T> {
         let (coefficients, totals) = (&self.coefficients[rows.clone()], &self.totals[rows]);
         let bits = bits as usize;
         for column in (0..bits).step_by(GROUP) {
-            // As many columns at a time as there are registers for.
+            // As many columns at a time as fit into registers.
             match (bits - column).min(GROUP) {
                 1 => columns::<T, 1>(coefficients, totals, bits, column, words),
                 2 => columns::<T, 2>(coefficients, totals, bits, column, words),
@@ -45,7 +45,7 @@ fn columns<T: Total, const N: usize>(
     words: &mut [u64],
 ) {
     let blocks = coefficients.as_chunks::<64>().0.iter().zip(totals.as_chunks::<64>().0);
-    // Bit i of a column is the i-th row from where the substitution is.
+    // Bit i of a column is the i-th row from the current row of the substitution.
     let mut state = [0_u64; N];
     for ((coefficients, totals), words) in blocks.zip(words.chunks_exact_mut(bits)).rev() {
         for (row, total) in coefficients.iter().zip(totals).rev() {
@@ -69,7 +69,7 @@ mod tests {
 
     const ROWS: usize = 192;
 
-    /// An equation in full: all rows, and the total above them.
+    /// A complete equation: all rows, and the total above them.
     type Line = [bool; ROWS + 8];
 
     fn line(row: usize, coefficients: u64, total: u8) -> Line {
@@ -83,12 +83,12 @@ mod tests {
         line.iter_mut().zip(other).for_each(|(bit, other)| *bit ^= other);
     }
 
-    /// Gaussian elimination as everybody knows it: reduced lines, each with a first row that no other has.
+    /// Textbook Gaussian elimination: reduced lines, each with a first row that no other has.
     #[derive(Default)]
     struct Naive(Vec<(usize, Line)>);
 
     impl Naive {
-        /// Takes in an equation, unless it contradicts others.
+        /// Inserts an equation, unless it contradicts others.
         fn insert(&mut self, mut new: Line) -> bool {
             for (first, line) in &self.0 {
                 if new[*first] {
@@ -107,7 +107,7 @@ mod tests {
             true
         }
 
-        /// The bits of all rows, of which those that are free are 0.
+        /// The bits of all rows. Free rows are 0.
         fn solution(&self) -> Vec<u8> {
             let mut rows = vec![0; ROWS];
             for (first, line) in &self.0 {
@@ -133,7 +133,7 @@ mod tests {
                 Digest::mixed(state).bits()
             };
             let (bits, count) = (1 + seed as usize % 8, 40 + seed as usize * 4);
-            // Some of them reach over few rows, so that there are contradictions and repetitions.
+            // Some of them combine few rows, so that there are contradictions and duplicates.
             let narrow = if seed % 3 == 0 { 54 } else { 0 };
             let equations: Vec<(usize, u64, u8)> = (0..count)
                 .map(|_| {

@@ -1,13 +1,13 @@
-//! A layer that bumps: cut into shards, which are banded four at a time by every thread.
+//! A layer that bumps: it is cut into shards, and each thread bands four of them in turn.
 //!
 //! ```text
 //!     buckets   [ shard 0 . . . . . s][ shard 1 . . . . . s][ shard 2 . . . . . ]
 //!                                   ^ sealed: nobody reaches over a cut
 //! ```
 //!
-//! One equation waits for the row that the last one has led to, so a processor has little to do with
-//! one shard. Four shards in turn keep it busy. Where the cuts are depends on the number of buckets
-//! only, and no shard depends on another: the bits are the same for any number of threads.
+//! Each equation depends on the row that the previous step led to, so a single shard leaves a
+//! processor mostly idle. Four shards in turn keep it busy. The number of buckets alone determines
+//! the cuts, and no shard depends on another, so the bits are the same for any number of threads.
 
 use super::band::{Band, Moving, Total, total_bytes};
 use super::lane::{Lane, Outcome, Shard};
@@ -24,16 +24,16 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The shards that a thread bands in turn.
 const LANES: usize = 4;
 
-/// The shards that all threads together band at once, at most.
+/// The maximum number of shards that all threads together band at once.
 const MOST_LANES: u64 = 256;
 
-/// About so many buckets a shard. Each cut costs some 70 rows.
+/// The approximate number of buckets per shard. Each cut costs some 70 rows.
 const SHARD: u64 = 2048;
 
-/// From so many buckets on there are two shards, at least.
+/// From this many buckets on there are at least two shards.
 const TWO_SHARDS: u64 = 600;
 
-/// A layer that was built.
+/// A layer that has been built.
 #[derive(Debug)]
 pub(super) struct Built<E> {
     pub(super) words: Box<[u64]>,
@@ -41,7 +41,8 @@ pub(super) struct Built<E> {
     pub(super) outcomes: Vec<Outcome<E>>,
 }
 
-/// How many buckets a shard has, but for the last one: whole parts, and whole words of thresholds.
+/// The number of buckets of every shard except the last: whole parts, and whole words of
+/// thresholds.
 const fn shard_buckets(tier: &Tier, part: u64) -> u64 {
     let buckets = tier.buckets();
     let mut shards = (buckets + SHARD / 2) / SHARD;
@@ -56,13 +57,14 @@ const fn shard_buckets(tier: &Tier, part: u64) -> u64 {
     buckets.div_ceil(shards).next_multiple_of(part)
 }
 
-/// Of so many entries that many may be bumped. It is one in 13, and a bucket at each cut.
+/// The maximum number of entries that may be bumped. Expected are one in 13, and a bucket at each
+/// cut.
 const fn most_bumped(entries: usize) -> usize {
     entries / 8 + 2 * BUCKET as usize
 }
 
-/// How many bytes it takes at most to build a layer from so many entries of so many bytes, which are in
-/// their parts: as many shards at once as may be.
+/// The maximum number of bytes that are needed to build a layer from this many entries of this
+/// size, which are in their parts, with the maximum number of shards at once.
 pub(super) const fn peak_bytes(tier: &Tier, items: u64, entry: u64, bits: u32) -> u64 {
     let part = part_buckets(tier);
     let buckets = shard_buckets(tier, part);
@@ -70,13 +72,14 @@ pub(super) const fn peak_bytes(tier: &Tier, items: u64, entry: u64, bits: u32) -
     let lanes = if shards < MOST_LANES { shards } else { MOST_LANES };
     let band = lanes * (buckets * BUCKET + 64) * (8 + total_bytes(bits));
     let bumped = items / 8 + shards * 2 * BUCKET;
-    // The entries of a part, some more than there are on average, and where they go.
+    // The entries of a part, with a margin above the average, and their sorted copy.
     let sorted = lanes * (part * BUCKET) * (entry + entry / 2 + 4);
     let words = (tier.grid.words(bits) + tier.threshold_words()) as u64 * 8;
     band + bumped * entry + sorted + words
 }
 
-/// Builds the layer of these entries, of so many in all layers, with so many bits each.
+/// Builds the layer of these entries, which are some of the entries of all layers, with this many
+/// bits each.
 pub(super) fn build<E: Gatherable, T: Total>(
     source: &Parts<E>,
     bits: u32,
@@ -103,7 +106,7 @@ pub(super) fn build<E: Gatherable, T: Total>(
     Ok(Built { words, thresholds, outcomes })
 }
 
-/// The shards, each with what it writes to.
+/// Cuts the layer into shards, each with the slices that it writes to.
 fn cut<'a, E>(
     tier: &Tier,
     buckets: u64,
@@ -132,16 +135,16 @@ fn cut<'a, E>(
     shards
 }
 
-/// What all threads know.
+/// The state that all threads share.
 struct Task<'a, E> {
     source: &'a Parts<E>,
     bits: u32,
-    /// The keys of all layers.
+    /// The number of keys of all layers.
     total: u64,
     work: &'a Work<'a>,
     /// The rows of a lane in the band.
     rows: usize,
-    /// How many buckets are done.
+    /// The number of finished buckets.
     done: AtomicUsize,
 }
 
@@ -162,7 +165,7 @@ impl<E: Gatherable> Task<'_, E> {
         self.run_here::<T>(lanes, || shards.next())
     }
 
-    /// Bands shards until there are no more.
+    /// Bands shards until no more are left.
     fn run_here<'s, T: Total>(
         &self,
         lanes: usize,
@@ -202,7 +205,8 @@ impl<E: Gatherable> Task<'_, E> {
         Ok(())
     }
 
-    /// Tells how many keys are done: those of other layers, and the same share of them as of buckets.
+    /// Reports progress: the keys of finished layers, and the share of this layer's keys that
+    /// corresponds to its finished buckets.
     fn tell(&self, done: usize) {
         let buckets = self.source.tier().buckets();
         let left = self.source.len(0..self.source.count()) as u64;
@@ -211,7 +215,7 @@ impl<E: Gatherable> Task<'_, E> {
     }
 }
 
-/// Lanes in turn until one is at its end; that one is solved.
+/// Advances lanes in turn until one is finished, and solves that one.
 struct Turn<'t, 'l, 's, E, T> {
     lanes: &'l mut [Lane<'s, E>],
     band: &'l mut Band<T>,
@@ -237,13 +241,13 @@ impl<E: Gatherable, T: Total> Job for Turn<'_, '_, '_, E, T> {
 }
 
 impl<E: Gatherable, T: Total> Turn<'_, '_, '_, E, T> {
-    /// A step of each lane, and again, until one has no equation left; that one's number.
+    /// Takes one step of each lane in turn until one has no equation left. Returns its number.
     #[inline(always)]
     fn in_turn<const N: usize>(&mut self) -> Option<usize> {
         let source = self.task.source;
         let lanes = self.lanes.first_chunk_mut::<N>()?;
         let mut band = self.band.rows();
-        // Apart from each other, so that they stay in registers.
+        // Separate arrays, so that they stay in registers.
         let (mut rows, mut coefficients, mut totals) = ([0; N], [0; N], [T::default(); N]);
         for number in 0..N {
             let Some(first) = lanes[number].advance(source, self.counts) else {

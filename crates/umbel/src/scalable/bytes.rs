@@ -1,4 +1,4 @@
-//! A scalable Bloom filter as bytes, and back: it goes on as if it had never been away.
+//! Saves and opens a scalable Bloom filter. An opened filter continues exactly like the saved one.
 //!
 //! ```text
 //!     header | fresh, lines, lines a key, probes a line | words
@@ -11,14 +11,15 @@ use crate::error::InvalidBytes;
 use crate::format::{Header, Mark, StoredCore};
 use crate::storage::{Heap, Storage};
 
-/// The number of the family in a header, and of its kernels: lines of several levels.
+/// The number of the family in a header, and the number of its kernels: lines of several levels.
 const FAMILY: u16 = 5;
 const KERNELS: u16 = 6;
 
-/// The words of what is said of a level, before the words of them all.
+/// The number of words that describe a level, which precede the words of all levels.
 const LEVEL: usize = 4;
 
-/// What a header tells: the shape, how many levels there are, and how many words with what is said of them.
+/// The contents of a header: the shape, the number of levels, and the number of words including the
+/// descriptions.
 #[derive(Debug)]
 pub struct Said {
     shape: Shape,
@@ -26,7 +27,7 @@ pub struct Said {
     words: u64,
 }
 
-/// The plan of level `number`, and its fresh keys.
+/// The shape of level `number`, and the number of its keys.
 fn plan_of(
     said: &[u64; LEVEL],
     shape: &Shape,
@@ -38,7 +39,7 @@ fn plan_of(
     let items = shape.level_items(number)?;
     let plan = blocked::Shape::with(items, lines, small(lines_per_key)?, small(probes)?)?;
     let capacity = shape.level_capacity(number);
-    // All but the newest are full, and a new one is made for a key.
+    // All levels except the newest are full, and a new level has at least one key.
     let counts =
         if last { fresh <= capacity && (number == 0 || fresh > 0) } else { fresh == capacity };
     if !counts || plan.expected_rate(items) > shape.level_rate(number) {

@@ -1,4 +1,4 @@
-//! One level: a blocked filter that knows how many keys it may take.
+//! One level: a blocked filter with a limit on its number of keys.
 
 use super::shape::Shape;
 use crate::blocked::{self, Lines};
@@ -11,11 +11,11 @@ use crate::simd::{Isa, Line, Places, half, line_number};
 use crate::storage::{Allocate, Heap, StorageMut};
 use core::fmt;
 
-/// One level of a [`ScalableBloomFilter`](super::ScalableBloomFilter), to look at.
+/// A view of one level of a [`ScalableBloomFilter`](super::ScalableBloomFilter).
 #[derive(Clone)]
 pub struct Level {
     filter: RawBloom<Heap, Lines>,
-    /// What makes the places of a key other ones than in other levels.
+    /// The multiplier that gives keys other positions than in other levels.
     odd: u64,
     fresh: u64,
     capacity: u64,
@@ -29,7 +29,7 @@ impl Level {
         Self::of_parts(shape, number, plan, 0, Heap::zeroed(plan.words())?)
     }
 
-    /// The same by a plan that was made before, with as many fresh keys and words as it had.
+    /// A level from a known shape and existing words, with this number of keys.
     pub(super) fn of_parts(
         shape: &Shape,
         number: u32,
@@ -46,31 +46,31 @@ impl Level {
         })
     }
 
-    /// How many fresh keys it takes.
+    /// How many new keys the level accepts.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// How many fresh keys it was given.
+    /// How many new keys were inserted into the level.
     #[must_use]
     pub const fn fresh(&self) -> u64 {
         self.fresh
     }
 
-    /// The error rate that it has when it is full.
+    /// The error rate of the level when it is full.
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// The error rate now, judged by the bits that are set. Reads the whole level.
+    /// The current error rate, from the number of set bits. Reads the whole level.
     #[must_use]
     pub fn expected_rate(&self) -> f64 {
         self.filter.rate()
     }
 
-    /// The plan it was made by, for a few more items than it takes: [`Shape::level`].
+    /// The shape of the level, for a few more items than it accepts: [`Shape::level`].
     #[must_use]
     pub const fn shape(&self) -> &blocked::Shape {
         &self.filter.shape
@@ -82,13 +82,13 @@ impl Level {
         self.filter.bytes()
     }
 
-    /// The words, as those of a blocked filter.
+    /// The words, in the format of a blocked filter.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         self.filter.words()
     }
 
-    /// How many fresh keys it still takes.
+    /// How many further new keys the level accepts.
     pub(super) const fn room(&self) -> u64 {
         self.capacity - self.fresh
     }
@@ -98,7 +98,7 @@ impl Level {
         self.fresh = 0;
     }
 
-    /// Whether the two answer everything alike, if their hashers do.
+    /// Whether the two give the same answers, if their hashers do.
     pub(super) fn same(&self, other: &Self) -> bool {
         self.fresh == other.fresh
             && self.shape() == other.shape()
@@ -106,7 +106,7 @@ impl Level {
             && self.words() == other.words()
     }
 
-    /// Where the probes of a key are in its lines.
+    /// The positions of the probes of a key in its lines.
     #[inline(always)]
     pub(super) const fn places(&self) -> &'static Places {
         self.filter.layout.places()
@@ -123,18 +123,18 @@ impl Level {
         line_number(digest.bits().wrapping_mul(self.odd), line, self.lines().len())
     }
 
-    /// Whether it has a key with these patterns in its lines.
+    /// Whether the level has a key with these patterns in its lines.
     #[inline(always)]
     fn has<I: Isa>(&self, isa: I, digest: Digest, patterns: &[I::Pattern; 2], two: bool) -> bool {
         let has = |line: usize| {
             let number = self.number(digest, line);
             isa.line_has_pattern(&self.lines()[number], &patterns[line])
         };
-        // Both lines are on their way before the first one is looked at.
+        // Both lines are fetched before the first one is tested.
         if two { has(0) & has(1) } else { has(0) }
     }
 
-    /// Inserts a key for which there must be room; whether it is fresh.
+    /// Inserts a key, for which there must be room. Returns whether it is new.
     #[inline(always)]
     fn insert<I: Isa>(&mut self, isa: I, digest: Digest) -> bool {
         let (places, numbers) = (self.places(), [0, 1].map(|line| self.number(digest, line)));
@@ -148,7 +148,7 @@ impl Level {
         fresh
     }
 
-    /// Starts to load the lines of a key.
+    /// Prefetches the lines of a key.
     #[inline(always)]
     fn fetch<const AHEAD: usize>(&self, digest: Digest) {
         fetch::<_, AHEAD>(self.lines(), self.number(digest, 0));
@@ -170,8 +170,8 @@ impl fmt::Debug for Level {
     }
 }
 
-/// The odd number of a level, `docs/hashing.md`: what SplitMix64 with seed 0 puts out (Steele, Lea and
-/// Flood 2014, figure 16), with its lowest bit set.
+/// The odd number of a level, `docs/hashing.md`: the output of SplitMix64 with seed 0 (Steele, Lea
+/// and Flood 2014, figure 16), with its lowest bit set.
 const fn odd(level: u32) -> u64 {
     let x = (level as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -179,11 +179,11 @@ const fn odd(level: u32) -> u64 {
     (x ^ (x >> 31)) | 1
 }
 
-/// Whether a level has a key, the newest asked first.
+/// Whether a level has a key, searched from the newest level.
 ///
-/// Inside its line a key has the same bits in all levels of as many probes, as levels that follow each
-/// other are: what is to be tested is worked out once for a whole run of them. Nor is there a branch
-/// within a run: which level has a key nobody can predict.
+/// Inside its line a key has the same bits in all levels with the same number of probes, which are
+/// usually adjacent. So the test pattern is computed once for a run of such levels. There is no
+/// branch within a run, because which level has a key is unpredictable.
 #[inline(always)]
 fn any_has<I: Isa>(mut levels: &[Level], isa: I, digest: Digest) -> bool {
     while let Some(newest) = levels.last() {
@@ -229,7 +229,8 @@ impl Touch for LevelsLookUp<'_> {
     }
 }
 
-/// Inserts keys that no older level has into the newest one, which must have room for all of them.
+/// Inserts keys that no older level contains into the newest level, which must have room for all of
+/// them.
 pub(super) struct LevelsInsert<'a> {
     pub(super) older: &'a [Level],
     pub(super) newest: &'a mut Level,

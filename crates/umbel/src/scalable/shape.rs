@@ -1,29 +1,29 @@
-//! The plan of a scalable filter: what each level may hold, and how often it may be wrong.
+//! The shape of a scalable filter: the capacity and the error rate of each level.
 
 use crate::blocked;
 use crate::error::InvalidShape;
 use crate::parts::math::{ceil, powi};
 use crate::sizing::{Rate, getters, least_rate, ok, shape};
 
-/// The most levels a filter may have. Every look-up of an absent key goes through all of them.
+/// The maximum number of levels of a filter. Every look-up of an absent key searches all levels.
 pub const MAX_LEVELS: u32 = 64;
 
-/// The growth that is taken unless another one is asked for.
+/// The default growth.
 const GROWTH: f64 = 2.0;
-/// The tightening that is taken unless another one is asked for: of the usual ones the smallest
-/// filters, as long as they grow less than a thousandfold.
+/// The default tightening: of the usual values, it gives the smallest filters while they grow less
+/// than a thousandfold.
 const TIGHTENING: f64 = 0.85;
-/// Keys have two lines in a level where one would cost more than this, in percent of space. More than
-/// in a filter of one level: a look-up goes through all of them, and half as many lines are half the
-/// time.
+/// Keys have two lines in a level if one would cost more than this, in percent of space. It is more
+/// than in a filter of one level: a look-up searches all levels, and half as many lines take half
+/// the time.
 const WORTH: u128 = 10;
-/// The bytes of a line, which is the smallest level.
+/// The bytes of a line, which is the size of the smallest level.
 const LINE: u64 = 64;
 
-/// The plan of a scalable filter, before any memory exists.
+/// The shape of a scalable filter, computed before memory is allocated.
 ///
-/// With c items, a rate p, a growth s and a tightening r, level i is planned for c s^i keys at
-/// a rate of p (1 − r) r^i. The sum of all rates is p, however many levels there are.
+/// With c items, a rate p, a growth s and a tightening r, level i is planned for c s^i keys at a
+/// rate of p (1 − r) r^i. The sum of all rates is p, for any number of levels.
 ///
 /// ```
 /// use umbel::scalable::Shape;
@@ -44,27 +44,28 @@ pub struct Shape {
     rate: f64,
     growth: f64,
     tightening: f64,
-    /// The capacity of the first level, and its plan.
+    /// The capacity of the first level, and its shape.
     first: u64,
     first_level: blocked::Shape,
 }
 
 impl Shape {
-    /// A filter that starts with room for `items` keys and keeps an error rate of at most `rate`,
-    /// each level twice as large as the one before it and 0.85 times as often wrong.
+    /// A filter that starts with room for `items` keys and keeps an error rate of at most `rate`.
+    /// Each level is twice as large as the previous one and has 0.85 times its error rate.
     ///
-    /// Fewer items than one line of 512 bits has room for, 0 included, count as that many.
+    /// If `items` is less than one line of 512 bits can hold, including 0, the first level is one
+    /// line.
     ///
     /// # Errors
     ///
-    /// If `rate` is not one ([`Rate::new`]), or the first level cannot be planned:
+    /// If `rate` is not valid ([`Rate::new`]), or the first level is not possible:
     /// [`level`](Self::level).
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         Self::with(items, rate, GROWTH, TIGHTENING)
     }
 
-    /// The filter with the smallest error rate that starts with room for `items` keys in a first level of
-    /// at most `bytes` bytes.
+    /// The filter with the smallest error rate that starts with room for `items` keys in a first
+    /// level of at most `bytes` bytes.
     ///
     /// # Errors
     ///
@@ -73,24 +74,24 @@ impl Shape {
         least_rate(bytes, |rate| Self::for_rate(items, rate))
     }
 
-    /// The same with another growth, above 1. 2 keeps the memory that is not used yet low; 4 is for
-    /// sets that grow a thousandfold: half as many levels to look through, for as many bits a key
-    /// once they are full.
+    /// The same shape with another growth, above 1. A growth of 2 keeps the unused memory low. A
+    /// growth of 4 is for sets that grow a thousandfold: half as many levels to search, at the same
+    /// number of bits per key once they are full.
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::OutsideOf`] unless it is a finite number above 1.
+    /// [`InvalidShape::OutsideOf`] unless `growth` is a finite number above 1.
     pub const fn with_growth(self, growth: f64) -> Result<Self, InvalidShape> {
         Self::with(self.items, self.rate, growth, self.tightening)
     }
 
-    /// The same with another tightening, above 0 and below 1. A larger one makes the first levels
-    /// larger and the later ones smaller.
+    /// The same shape with another tightening, above 0 and below 1. A larger value makes the first
+    /// levels larger and the later ones smaller.
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::OutsideOf`] unless it is above 0 and below 1; or if the first
-    /// level cannot be planned then.
+    /// [`InvalidShape::OutsideOf`] unless `tightening` is above 0 and below 1. Other variants if
+    /// the first level is then not possible.
     pub const fn with_tightening(self, tightening: f64) -> Result<Self, InvalidShape> {
         Self::with(self.items, self.rate, self.growth, tightening)
     }
@@ -119,7 +120,7 @@ impl Shape {
     }
 
     getters! {
-        /// The number of keys it starts with room for, as it was asked for.
+        /// The requested number of keys of the first level.
         items: u64;
     }
 
@@ -138,14 +139,14 @@ impl Shape {
     getters! {
         /// The error rate that is never exceeded.
         rate: f64;
-        /// How much larger each level is than the one before it.
+        /// The size of each level divided by that of the previous one.
         growth: f64;
-        /// The rate of each level over that of the one before it.
+        /// The rate of each level divided by that of the previous one.
         tightening: f64;
     }
 
-    /// How many fresh keys a level takes, the first one having number 0; `u64::MAX` where it is
-    /// more.
+    /// How many new keys a level accepts, where the first level has number 0; `u64::MAX` if the
+    /// number does not fit.
     #[must_use]
     pub const fn level_capacity(&self, level: u32) -> u64 {
         ceil(self.first as f64 * powi(self.growth, level))
@@ -157,17 +158,16 @@ impl Shape {
         self.rate * (1.0 - self.tightening) * powi(self.tightening, level)
     }
 
-    /// The plan of a level.
+    /// The shape of a level.
     ///
-    /// It is for a few more items than the level takes. A key that the level mistakes for another
-    /// one is not inserted, so that the keys that are set more bits than as many chosen by chance:
-    /// at most as many as `capacity / (1 - rate)` of those.
+    /// It is planned for a few more items than the level accepts. A key that is a false positive is
+    /// not inserted, so the inserted keys set more bits than the same number of random keys: at
+    /// most as many as `capacity / (1 - rate)` random keys.
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::OutOfRange`] from number [`MAX_LEVELS`] on;
-    /// [`InvalidShape::RateTooSmall`] or [`InvalidShape::TooLarge`] where no filter can be as
-    /// rarely wrong or as large as this level would have to be.
+    /// [`InvalidShape::OutOfRange`] from number [`MAX_LEVELS`] on. [`InvalidShape::RateTooSmall`]
+    /// or [`InvalidShape::TooLarge`] if a filter cannot have the rate or the size of this level.
     pub const fn level(&self, level: u32) -> Result<blocked::Shape, InvalidShape> {
         if level == 0 {
             return Ok(self.first_level);
@@ -181,15 +181,15 @@ impl Shape {
             return Err(too_many_levels());
         }
         let rate = self.level_rate(level);
-        // It may have become 0, which is too small and not out of range.
+        // It may have become 0, which counts as too small and not as out of range.
         if rate < Rate::MIN.get() {
             return Err(InvalidShape::RateTooSmall { rate, min: Rate::MIN.get() });
         }
         Ok(items_for(self.level_capacity(level), rate))
     }
 
-    /// The error rate after `items` different keys were inserted, in as many levels as they take: all
-    /// are full but the last one.
+    /// The error rate after `items` different keys were inserted, in the number of levels that they
+    /// need: all levels except the last are full.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
         let (mut left, mut pass, mut number) = (items, 1.0, 0);
@@ -203,15 +203,15 @@ impl Shape {
         1.0 - pass
     }
 
-    /// The error rate of so many levels together when all are full:
-    /// 1 − (1 − p<sub>0</sub>) (1 − p<sub>1</sub>) ..., always below [`rate`](Self::rate).
+    /// The compound error rate of the first `levels` levels when all are full: 1 − (1 −
+    /// p<sub>0</sub>) (1 − p<sub>1</sub>) ..., always below [`rate`](Self::rate).
     #[must_use]
     pub const fn compound_rate(&self, levels: u32) -> f64 {
         let (mut rate, mut level) = (0.0, 0);
-        // Rates from here on are too small to be counted, and no filter has so many levels.
+        // Later rates are too small to matter, and no filter has more levels.
         let levels = if levels < MAX_LEVELS { levels } else { MAX_LEVELS };
         while level < levels {
-            // As 1 - (1 - rate) (1 - next), without losing digits.
+            // 1 - (1 - rate) (1 - next), without cancellation.
             let next = self.level_rate(level);
             rate += next - rate * next;
             level += 1;
@@ -222,18 +222,18 @@ impl Shape {
 
 shape!(Shape, "ScalableBloomFilter");
 
-/// The error of one level more than there may be.
+/// The error for a level beyond the maximum.
 pub(super) const fn too_many_levels() -> InvalidShape {
     let max = MAX_LEVELS as u64;
     InvalidShape::OutOfRange { what: "levels", got: max + 1, min: 1, max }
 }
 
-/// The number of keys of which so many are fresh, at most.
+/// The number of keys of which at most this many are new.
 const fn items_for(fresh: u64, rate: f64) -> u64 {
     ceil(fresh as f64 / (1.0 - rate))
 }
 
-/// The plan of a level for so many items.
+/// The shape of a level for this many items.
 const fn plan(items: u64, rate: f64) -> Result<blocked::Shape, InvalidShape> {
     let one = blocked::Shape::for_rate_in_lines(items, rate, 1);
     let two = blocked::Shape::for_rate_in_lines(items, rate, 2);

@@ -1,6 +1,6 @@
-//! Where the probes of a key are inside a line: numbers that are part of the format.
+//! The positions of the probes of a key inside a line: numbers that are part of the format.
 
-/// The most probes in a line.
+/// The maximum number of probes in a line.
 pub(crate) const MAX_LANES: u32 = 8;
 
 /// Odd multipliers, one for each probe: the upper halves of the first sixteen outputs of SplitMix64
@@ -43,28 +43,29 @@ pub(crate) const SPLIT_SALTS: [u32; 8] = [
 
 /// The probes of a key in one of its lines.
 ///
-/// A line is two halves of 256 bits. Lanes 0 to 3 probe the first half and lanes 4 to 7 the second,
-/// so that vectors of eight words can be picked from each half and be joined at a fixed place. A
-/// lane probes the bit of its half that the top eight bits of x · salt, a product of 32 bits, name.
+/// A line has two halves of 256 bits. Lanes 0 to 3 probe the first half and lanes 4 to 7 the
+/// second, so that vectors of eight words can be gathered from each half and joined at a fixed
+/// place. The top eight bits of x · salt, a product of 32 bits, select the bit that a lane probes
+/// in its half.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Lanes {
     pub(super) salts: [u32; 8],
-    /// 1 for a lane that probes, else 0.
+    /// 1 for a lane that probes, otherwise 0.
     pub(super) on: [u32; 8],
-    /// 0 for a lane that probes, else more than any place in a line.
+    /// 0 for a lane that probes, otherwise more than any position in a line.
     pub(super) off: [u32; 8],
-    /// 31: the bits of a place that name a bit in a word of 32.
+    /// 31: the bits of a position that select a bit in a word of 32 bits.
     pub(super) in_word: [u32; 8],
     /// How many lanes probe the first half: lanes 0, 1, ...
     pub(super) first: u32,
     /// How many lanes probe the second half: lanes 4, 5, ...
     pub(super) second: u32,
-    /// The larger of the two.
+    /// The larger of the two numbers.
     pub(super) steps: u32,
 }
 
-/// Where all probes of a key are.
+/// The positions of all probes of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
     /// Whether a key is in two lines.
@@ -74,15 +75,15 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// For a key in two lines or in one, with so many probes in each, at most eight.
+    /// For a key in two lines or in one, with this many probes in each, at most eight.
     #[inline(always)]
     pub(crate) const fn of(two: bool, probes: u32) -> &'static Self {
         &PLACES[two as usize][probes as usize % PLACES[0].len()]
     }
 }
 
-/// An odd probe is in the first half of the first line and in the second half of the second line:
-/// were it in the same half of both, one half of all bits would fill up faster than the other.
+/// An odd probe is in the first half of the first line and in the second half of the second line.
+/// If it were in the same half of both, one half of all bits would fill up faster than the other.
 static PLACES: [[Places; 16]; 2] = {
     let none = Lanes {
         salts: [0; 8],
@@ -115,8 +116,8 @@ static PLACES: [[Places; 16]; 2] = {
     all
 };
 
-/// How many of the probes in a key's first (0) or second (1) line are in its first half, and how
-/// many in its second.
+/// How many of the probes in a key's first (0) or second (1) line are in the first half of that
+/// line, and how many in the second.
 pub(crate) const fn split(line: usize, probes: u32) -> (u32, u32) {
     let (more, fewer) = (probes.div_ceil(2), probes / 2);
     if line == 0 { (more, fewer) } else { (fewer, more) }

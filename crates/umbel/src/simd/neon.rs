@@ -4,7 +4,7 @@ use super::portable::Scalar;
 use super::{Block, Calls, Isa, Job, Lanes, Line, Places, SPLIT_SALTS, half, line_number};
 use core::arch::aarch64::*;
 
-/// Whether the processor has what [`on_neon`] needs.
+/// Whether the processor has the instructions that [`on_neon`] needs.
 pub(super) fn has_neon() -> bool {
     #[cfg(feature = "std")]
     return std::arch::is_aarch64_feature_detected!("neon");
@@ -21,7 +21,7 @@ pub(super) fn on_neon(job: impl Job) {
     job.run(Neon(()));
 }
 
-/// What a processor with Advanced SIMD calls for keys in two lines or in one.
+/// The functions for keys in two lines or in one on a processor with Advanced SIMD.
 pub(super) fn calls(two: bool) -> Calls {
     if two {
         Calls { has: has_key_twice, set: set_key_twice }
@@ -74,7 +74,7 @@ fn bytes_of([low, high]: [uint32x4_t; 2]) -> uint8x8_t {
     vmovn_u16(vcombine_u16(vmovn_u32(low), vmovn_u32(high)))
 }
 
-/// Picks each lane's byte from the line by one look-up in a table of 64 bytes, and tests its bit
+/// Selects each lane's byte from the line by one look-up in a table of 64 bytes, and tests its bit
 /// there.
 #[inline]
 #[target_feature(enable = "neon")]
@@ -101,7 +101,7 @@ fn line_has(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
     vget_lane_u64::<0>(vreinterpret_u64_u8(vbic_u8(bits, picked))) == 0
 }
 
-/// Looks with vectors; what is new is set bit by bit.
+/// Tests with vectors; new bits are set one by one.
 #[inline]
 #[target_feature(enable = "neon")]
 fn line_set(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
@@ -155,7 +155,7 @@ fn block_set(block: &mut Block<u64>, x: u32) -> bool {
 
 #[allow(unsafe_code, reason = "the token is proof that the processor has the instructions")]
 impl Isa for Neon {
-    /// Compilers take what does not depend on the line out of loops over lines.
+    /// Compilers hoist the parts that do not depend on the line out of loops over lines.
     type Pattern = (u32, &'static Lanes);
 
     #[inline(always)]
@@ -170,25 +170,25 @@ impl Isa for Neon {
 
     #[inline(always)]
     fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
-        // SAFETY: whoever has the token has asked the processor.
+        // SAFETY: a token exists only if the processor has the instructions.
         unsafe { line_has(line, x, lanes) }
     }
 
     #[inline(always)]
     fn plain_block_has(self, block: &Block<u64>, x: u32) -> bool {
-        // SAFETY: whoever has the token has asked the processor.
+        // SAFETY: a token exists only if the processor has the instructions.
         unsafe { block_has(block, x) }
     }
 
     #[inline(always)]
     fn line_set(self, line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
-        // SAFETY: whoever has the token has asked the processor.
+        // SAFETY: a token exists only if the processor has the instructions.
         unsafe { line_set(line, x, lanes) }
     }
 
     #[inline(always)]
     fn block_set(self, block: &mut Block<u64>, x: u32) -> bool {
-        // SAFETY: whoever has the token has asked the processor.
+        // SAFETY: a token exists only if the processor has the instructions.
         unsafe { block_set(block, x) }
     }
 }

@@ -1,39 +1,40 @@
-//! Rank and select: counting bits and finding the n-th one, where a processor has instructions for it.
+//! Rank and select: counts bits and finds the n-th one, with special instructions if the processor
+//! has them.
 //!
 //! A single instruction (`pdep`) finds the n-th set bit of a word on Intel since Haswell and on AMD
-//! since Zen 3. Older processors of AMD's have it too, but run it as a program of up to hundreds of
-//! steps; they and everybody else take the portable way.
+//! since Zen 3. Older AMD processors implement it in microcode with up to hundreds of steps; they
+//! and all other processors use the portable code.
 
 use super::{Path, path};
 use crate::parts::select::{Broadword, Ranked};
 
-/// How a filter finds the n-th set bit. A way that is not available cannot be chosen.
+/// How a filter finds the n-th set bit. An unavailable way cannot be selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ranks {
     fast: bool,
 }
 
 impl Ranks {
-    /// The choice of a filter that is made now.
+    /// The choice of a filter that is created now.
     pub(crate) fn now() -> Self {
         Self { fast: path() != Path::Portable && is_fast() }
     }
 }
 
-/// Does the work in the way that a filter has chosen.
+/// Runs the operation in the way that the filter has selected.
 #[inline(always)]
 #[allow(unsafe_code, reason = "here it is known that the processor has the instructions")]
 pub(crate) fn ranked<R: Ranked>(ranks: Ranks, work: R) -> R::Answer {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if ranks.fast {
-        // SAFETY: `fast` is true only where `is_fast` was.
+        // SAFETY: `fast` is true only if `is_fast` was.
         return unsafe { x86::on_pdep(work) };
     }
     let _ = ranks;
     on_any(work)
 }
 
-/// Out of line, so that it takes no registers from the fast way.
+/// Out of line, so that it takes no registers from the fast path.
 #[inline(never)]
 fn on_any<R: Ranked>(work: R) -> R::Answer {
     work.run(Broadword)
@@ -52,7 +53,7 @@ mod x86 {
     use crate::parts::select::{Ranked, Select};
     use core::arch::x86_64::{__cpuid, _pdep_u64};
 
-    /// Whether the processor has what [`on_pdep`] needs, in hardware.
+    /// Whether the processor has the instructions that [`on_pdep`] needs, in hardware.
     pub(super) fn is_fast() -> bool {
         #[cfg(feature = "std")]
         let has = std::arch::is_x86_feature_detected!("bmi1")
@@ -69,7 +70,7 @@ mod x86 {
         has && !is_microcoded(&vendor(), __cpuid(1).eax)
     }
 
-    /// What the processor calls its maker.
+    /// The vendor string of the processor.
     fn vendor() -> [u8; 12] {
         let answer = __cpuid(0);
         let mut name = [0; 12];
@@ -79,7 +80,7 @@ mod x86 {
         name
     }
 
-    /// Whether `pdep` is a program: AMD before family 19h (Zen 3), and Hygon, which makes Zen 1.
+    /// Whether `pdep` is microcoded: AMD before family 19h (Zen 3), and Hygon, which makes Zen 1.
     pub(super) fn is_microcoded(vendor: &[u8; 12], signature: u32) -> bool {
         let (base, extended) = (signature >> 8 & 15, signature >> 20 & 255);
         let family = if base == 15 { base + extended } else { base };
@@ -94,14 +95,14 @@ mod x86 {
         #[inline(always)]
         #[allow(unsafe_code, reason = "an instruction that only some processors have")]
         fn nth_set(self, word: u64, n: u32) -> u64 {
-            // SAFETY: whoever has the token has asked the processor.
+            // SAFETY: a token exists only if the processor has the instructions.
             unsafe { _pdep_u64(1 << n, word) }
         }
 
         #[inline(always)]
         #[allow(unsafe_code, reason = "instructions that only some processors have")]
         fn apart<R: Ranked>(self, work: R) -> R::Answer {
-            // SAFETY: whoever has the token has asked the processor.
+            // SAFETY: a token exists only if the processor has the instructions.
             unsafe { on_pdep_apart(work) }
         }
     }
@@ -140,7 +141,7 @@ mod x86 {
     }
 }
 
-/// Does the work in every way that this processor has.
+/// Runs the operation in every way that this processor supports.
 #[cfg(test)]
 pub(crate) fn on_each_select<R: Ranked + Copy>(work: R) {
     for fast in [false, is_fast()] {

@@ -1,15 +1,15 @@
-//! The path of every processor: safe code, and the definition of what the others do.
+//! The path for all processors: safe code, and the definition of what the other paths compute.
 
 use super::{Block, Calls, Choice, Isa, Job, Lanes, Line, Places, SPLIT_SALTS, dispatch};
 use crate::parts::bits::Word;
 
-/// The token of the portable path. Everybody may have one.
+/// The token of the portable path, which is always available.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scalar;
 
 impl Lanes {
-    /// Calls `each` with the word and the place in it, modulo 64, of every probe of `x` in the first
-    /// half of a line.
+    /// Calls `each` with the word of every probe of `x` in the first half of a line, and the
+    /// position in the word, modulo 64.
     #[inline(always)]
     pub(crate) fn for_each_in_first(&self, x: u32, each: impl FnMut(usize, u32)) {
         let [a, b, c, d, ..] = self.salts;
@@ -24,9 +24,9 @@ impl Lanes {
     }
 }
 
-/// Calls `each` with the word of half a line and the place in it, modulo 64, of the first `probes`
-/// salts, at most four. How many there are is the same for all
-/// keys of a filter, so this branch is predicted, and what follows is a straight line.
+/// Calls `each` with the word of half a line and the position in it, modulo 64, of the first
+/// `probes` salts, at most four. `probes` is the same for all keys of a filter, so this branch is
+/// predicted, and the code after it has no branches.
 #[inline(always)]
 fn deal(probes: u32, x: u32, salts: [u32; 4], mut each: impl FnMut(usize, u32)) {
     let mut probe = |salt: u32| {
@@ -67,7 +67,7 @@ pub(crate) fn for_each_of_block(x: u32, mut each: impl FnMut(usize, u64)) {
 /// [`Isa::line_has`], probe by probe.
 #[inline(always)]
 pub(super) fn line_has<W: Word>(line: &Line<W>, x: u32, lanes: &Lanes) -> bool {
-    // Of absent keys, most are found out in the first half, by the first branch.
+    // Most absent keys are rejected in the first half, by the first branch.
     let mut all = 1;
     lanes.for_each_in_first(x, |word, place| all &= line[word].load().wrapping_shr(place));
     if all & 1 == 0 {
@@ -90,8 +90,8 @@ pub(super) fn block_has<W: Word>(block: &Block<W>, x: u32) -> bool {
 static WORD: [[u64; 4]; 4] =
     [[u64::MAX, 0, 0, 0], [0, u64::MAX, 0, 0], [0, 0, u64::MAX, 0], [0, 0, 0, u64::MAX]];
 
-/// Sets a bit of half a line that is kept in registers: words in memory, changed one after another in
-/// places that nobody can foresee, would be waited for every time.
+/// Sets a bit of half a line that is kept in registers. Changing words in memory one after another,
+/// in unpredictable places, would stall every time.
 #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for filters of several levels"))]
 #[inline(always)]
 fn put(half: &mut [u64; 4], word: usize, place: u32) {
@@ -102,7 +102,7 @@ fn put(half: &mut [u64; 4], word: usize, place: u32) {
 }
 
 impl Isa for Scalar {
-    /// The bits as a line, to be compared word by word, which every compiler has vectors for.
+    /// The bits as a line, for a comparison word by word, which compilers vectorize.
     type Pattern = [[u64; 4]; 2];
 
     #[inline(always)]
@@ -155,7 +155,8 @@ impl Isa for Scalar {
     }
 }
 
-// What a filter without a better path does, or one that was made by the compiler and has to ask.
+// The functions of a filter without a better path, or of one that was created at compile time and
+// queries the processor.
 
 #[inline(never)]
 pub(super) fn on_any(job: impl Job, choice: Choice) {

@@ -3,7 +3,7 @@
 use super::{Block, Calls, Isa, Job, Lanes, Line, Places, SPLIT_SALTS, half, line_number};
 use core::arch::x86_64::*;
 
-/// Whether the processor has what [`on_avx2`] needs.
+/// Whether the processor has the instructions that [`on_avx2`] needs.
 pub(super) fn has_avx2() -> bool {
     #[cfg(feature = "std")]
     return std::arch::is_x86_feature_detected!("avx2")
@@ -19,7 +19,7 @@ pub(super) fn has_avx2() -> bool {
     ));
 }
 
-/// Whether the processor has what [`set_key_wide`] needs beyond that.
+/// Whether the processor has the further instructions that [`set_key_wide`] needs.
 pub(super) fn has_avx512() -> bool {
     #[cfg(feature = "std")]
     return std::arch::is_x86_feature_detected!("avx512f")
@@ -44,18 +44,18 @@ pub(super) fn on_bits(job: impl Job) {
     job.run(super::Scalar);
 }
 
-/// The number of a key's first (0) or second (1) line is that of a line, as long as there are any.
+/// The line of a key with this number. A number is always valid if there are any lines.
 #[inline(always)]
 #[allow(unsafe_code, reason = "a line that is there by its arithmetic")]
 fn line_of(lines: &[Line<u64>], line: usize, digest: u64) -> &Line<u64> {
     let number = line_number(digest, line, lines.len());
     debug_assert!(number < lines.len());
     // SAFETY: the upper half of a product with a number below 2^64 is below the other factor, here
-    // the number of lines; whoever comes here has made sure that there are any.
+    // the number of lines; the caller has made sure that there are any.
     unsafe { lines.get_unchecked(number) }
 }
 
-/// As [`line_of`], to change.
+/// As [`line_of`], mutably.
 #[inline(always)]
 #[allow(unsafe_code, reason = "a line that is there by its arithmetic")]
 fn line_of_mut(lines: &mut [Line<u64>], line: usize, digest: u64) -> &mut Line<u64> {
@@ -65,8 +65,8 @@ fn line_of_mut(lines: &mut [Line<u64>], line: usize, digest: u64) -> &mut Line<u
     unsafe { lines.get_unchecked_mut(number) }
 }
 
-/// What a processor with AVX2 calls for keys in two lines or in one; if it has AVX-512, too, for
-/// inserts.
+/// The functions for keys in two lines or in one on a processor with AVX2. If it has AVX-512 too,
+/// insertions use that.
 pub(super) fn calls(two: bool, wide: bool) -> Calls {
     match (two, wide) {
         (false, false) => Calls { has: has_key, set: set_key },
@@ -140,14 +140,14 @@ fn load_block(block: &Block<u64>) -> __m256i {
     unsafe { _mm256_loadu_si256(block.as_ptr().cast()) }
 }
 
-/// Eight products of `x`, one a lane.
+/// Eight products of `x`, one per lane.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn products(x: u32, salts: &[u32; 8]) -> __m256i {
     _mm256_mullo_epi32(_mm256_set1_epi32(x as i32), load_words(salts))
 }
 
-/// Picks each lane's word from its half of the line, and tests its bit there.
+/// Selects each lane's word from its half of the line, and tests its bit there.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn line_has(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
@@ -162,7 +162,7 @@ fn line_has(line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
     _mm256_testc_si256(words, bits) == 1
 }
 
-/// The place of each lane in its half; out of range where a lane does not probe.
+/// The position of each lane in its half; out of range if a lane does not probe.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn places(x: u32, lanes: &Lanes) -> __m256i {
@@ -170,12 +170,13 @@ fn places(x: u32, lanes: &Lanes) -> __m256i {
     _mm256_or_si256(places, load_words(&lanes.off))
 }
 
-/// Builds the bits to set and adds them. Setting them one by one would be slower: a processor that has
-/// guessed that two of them are in different words, and is wrong every other time, starts again.
+/// Builds the bits to set and combines them. Setting them one by one would be slower: the processor
+/// speculates that two of them are in different words, is wrong every other time, and has to
+/// restart.
 ///
-/// A place is a number below 256 inside its half. Shifting 1 by it less 0, 32, 64, ... gives its bit
-/// in the right word and, since shifts out of range give zero, nothing in the others. Each step
-/// takes one probe of each half: `even` has the first quarters of both halves, `odd` the second.
+/// A position is a number below 256 inside its half. Shifting 1 by it minus 0, 32, 64, ... gives
+/// its bit in the right word and zero in the others, since shifts out of range give zero. Each step
+/// handles one probe of each half: `even` has the first quarters of both halves, `odd` the second.
 #[inline]
 #[target_feature(enable = "avx2")]
 #[allow(unsafe_code, reason = "stores through pointers")]
@@ -218,13 +219,13 @@ fn line_set(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
 /// The truth table of "or" for three.
 const OR: i32 = 0b1111_1110;
 
-/// As [`line_set`], with all words of both halves in one vector: a line that is not in the cache is
-/// waited for once. In a batch, where lines have come before, it is the slower one.
+/// As [`line_set`], with all words of both halves in one vector, so that a line outside the cache
+/// causes a single wait. In a batch, where lines have been prefetched, it is slower.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512vl")]
 #[allow(unsafe_code, reason = "loads and stores through pointers")]
 fn line_set_wide(line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
-    // The places of the first half four times over two quarters, then those of the second.
+    // The positions of the first half four times over two quarters, then those of the second.
     let places = _mm512_castsi256_si512(places(x, lanes));
     let places = _mm512_shuffle_i32x4::<0b01_01_00_00>(places, places);
     let starts =
@@ -272,7 +273,7 @@ fn block_set(block: &mut Block<u64>, x: u32) -> bool {
 
 #[allow(unsafe_code, reason = "the token is proof that the processor has the instructions")]
 impl Isa for Avx2 {
-    /// Compilers take what does not depend on the line out of loops over lines.
+    /// Compilers hoist the parts that do not depend on the line out of loops over lines.
     type Pattern = (u32, &'static Lanes);
 
     #[inline(always)]
@@ -287,25 +288,25 @@ impl Isa for Avx2 {
 
     #[inline(always)]
     fn plain_line_has(self, line: &Line<u64>, x: u32, lanes: &Lanes) -> bool {
-        // SAFETY: whoever has the token has asked the processor.
+        // SAFETY: a token exists only if the processor has the instructions.
         unsafe { line_has(line, x, lanes) }
     }
 
     #[inline(always)]
     fn plain_block_has(self, block: &Block<u64>, x: u32) -> bool {
-        // SAFETY: whoever has the token has asked the processor.
+        // SAFETY: a token exists only if the processor has the instructions.
         unsafe { block_has(block, x) }
     }
 
     #[inline(always)]
     fn line_set(self, line: &mut Line<u64>, x: u32, lanes: &Lanes) -> bool {
-        // SAFETY: whoever has the token has asked the processor.
+        // SAFETY: a token exists only if the processor has the instructions.
         unsafe { line_set(line, x, lanes) }
     }
 
     #[inline(always)]
     fn block_set(self, block: &mut Block<u64>, x: u32) -> bool {
-        // SAFETY: whoever has the token has asked the processor.
+        // SAFETY: a token exists only if the processor has the instructions.
         unsafe { block_set(block, x) }
     }
 }

@@ -1,4 +1,4 @@
-//! Where the bits of a key are, and what is done with them: one key, and many.
+//! The positions of the bits of a key, and the operations on them, for one key and for batches.
 
 use super::shape::Shape;
 use crate::error::InvalidShape;
@@ -9,17 +9,17 @@ use crate::parts::bits::{SetBit, Word};
 use crate::parts::prefetch::prefetch_to_write;
 use crate::simd::{self, Block, Choice, Isa, Scalar, for_each_of_block};
 
-/// The layout of a split-block Bloom filter: a bit of a key in each eighth of one block.
+/// The layout of a split-block Bloom filter: a key has one bit in each eighth of one block.
 ///
-/// With z blocks, a key with digest d is in block (d >> 32) · z / 2^32. Where in the block is
-/// decided by the lower half of d: `docs/hashing.md`, kernels 4.
+/// With z blocks, a key with digest d is in block (d >> 32) · z / 2^32. The lower half of d
+/// determines the positions in the block: `docs/hashing.md`, kernels 4.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
     choice: Choice,
 }
 
 impl Default for Blocks {
-    /// On the best path that the processor has: see [`simd`](crate::simd).
+    /// With the best path that the processor supports: see [`simd`](crate::simd).
     fn default() -> Self {
         Self { choice: Choice::now() }
     }
@@ -28,14 +28,14 @@ impl Default for Blocks {
 /// The words of a block.
 const BLOCK: usize = 4;
 
-/// The block of a key, by number.
+/// The block number of a key.
 #[inline(always)]
 fn number(digest: Digest, count: usize) -> usize {
     // No overflow: there are fewer than 2^26 blocks.
     (((digest.bits() >> 32) * count as u64) >> 32) as usize
 }
 
-/// What places the bits of a key in its block.
+/// The value that determines the bits of a key in its block.
 #[inline(always)]
 const fn half(digest: Digest) -> u32 {
     digest.bits() as u32
@@ -69,13 +69,13 @@ struct BlockInsert<V> {
 }
 
 impl<V: SetBit> BlockInsert<V> {
-    /// The block of a key, by number.
+    /// The block number of a key.
     #[inline(always)]
     fn number(&self, digest: Digest) -> usize {
         number(digest, self.words.words().len() / BLOCK)
     }
 
-    /// Looks first: a block that has all bits of the key is not written.
+    /// Tests first: a block that has all bits of the key is not written.
     #[inline(always)]
     fn set_shared(&mut self, number: usize, x: u32) -> bool {
         let (blocks, _) = self.words.words().as_chunks();
@@ -115,7 +115,7 @@ impl<V: SetBit> Touch for BlockInsert<V> {
     }
 }
 
-/// The mean, over these blocks, of the share of absent keys that are found there.
+/// The mean over these blocks of their false positive rates.
 pub(super) fn mean_rate(blocks: impl ExactSizeIterator<Item = Block<u64>>) -> f64 {
     let count = blocks.len() as f64;
     let share = |eighth: u64| f64::from((eighth as u32).count_ones()) / 32.0;

@@ -1,4 +1,4 @@
-//! Folding: a filter of half the size, made without the keys.
+//! Folding: halves a filter without the keys.
 
 use super::Blocks;
 use super::blocks::mean_rate;
@@ -10,16 +10,16 @@ use crate::sizing::Rate;
 use crate::storage::{Allocate, Heap, Storage, StorageMut};
 
 for_core_and_filter! { impl[] RawBloom<Heap, Blocks> {
-    /// Makes this the filter of half as many blocks with the same keys: bit for bit the one that
-    /// would have come of inserting them there. Half of the memory is given back.
+    /// Halves the number of blocks and keeps the keys. The result is bit for bit the filter that
+    /// the same insertions into half as many blocks would give. Half of the memory is freed.
     ///
-    /// With half as many blocks a key's block has half the number, rounded down, and the same bits
-    /// in it. So blocks 0 and 1 become one, blocks 2 and 3, and so on. The capacity is halved too:
-    /// for so many keys the rate is what it was.
+    /// With half as many blocks, the block number of a key is half the old number, rounded down,
+    /// and its bits in the block are the same. So blocks 0 and 1 become one, then blocks 2 and 3,
+    /// and so on. The capacity is halved too: for that number of keys the rate is unchanged.
     ///
     /// # Errors
     ///
-    /// [`InvalidShape::NotAMultiple`] if the number of blocks is odd, as 1 is, and
+    /// [`InvalidShape::NotAMultiple`] if the number of blocks is odd, which includes 1.
     /// [`InvalidShape::OutOfMemory`] if there is no room for both sizes at once. Nothing is changed
     /// then.
     ///
@@ -39,11 +39,11 @@ for_core_and_filter! { impl[] RawBloom<Heap, Blocks> {
         self.fold_times(1)
     }
 
-    /// Folds as often as its false positive rate is at most `err_rate`
-    /// afterwards, and tells how often that was: for a filter that was made too large, because
-    /// nobody knew how many keys there would be.
+    /// Folds as often as possible while the false positive rate stays at most `err_rate`, and
+    /// returns the number of folds. For a filter that was made too large because the number of keys
+    /// was unknown.
     ///
-    /// 0 says that nothing was changed: one fold more would be too many, or the number of blocks is
+    /// Returns 0 if nothing was changed: a fold would exceed the rate, or the number of blocks is
     /// odd.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ for_core_and_filter! { impl[] RawBloom<Heap, Blocks> {
     pub fn fold_to_rate(&mut self, err_rate: f64) -> Result<u32, InvalidShape> {
         let rate = Rate::new(err_rate)?.get();
         let most = self.shape.blocks().trailing_zeros();
-        // A fold only adds bits to a block, so the rate rises with every one.
+        // A fold only adds bits to a block, so each fold raises the rate.
         let too_many = |times: &u32| mean_rate(folds(self.storage.words(), *times)) > rate;
         let times = (1..=most).find(too_many).unwrap_or(most + 1) - 1;
         if times > 0 {
@@ -87,7 +87,7 @@ impl RawBloom<Heap, Blocks> {
     }
 }
 
-/// The blocks of a filter that was folded so often: every 2^`times` of them laid over each other.
+/// The blocks after `times` folds: every 2^`times` of them combined.
 fn folds(words: &[u64], times: u32) -> impl ExactSizeIterator<Item = Block<u64>> {
     let (blocks, _) = words.as_chunks::<4>();
     blocks.chunks_exact(1 << times).map(|neighbours| {

@@ -1,4 +1,4 @@
-//! A filter as it is in a Parquet file: a header in Thrift's compact protocol, then the blocks.
+//! Parquet's file format of a filter: a header in Thrift's compact protocol, then the blocks.
 //!
 //! ```text
 //!     15 80 10    1c 1c 00 00    1c 1c 00 00    1c 1c 00 00        00   | 1024 bytes
@@ -21,7 +21,7 @@ use crate::storage::Storage;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Structures deeper than this are not skipped; those that are known are two deep.
+/// Structures nested deeper than this are not skipped. The known ones have two levels.
 const MAX_DEPTH: u32 = 16;
 
 /// The types of Thrift's compact protocol ("Struct encoding" in `thrift-compact-protocol.md`).
@@ -38,17 +38,18 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// What follows the number of bytes in a header.
+/// The fields that follow the number of bytes in a header.
 #[cfg(feature = "alloc")]
 const CHOICES: [u8; 13] = [0x1c, 0x1c, 0, 0, 0x1c, 0x1c, 0, 0, 0x1c, 0x1c, 0, 0, 0];
 
-/// As in Parquet files.
+/// Conversion to the format of Parquet files.
 #[cfg(feature = "alloc")]
 impl<T: ?Sized, S: Storage> Filter<T, Plain, RawBloom<S, Blocks>> {
-    /// The filter as a Parquet file has it: `BloomFilterHeader`, then the blocks. No checksum.
+    /// The filter in the format of a Parquet file: `BloomFilterHeader`, then the blocks. There is
+    /// no checksum.
     ///
-    /// In a file, these bytes are where `bloom_filter_offset`, field 14 of a column's
-    /// `ColumnMetaData`, says, and as many as `bloom_filter_length`, field 15.
+    /// In a file, `bloom_filter_offset`, field 14 of a column's `ColumnMetaData`, is the position
+    /// of these bytes, and `bloom_filter_length`, field 15, is their number.
     ///
     /// ```
     /// use umbel::split::{Plain, Shape, SplitBlockBloomFilter};
@@ -64,7 +65,7 @@ impl<T: ?Sized, S: Storage> Filter<T, Plain, RawBloom<S, Blocks>> {
         let bytes = self.raw.shape.bytes();
         let mut parquet = Vec::with_capacity(6 + CHOICES.len() + bytes as usize);
         parquet.push(0x10 | I32);
-        // Zigzag: positive numbers are doubled. Then seven bits at a time.
+        // Zigzag doubles positive numbers. Then seven bits at a time.
         let mut rest = bytes * 2;
         while rest >= 0x80 {
             parquet.push(rest as u8 | 0x80);
@@ -77,46 +78,47 @@ impl<T: ?Sized, S: Storage> Filter<T, Plain, RawBloom<S, Blocks>> {
     }
 }
 
-/// These bytes are not the Bloom filter of a Parquet file.
+/// The bytes are not the Bloom filter of a Parquet file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ParquetError {
-    /// Up to this byte there is a header: then it ends too early, is nested too deep, or has a type or a
-    /// number that Thrift does not have.
+    /// The header is not valid Thrift at this byte: it ends too early, is nested too deep, or has a
+    /// type or a number that Thrift does not have.
     Thrift {
-        /// The number of the byte.
+        /// The position of the byte.
         at: u64,
     },
-    /// The header lacks a field, or has it with another type.
+    /// The header lacks a field, or the field has another type.
     Field {
-        /// Its name in Parquet's `parquet.thrift`.
+        /// The name of the field in Parquet's `parquet.thrift`.
         name: &'static str,
     },
     /// The header has a field twice.
     Twice,
-    /// The header asks for something that this library does not do: another algorithm, another hash, or
-    /// a compression.
+    /// The header requires an option that this library does not support: another algorithm, another
+    /// hash, or a compression.
     Choice {
         /// The name of the field in Parquet's `parquet.thrift`.
         name: &'static str,
-        /// What it should say.
+        /// The supported value.
         expected: &'static str,
-        /// The number of what it says instead.
+        /// The number of the value in the header.
         got: i16,
     },
-    /// The header announces bytes that are not one block of 32 or several.
+    /// The header announces a number of bytes that is not a positive multiple of 32, the size of a
+    /// block.
     BlockBytes {
-        /// How many it announces.
+        /// The announced number of bytes.
         got: i32,
     },
-    /// There are fewer or more bytes than the header announces.
+    /// The number of bytes is not the one that the header announces.
     Length {
-        /// How many there should be.
+        /// The announced number of bytes.
         expected: u64,
-        /// How many there are.
+        /// The actual number of bytes.
         got: u64,
     },
-    /// The filter cannot be made.
+    /// The filter cannot be created.
     Shape(InvalidShape),
 }
 
@@ -157,23 +159,24 @@ impl From<InvalidShape> for ParquetError {
     }
 }
 
-/// From Parquet files.
+/// Conversion from the format of Parquet files.
 impl<T: ?Sized, S: Allocate> Filter<T, Plain, RawBloom<S, Blocks>> {
-    /// The filter with these bytes, from their first in a Parquet file to their last: a header,
-    /// then the blocks.
+    /// Reads a filter from its bytes in a Parquet file, from the first to the last: a header, then
+    /// the blocks.
     ///
-    /// `bloom_filter_offset`, field 14 of a column's `ColumnMetaData`, says where in the file they
-    /// begin, and `bloom_filter_length`, field 15, how many they are. Files of old writers lack the
-    /// length: the header announces that of the blocks. `T` must be the type of the column
-    /// ([`PlainEncoded`](super::PlainEncoded) has the table), which is not among the bytes. How
-    /// many keys the filter was planned for is not either: the capacity is 0.
+    /// `bloom_filter_offset`, field 14 of a column's `ColumnMetaData`, is the position of the bytes
+    /// in the file, and `bloom_filter_length`, field 15, is their number. Files of old writers lack
+    /// the length; the header announces the length of the blocks. `T` must be the type of the
+    /// column ([`PlainEncoded`](super::PlainEncoded) has the table), which the bytes do not
+    /// contain. They do not contain the planned number of keys either: the capacity is 0.
     ///
     /// Fields that a later version may add are skipped. Any number of blocks is accepted.
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] says what is wrong with the header, or the number of bytes after it. Memory is
-    /// taken when all else is in order. There is no checksum: a flipped bit in a block is not found.
+    /// [`ParquetError`] says what is wrong with the header, or with the number of bytes after it.
+    /// Memory is allocated only after all checks. There is no checksum: a flipped bit in a block is
+    /// not detected.
     ///
     /// ```
     /// use umbel::SplitBlockBloomFilter;
@@ -213,7 +216,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a header; the number of bytes it announces.
+    /// Reads a header. Returns the announced number of bytes.
     fn header(&mut self) -> Result<i32, ParquetError> {
         let (mut announced, mut chosen, mut last) = (None, [false; 3], 0);
         let choices = [("algorithm", "BLOCK"), ("hash", "XXHASH"), ("compression", "UNCOMPRESSED")];
@@ -243,7 +246,7 @@ impl Reader<'_> {
         announced.ok_or(ParquetError::Field { name: "numBytes" })
     }
 
-    /// Reads a union whose first field must be chosen, a structure.
+    /// Reads a union, in which the first field must be set, to a structure.
     fn choice(&mut self, name: &'static str, expected: &'static str) -> Result<(), ParquetError> {
         let (mut chosen, mut last) = (false, 0);
         while let Some((got, kind)) = self.field(&mut last)? {
@@ -256,13 +259,13 @@ impl Reader<'_> {
         if chosen { Ok(()) } else { Err(ParquetError::Field { name }) }
     }
 
-    /// The head of the next field of a structure, its number and its type; `None` at its end.
+    /// The head of the next field of a structure: its number and its type. `None` at the end.
     fn field(&mut self, last: &mut i16) -> Result<Option<(i16, u8)>, ParquetError> {
         let head = self.byte()?;
         if head == 0 {
             return Ok(None);
         }
-        // How much its number is above the last one, or 0 and the number itself.
+        // The difference from the previous number, or 0 followed by the number.
         let id = match i16::from(head >> 4) {
             0 => i16::try_from(self.number()?).ok(),
             above => last.checked_add(above),
@@ -271,13 +274,13 @@ impl Reader<'_> {
         Ok(Some((*last, head & 0x0f)))
     }
 
-    /// Skips a field. A truth value has no bytes of its own: its type says it.
+    /// Skips a field. A boolean has no bytes besides its type.
     fn skip_field(&mut self, kind: u8, depth: u32) -> Result<(), ParquetError> {
         if BOOLS.contains(&kind) { Ok(()) } else { self.skip(kind, depth) }
     }
 
-    /// Skips a value, which has at least one byte, whatever it is. So the work is bounded by the
-    /// bytes that are there, whatever lengths they claim.
+    /// Skips a value of any type, which has at least one byte. So the work is bounded by the number
+    /// of actual bytes, whatever lengths they claim.
     fn skip(&mut self, kind: u8, depth: u32) -> Result<(), ParquetError> {
         let depth = depth.checked_sub(1).ok_or(self.here())?;
         match kind {
@@ -340,12 +343,12 @@ impl Reader<'_> {
         Ok((folded >> 1) as i32 ^ -((folded & 1) as i32))
     }
 
-    /// A number in at most so many bytes, seven bits in each, the lowest first.
+    /// A number in at most `most` bytes, seven bits in each, the lowest first.
     fn varint(&mut self, most: u32) -> Result<u64, ParquetError> {
         let mut value = 0;
         for number in 0..most {
             let byte = self.byte()?;
-            // The tenth byte has room for one bit; nobody looks at numbers that long.
+            // The tenth byte has room for one bit; values that long are never used.
             value |= u64::from(byte & 0x7f) << (7 * number);
             if byte < 0x80 {
                 return Ok(value);
@@ -354,7 +357,7 @@ impl Reader<'_> {
         Err(self.here())
     }
 
-    /// What is wrong, if something is wrong here.
+    /// The error for the current position.
     fn here(&self) -> ParquetError {
         ParquetError::Thrift { at: self.at as u64 }
     }
@@ -367,7 +370,8 @@ mod tests {
 
     type Filter = SplitBlockBloomFilter<str>;
 
-    /// A header with this in place of what follows the number of bytes, then one empty block.
+    /// A header with this in the place of the fields after the number of bytes, then one empty
+    /// block.
     fn read(header: &[u8]) -> Result<Filter, ParquetError> {
         Filter::from_parquet(&[header, &[0; 32]].concat())
     }
@@ -392,10 +396,10 @@ mod tests {
 
     #[test]
     fn fields_in_any_order_and_with_long_numbers_are_read() {
-        // 4, 3, 2 and 1, each with its whole number, doubled.
+        // 4, 3, 2 and 1, each with its full number, doubled.
         let long = [0x0c, 8, 0x1c, 0, 0, 0x0c, 6, 0x0c, 2, 0, 0, 0x0c, 4, 0x1c, 0, 0, 5, 2, 64, 0];
         assert!(read(&long).is_ok());
-        // As long as a number of 32 bits can be.
+        // The maximum length of a number of 32 bits.
         let wide = [&[0x15, 0xc0, 0x80, 0x80, 0x80, 0][..], &CHOICES].concat();
         assert!(read(&wide).is_ok());
     }
@@ -411,7 +415,7 @@ mod tests {
             &[0x16, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1],        // 64 bits
             &[0x17, 1, 2, 3, 4, 5, 6, 7, 8],                                // a fraction
             &[0x18, 3, 0, 0, 0],                                            // three bytes
-            &[0x19, 0x31, 1, 2, 1], // a list of three truth values
+            &[0x19, 0x31, 1, 2, 1], // a list of three booleans
             &[0x1a, 0xf3, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // a set of 15 bytes
             &[0x1b, 0],             // an empty map
             &[0x1b, 2, 0x58, 1, 0, 2, 1, 7], // a map of two numbers to bytes
@@ -440,7 +444,7 @@ mod tests {
             header[3 + 4 * number] = 0x2c;
             let error = ParquetError::Choice { name, expected, got: 2 };
             assert_eq!(read(&header).unwrap_err(), error);
-            // Nothing chosen, and no field at all.
+            // No field set, and no field at all.
             header[3 + 4 * number] = 0;
             header.remove(4 + 4 * number);
             header.remove(4 + 4 * number);
@@ -476,7 +480,7 @@ mod tests {
         ] {
             assert_eq!(announce(varint), ParquetError::BlockBytes { got });
         }
-        // Nearly 2 GiB, of which there are 32 bytes: refused before any memory is asked for.
+        // Nearly 2 GiB, of which there are 32 bytes: refused before any memory is allocated.
         let header = 1 + 5 + CHOICES.len() as u64;
         let (expected, got) = (header + (1 << 31) - 32, header + 32);
         assert_eq!(
@@ -497,14 +501,14 @@ mod tests {
 
     #[test]
     fn depth_and_claims_without_bytes_behind_them_cost_nothing() {
-        // Structures in structures, lists in lists, and so on without an end.
+        // Structures in structures, lists in lists, and so on without end.
         for (first, nest) in [(0x1c, &[0x1c][..]), (0x19, &[0x19]), (0x1b, &[1, 0x3b, 0])] {
             let bytes = [&[first], &nest.repeat(100_000)[..]].concat();
             let error = Filter::from_parquet(&bytes).unwrap_err();
             let most = 1 + nest.len() as u64 * u64::from(MAX_DEPTH);
             assert!(matches!(error, ParquetError::Thrift { at } if at <= most), "{error:?}");
         }
-        // A list of 2^32 - 1 structures, a map of as many, as many bytes.
+        // A list of 2^32 - 1 structures, a map of the same size, the same number of bytes.
         for claim in [&[0x19, 0xfc][..], &[0x1b], &[0x18]]
             .map(|kind| [kind, &[255, 255, 255, 255, 15]].concat())
         {

@@ -1,4 +1,4 @@
-//! The hash of Parquet's filters: XXH64 of a value as Parquet's PLAIN encoding has it.
+//! The hash of Parquet's filters: XXH64 of a value in Parquet's PLAIN encoding.
 
 use crate::error::InvalidBytes;
 use crate::format::{Mark, Stored, hashes};
@@ -7,8 +7,8 @@ use twox_hash::XxHash64;
 
 /// The hasher of Parquet: XXH64, with seed 0, of the bytes of [`PlainEncoded`].
 ///
-/// It is part of the format, so there is no seed to choose, and no defence against whoever chooses
-/// keys.
+/// The hash is part of the format, so there is no seed, and no protection against an attacker who
+/// chooses keys.
 ///
 /// ```
 /// use umbel::hash::{Digester, Xxh64};
@@ -33,15 +33,16 @@ pub struct Plain;
 /// | `f32`, `f64` | FLOAT, DOUBLE | the 4 or 8 bytes of the number, little-endian |
 /// | `&K` | that of `K` | that of `K` |
 ///
-/// Numbers are compared by their bytes: 0.0 and -0.0 are two keys, and so are NaNs of different
-/// bits. There is no form of `bool`, for which Parquet has no filters, and none of integers that it
-/// has no type for. [`Key`](crate::Key) has another form: all integers of up to 64 bits are one.
+/// Numbers are compared by their bytes: 0.0 and -0.0 are two keys, and so are NaNs with different
+/// bits. `bool` has no form, because Parquet has no filters for it, nor do integers without a
+/// Parquet type. The form of a [`Key`](crate::Key) differs: there, all integers of up to 64 bits
+/// have one form.
 ///
 /// ```compile_fail
 /// umbel::SplitBlockBloomFilter::<bool>::new(2, 0.01).insert(&true);
 /// ```
 pub trait PlainEncoded {
-    /// Which form all keys of this type have.
+    /// The form that all keys of this type have.
     const KIND: Kind;
 
     /// Calls `hash` with the bytes of this key.

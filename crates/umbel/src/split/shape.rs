@@ -1,4 +1,4 @@
-//! The plan of a split-block Bloom filter: how many blocks.
+//! The shape of a split-block Bloom filter: the number of blocks.
 
 use crate::error::InvalidShape;
 use crate::layout::probing;
@@ -9,20 +9,19 @@ use crate::sizing::{
 
 /// The bits of a block.
 const BLOCK: u64 = 256;
-/// The bytes of a block.
 pub(super) const BLOCK_BYTES: u64 = BLOCK / 8;
-/// How many bits a key has: one in each eighth of its block.
+/// The number of bits of a key: one in each eighth of its block.
 const PROBES: u32 = 8;
 /// The bits of an eighth of a block.
 const EIGHTH: f64 = 32.0;
-/// The most blocks: a Parquet header gives their bytes as a signed number of 32 bits.
+/// The maximum number of blocks: a Parquet header stores their bytes as a signed number of 32 bits.
 const MAX_BLOCKS: u64 = i32::MAX as u64 / BLOCK_BYTES;
 /// The largest power of two among them.
 const MAX_POWER: u64 = 1 << MAX_BLOCKS.ilog2();
-/// Sums below this are taken again in a way that loses no digits.
+/// Sums below this are computed again by a method without cancellation.
 const CANCELLATION: f64 = 1e-7;
 
-/// The plan of a split-block Bloom filter, before any memory exists.
+/// The shape of a split-block Bloom filter, computed before memory is allocated.
 ///
 /// ```
 /// use umbel::split::Shape;
@@ -35,7 +34,7 @@ const CANCELLATION: f64 = 1e-7;
 /// # Ok::<(), umbel::InvalidShape>(())
 /// ```
 ///
-/// All of it works at compile time too, and gives the same answers there.
+/// All functions work at compile time too, with the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     items: u64,
@@ -43,15 +42,15 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The smallest filter of a power of two of blocks, which is what every reader of Parquet
-    /// accepts, that holds `items` items at an error rate of at most `rate`.
+    /// The smallest filter that holds `items` items at an error rate of at most `rate`. The number
+    /// of blocks is a power of two, which every reader of Parquet accepts.
     ///
-    /// Exact from one item up, see [`expected_rate`](Self::expected_rate). Some readers accept no
-    /// more than 128 MiB, which are 2^22 blocks. No items is a valid plan: a filter of one block.
+    /// Exact from one item up, see [`expected_rate`](Self::expected_rate). Some readers accept at
+    /// most 128 MiB, which are 2^22 blocks. Zero items is valid and gives a filter of one block.
     ///
     /// # Errors
     ///
-    /// If `rate` is not one ([`Rate::new`]), is too small for digests of 64 bits, or the filter
+    /// If `rate` is not valid ([`Rate::new`]), is too small for digests of 64 bits, or the filter
     /// would have more than 2^25 blocks.
     pub const fn for_rate(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         match Self::smallest_power(items, rate) {
@@ -62,8 +61,8 @@ impl Shape {
         }
     }
 
-    /// As [`for_rate`](Self::for_rate) with any number of blocks, up to half of them fewer. The
-    /// specification allows that; many readers refuse such a filter.
+    /// As [`for_rate`](Self::for_rate), with any number of blocks, which can be up to half of them
+    /// fewer. The specification allows that, but many readers refuse such a filter.
     ///
     /// # Errors
     ///
@@ -76,7 +75,7 @@ impl Shape {
         Self::with(items, blocks)
     }
 
-    /// The smallest power of two of blocks, be it more than a filter may have.
+    /// The smallest power of two of blocks, which may exceed the maximum of a filter.
     const fn smallest_power(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         let rate = ok!(rate_for(items, rate));
         let mut shape = Self { items, blocks: 1 };
@@ -91,11 +90,11 @@ impl Shape {
     }
 
     /// The best filter for `items` items in at most `bytes` bytes: the largest power of two of
-    /// blocks. [`with`](Self::with) takes all of the memory.
+    /// blocks. [`with`](Self::with) can use all of the memory.
     ///
     /// # Errors
     ///
-    /// If there is no room for one block, or for 2^26 blocks.
+    /// If there is not enough memory for one block, or enough for 2^26 blocks.
     pub const fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         match Self::with(items, bytes / BLOCK_BYTES) {
             Ok(shape) => Ok(Self { items, blocks: 1 << shape.blocks.ilog2() }),
@@ -104,8 +103,9 @@ impl Shape {
         }
     }
 
-    /// The filter for as many items as fit into `bytes` bytes at an error rate of at most `rate`,
-    /// with a power of two of blocks. How many those are is [`items`](Self::items).
+    /// The filter for the largest number of items that fits into `bytes` bytes at an error rate of
+    /// at most `rate`. The number of blocks is a power of two. [`items`](Self::items) returns the
+    /// number of items.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Shape {
         Ok(Self { items: too_many - 1, ..shape })
     }
 
-    /// A plan with exactly these numbers.
+    /// A shape with exactly these numbers.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl Shape {
         Ok(Self { items, blocks })
     }
 
-    /// The plan with so many bits and probes, which a header tells.
+    /// The shape with this many bits and probes, which come from a header.
     pub(super) const fn with_bits(
         items: u64,
         bits: u64,
@@ -146,8 +146,8 @@ impl Shape {
         Self::with(items, bits / BLOCK)
     }
 
-    /// The plan of a filter that has one block for every 2^`times` of this one: for as many times
-    /// fewer items it has the same rate.
+    /// The shape of a filter that has one block for every 2^`times` of this one. For the planned
+    /// items divided by 2^`times` it has the same rate.
     #[cfg(feature = "alloc")]
     pub(super) const fn folded(&self, times: u32) -> Result<Self, InvalidShape> {
         if times > self.blocks.trailing_zeros() {
@@ -161,14 +161,14 @@ impl Shape {
     }
 
     getters! {
-        /// The number of items planned for.
+        /// The planned number of items.
         items: u64;
         /// The number of blocks of 256 bits.
         #[inline(always)]
         blocks: u64;
     }
 
-    /// How many bits a key has: always 8.
+    /// The number of bits of a key: always 8.
     #[must_use]
     pub const fn probes(&self) -> u32 {
         PROBES
@@ -188,9 +188,9 @@ impl Shape {
 
     /// The error rate after `items` different keys were inserted, whether planned or not.
     ///
-    /// Not an approximation: the mean over all ways keys can fall into blocks and bits into
-    /// eighths, for one block as for many. Includes the keys whose whole digest, or the half of it
-    /// that counts inside a block, equals another one's.
+    /// Exact for one block and for many: the mean over all distributions of keys over blocks and
+    /// bits over eighths. It includes the keys whose whole digest, or the half of it that counts
+    /// inside a block, equals that of another key.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
         let twins = items as f64 / self.blocks as f64 / (1_u64 << 32) as f64;
@@ -198,7 +198,7 @@ impl Shape {
         if rate < 1.0 { rate } else { 1.0 }
     }
 
-    /// The chance that a bit in each eighth of a random block is set.
+    /// The probability that a bit in each eighth of a random block is set.
     ///
     /// ```text
     /// n items, z blocks, V ~ Binomial(n, 1/z) of them in this one, q = 31/32
@@ -215,15 +215,15 @@ impl Shape {
         if sum < CANCELLATION { self.small_rate_in_block(items) } else { sum }
     }
 
-    /// As [`rate_in_block`](Self::rate_in_block), as a sum over how many items come to the block,
-    /// all of whose terms are positive. For small rates, so that those numbers are small too.
+    /// As [`rate_in_block`](Self::rate_in_block), as a sum over the number of items in the block,
+    /// all of whose terms are positive. For small rates, where those numbers are small too.
     const fn small_rate_in_block(&self, items: u64) -> f64 {
         let (items, blocks) = (items as f64, self.blocks as f64);
         if self.blocks == 1 {
             return rate_after(items as u32);
         }
         let stay = ln_1p_wide(-1.0 / blocks);
-        // The chance of the next number of items from that of the last one.
+        // The probability of the next number of items from that of the previous one.
         let mut chance = exp(items * stay);
         let (mut sum, mut came) = (0.0, 0);
         while (came as f64) < items {
@@ -239,15 +239,16 @@ impl Shape {
         sum
     }
 
-    /// How many different keys have probably been inserted when `set` bits are set.
+    /// An estimate of how many different keys were inserted if `set` bits are set.
     ///
-    /// `u64::MAX` when all are, which any number of keys may have done.
+    /// `u64::MAX` if all bits are set, since any larger number of keys is then possible.
     #[must_use]
     pub const fn estimate_items(&self, set: u64) -> u64 {
         if set >= self.bits() {
             return u64::MAX;
         }
-        // A key leaves a bit empty with chance 1 - 1 / 32z: set / bits = 1 - (1 - 1 / 32z)^items.
+        // A key leaves a bit empty with probability 1 - 1 / 32z: set / bits = 1 - (1 - 1 /
+        // 32z)^items.
         let fill = set as f64 / self.bits() as f64;
         let empty = ln_1p_wide(-fill);
         (empty / ln_1p(-1.0 / (EIGHTH * self.blocks as f64)) + 0.5) as u64
@@ -258,12 +259,12 @@ shape!(Shape, "SplitBlockBloomFilter");
 
 probing!(Shape);
 
-/// The share of an eighth of a block that so many items leave empty, on average.
+/// The mean share of an eighth of a block that this many items leave empty.
 const fn left_empty(items: u32) -> f64 {
     powi((EIGHTH - 1.0) / EIGHTH, items)
 }
 
-/// The share of absent keys that are found in a block after so many items, on average.
+/// The mean share of absent keys that are found in a block after this many items.
 const fn rate_after(items: u32) -> f64 {
     powi(1.0 - left_empty(items), PROBES)
 }
@@ -273,8 +274,8 @@ mod tests {
     use super::*;
     use std::vec;
 
-    /// The rate in a block by another road: the chance of every number of items in it, one item
-    /// after another, and of every number of set bits in an eighth, one item after another.
+    /// An independent computation of the rate in a block: the probability of every number of items
+    /// in it, item by item, and of every number of set bits in an eighth, item by item.
     fn rate_step_by_step(items: usize, blocks: f64) -> f64 {
         let mut came = vec![0.0; items + 1];
         came[0] = 1.0;
@@ -419,7 +420,8 @@ mod tests {
                 }
             }
         }
-        // What fits into 2^26 - 1 blocks and not into 2^25, and what needs just more than either.
+        // A number that fits into 2^26 - 1 blocks and not into 2^25, and numbers that need just
+        // more than either.
         let between = Shape::for_rate_tight(1_500_000_000, 0.01).unwrap();
         assert!((1 << 25..1 << 26).contains(&between.blocks()));
         let (bits, power) = (256 << 26, 256 << 25);

@@ -1,4 +1,4 @@
-//! A stable Bloom filter as bytes, and back: it goes on as if it had never been away.
+//! Saves and opens a stable Bloom filter. An opened filter continues exactly like the saved one.
 
 use super::{RawStable, Shape};
 use crate::error::InvalidBytes;

@@ -1,80 +1,81 @@
-//! What chance does to a cell: how full a stable filter is, how unevenly, and what it still knows.
+//! The probabilities of a cell: how full a stable filter is, how much that varies, and which keys
+//! it still finds.
 //!
-//! An insertion counts a given cell down with probability *a* = P/m, for the P cells begin anywhere,
-//! and then renews it, with probability *s* = 1 - (1 - 1/m)^K. The two are independent, so one cell is
-//! a Markov chain whose every probability is exact below; the textbook's s = K/m is that of K cells
-//! which are never the same. Two cells are a chain too, from which follows how much the number of full
-//! cells varies.
+//! An insertion decrements a given cell with probability *a* = P/m, since the P cells begin at a
+//! random place. It then sets the cell with probability *s* = 1 - (1 - 1/m)^K. The two are
+//! independent, so one cell is a Markov chain, and its probabilities are exact below. The textbook
+//! value s = K/m is for K cells that are all different. Two cells form a chain too, which gives the
+//! variance of the number of nonzero cells.
 
 use crate::parts::math::{exp, exp_m1, ln, ln_1p, ln_1p_wide};
 
 /// The largest number of a cell of eight bits.
 const MAX: usize = 255;
 
-/// One cell, and what an insertion does to it.
+/// One cell, and the effect of an insertion on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     cells: f64,
     probes: u32,
     decrements: f64,
     max: usize,
-    /// The logarithm of the probability 1 - s that an insertion does not renew it.
+    /// The logarithm of the probability 1 - s that an insertion does not set it.
     ln_kept: f64,
 }
 
 impl Cell {
-    /// One of at least two cells, of which at least one and at most all are counted down.
+    /// A cell of at least two, of which at least one and at most all are decremented.
     pub(super) const fn new(cells: u64, bits: u32, probes: u32, decrements: u64) -> Self {
         let ln_kept = probes as f64 * ln_1p_wide(-1.0 / cells as f64);
         let (cells, decrements) = (cells as f64, decrements as f64);
         Self { cells, probes, decrements, max: (1 << bits) - 1, ln_kept }
     }
 
-    /// a: it is counted down.
+    /// a: the probability that it is decremented.
     const fn aged(&self) -> f64 {
         self.decrements / self.cells
     }
 
-    /// s: it is renewed.
+    /// s: the probability that it is set.
     const fn renewed(&self) -> f64 {
         -exp_m1(self.ln_kept)
     }
 
-    /// It is counted down or renewed.
+    /// The probability that it is decremented or set.
     const fn touched(&self) -> f64 {
         let (a, s) = (self.aged(), self.renewed());
         a + s - a * s
     }
 
-    /// It is not zero, once the filter is stable: 1 - (1 / (1 + s / ((1 - s) a)))^Max.
+    /// The probability that it is not zero in a stable filter: 1 - (1 / (1 + s / ((1 - s) a)))^Max.
     pub(super) const fn stable(&self) -> f64 {
         let odds = exp_m1(-self.ln_kept) / self.aged();
         let ln_ratio = if odds < 0.4 { ln_1p(odds) } else { ln(1.0 + odds) };
         -exp_m1(-(self.max as f64) * ln_ratio)
     }
 
-    /// How many cells must be counted down, of a filter whose cells shall be full with probability
-    /// `full`.
+    /// The number of cells to decrement so that cells are nonzero with probability `full`.
     pub(super) const fn decrements_for(&self, full: f64) -> f64 {
         let odds = exp_m1(-ln_1p_wide(-full) / self.max as f64);
         exp_m1(-self.ln_kept) / odds * self.cells
     }
 
-    /// It is not zero, `insertions` insertions after it was zero, and after it was renewed.
+    /// The probabilities that it is not zero, `insertions` insertions after it was zero, and after
+    /// it was set.
     pub(super) const fn after(&self, insertions: u64) -> (f64, f64) {
         let (a, s) = (self.aged(), self.renewed());
         if a >= 1.0 {
-            // Every cell is counted down every time.
+            // Every insertion decrements every cell.
             return if insertions < self.max as u64 {
                 (-exp_m1(insertions as f64 * self.ln_kept), 1.0)
             } else {
                 (self.stable(), self.stable())
             };
         }
-        // With A = (1 - s) a and C = (1 - s)(1 - a), the cell is not renewed in j insertions and is
-        // counted down i times in them with probability w(i, j) = binomial(j, i) A^i C^(j - i). The
-        // sums W(i) of these over j below `insertions` follow from each other, since
-        // w(i, j + 1) = C w(i, j) + A w(i - 1, j): (1 - C) W(i) = A W(i - 1) - w(i, insertions).
+        // With A = (1 - s) a and C = (1 - s)(1 - a), the cell is not set in j insertions and is
+        // decremented i times in them with probability w(i, j) = binomial(j, i) A^i C^(j - i). The
+        // sums W(i) of these over j below `insertions` follow from each other, since w(i, j + 1) =
+        // C w(i, j) + A w(i - 1, j): (1 - C) W(i) = A W(i - 1) - w(i, insertions).
         let n = insertions as f64;
         let (ln_unaged, one_less_c) = (ln_1p_wide(-a), self.touched());
         let mut ln_w = n * (self.ln_kept + ln_unaged);
@@ -96,10 +97,12 @@ impl Cell {
         (renewed, if renewed + tail < 1.0 { renewed + tail } else { 1.0 })
     }
 
-    /// The rate of a filter whose share of full cells is `full` in the mean, and varies so much: the
-    /// mean of its K-th power, taken of the beta distribution with that mean and variance.
+    /// The rate of a filter whose share of nonzero cells has the mean `full` and the given
+    /// variance: the mean of its K-th power under the beta distribution with that mean and
+    /// variance.
     ///
-    /// `spread` is the variance of the number of full cells over that of as many independent ones.
+    /// `spread` is the variance of the number of nonzero cells, divided by that of independent
+    /// cells.
     pub(super) const fn rate(&self, full: f64, spread: f64) -> f64 {
         let correlation = spread / self.cells;
         let theta = correlation / (1.0 - correlation);
@@ -111,29 +114,30 @@ impl Cell {
         rate
     }
 
-    /// The rate of a stable filter whose share of full cells varies so much.
+    /// The rate of a stable filter whose share of nonzero cells has this variance.
     pub(super) const fn stable_rate(&self, spread: f64) -> f64 {
         self.rate(self.stable(), spread)
     }
 
-    /// How much the number of full cells of a stable filter varies, over what it would do if cells
-    /// were independent. They are not: an insertion renews neither many nor few, and counts
-    /// neighbours down together.
+    /// The variance of the number of nonzero cells of a stable filter, divided by that of
+    /// independent cells. Cells are not independent: every insertion sets about the same number of
+    /// cells, and decrements adjacent cells together.
     pub(super) const fn spread(&self) -> f64 {
         let (m, p) = (self.cells, self.decrements);
         let full = self.stable();
         let alone = full * (1.0 - full);
         let pairs = self.probes as f64 * (self.probes - 1) as f64 / 2.0;
         if pairs * (1.0 - full) < 1e-5 * full * m {
-            // No rate can tell.
+            // The rate does not depend on it.
             return 1.0;
         }
-        // Cells at a distance below `near`, on either side, have fewer of the P cells in common the
-        // farther they are from each other; all others as few as there can be.
+        // Two cells at a distance below `near`, on either side, share fewer of the P cells the
+        // farther apart they are; all others share the minimum.
         let near = if 2.0 * p < m + 1.0 { p - 1.0 } else { m - p };
         let few = if 2.0 * p > m { 2.0 * p - m } else { 0.0 };
         let mut sum = (m - 1.0 - 2.0 * near) * self.covariance(few / m);
-        // Gauss and Legendre's three points, for the sum over all distances from 1 to `near`.
+        // Gauss-Legendre quadrature with three points, for the sum over all distances from 1 to
+        // `near`.
         const POINTS: [(f64, f64); 3] = [
             (0.112_701_665_379_258_3, 5.0 / 18.0),
             (0.5, 8.0 / 18.0),
@@ -150,8 +154,8 @@ impl Cell {
         if spread > 0.0 { spread } else { 0.0 }
     }
 
-    /// By how much more often than by chance two cells are both zero in a stable filter, if they are
-    /// counted down together with probability `both`.
+    /// The probability that two cells are both zero in a stable filter minus that for independent
+    /// cells, if they are decremented together with probability `both`.
     const fn covariance(&self, both: f64) -> f64 {
         let (a, s, max) = (self.aged(), self.renewed(), self.max);
         let ln_kept_both = self.probes as f64 * ln_1p_wide(-2.0 / self.cells);
@@ -160,9 +164,9 @@ impl Cell {
         let neither_kept = s - only_one_kept;
         let (one, none) = (a - both, 1.0 - 2.0 * a + both);
         let alone = self.numbers();
-        // `above` and `row` have the probabilities of pairs: the first cell counted down `u` times,
-        // or `u - 1` times, since it was renewed, the second `v` times. From the largest number on
-        // nobody counts.
+        // `above` and `row` have the probabilities of pairs: the first cell was decremented `u`
+        // times, or `u - 1` times, since it was set, the second `v` times. Counts stop at the
+        // largest number.
         let mut above = [0.0; MAX + 1];
         let mut u = 0;
         while u <= max {
@@ -213,8 +217,8 @@ impl Cell {
         above[max] - alone[max] * alone[max]
     }
 
-    /// The probabilities that a cell of a stable filter was counted down 0, 1, ... times since it was
-    /// renewed; the last, that it is zero.
+    /// The probabilities that a cell of a stable filter was decremented 0, 1, ... times since it
+    /// was set. The last one is the probability that it is zero.
     const fn numbers(&self) -> [f64; MAX + 1] {
         let (a, s, touched) = (self.aged(), self.renewed(), self.touched());
         let mut numbers = [0.0; MAX + 1];
@@ -228,7 +232,7 @@ impl Cell {
         numbers
     }
 
-    /// The same after an insertion has counted down and before it renews.
+    /// The same probability after the decrements of an insertion and before its sets.
     const fn counted(&self, numbers: &[f64; MAX + 1], number: usize) -> f64 {
         let a = self.aged();
         let comes = if number > 0 { a * numbers[number - 1] } else { 0.0 };

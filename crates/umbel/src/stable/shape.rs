@@ -1,5 +1,5 @@
-//! The plan of a stable Bloom filter: how many cells, how wide, how many of them a key has and how
-//! many an insertion counts down.
+//! The shape of a stable Bloom filter: the number of cells, their width, the cells of a key, and
+//! the cells that an insertion decrements.
 
 use super::rate::Cell;
 use crate::error::InvalidShape;
@@ -8,22 +8,23 @@ use crate::parts::math::{ceil, exp, ln};
 use crate::sizing::{Rate, bisect, check_bits, check_memory, getters, least_rate, ok, shape};
 use core::f64::consts::LN_2;
 
-/// The most bits a cell may have.
+/// The maximum number of bits of a cell.
 pub const MAX_WIDTH: u32 = 8;
 
-/// The bits of a cell where nobody says: at 0.1 %, 1 % and 10 % no other number keeps more keys in the
-/// same memory, if nine of ten shall be kept.
+/// The default number of bits of a cell: at 0.1 %, 1 % and 10 % it keeps the most keys in the same
+/// memory, if nine of ten are to be kept.
 const WIDTH: u32 = 4;
 
-/// What `new` promises: so many of the keys that were inserted up to a capacity ago are found.
+/// The guarantee of `new`: this share of the keys that were inserted up to `capacity` insertions
+/// ago is found.
 const KEPT: f64 = 0.9;
 
-/// The number of probes that keeps keys longest, over log2(1/rate), for cells of 1 to 8 bits: from
-/// half of what a classic filter takes to nearly all of it, since wide cells forget all at once, as if
-/// a window passed.
+/// The number of probes that keeps keys longest, divided by log2(1/rate), for cells of 1 to 8 bits.
+/// It is between half of what a classic filter uses and nearly all of it, since wide cells forget
+/// all keys at about the same age, like a window.
 const PROBES: [f64; 8] = [0.46, 0.64, 0.75, 0.82, 0.88, 0.92, 0.93, 0.96];
 
-/// The plan of a stable Bloom filter, before any memory exists.
+/// The shape of a stable Bloom filter, computed before memory is allocated.
 ///
 /// ```
 /// use umbel::stable::Shape;
@@ -35,8 +36,8 @@ const PROBES: [f64; 8] = [0.46, 0.64, 0.75, 0.82, 0.88, 0.92, 0.93, 0.96];
 /// # Ok::<(), umbel::InvalidShape>(())
 /// ```
 ///
-/// All of it works at compile time too, and gives the same answers there; only the stable rate of cells
-/// of 8 bits takes more steps than the compiler goes.
+/// All functions work at compile time too, with the same results. The exception is the stable rate
+/// of cells of 8 bits, which exceeds the compiler's step limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     cells: u64,
@@ -46,14 +47,14 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A filter of so many cells, or one more to make their number odd, of `width` bits, whose stable
-    /// rate is at most `rate`: with the number of probes that keeps keys longest, and as few
-    /// decrements as that takes.
+    /// A filter of `cells` cells, or one more to make their number odd, of `width` bits, whose
+    /// stable rate is at most `rate`. It has the number of probes that keeps keys longest, and the
+    /// smallest number of decrements that reaches the rate.
     ///
     /// # Errors
     ///
-    /// If `rate` is none, a cell has not 1 to 8 bits, there are too many of them, or so few that
-    /// counting down all of them at every insertion would not be enough.
+    /// If `rate` is not valid, if `width` is not 1 to 8, if there are too many cells, or if there
+    /// are so few that decrementing all of them at every insertion would not be enough.
     pub const fn for_cells(cells: u64, width: u32, rate: f64) -> Result<Self, InvalidShape> {
         let rate = ok!(Rate::new(rate)).get();
         ok!(check(cells, width));
@@ -62,7 +63,7 @@ impl Shape {
         let probes = if probes > 0 { probes } else { 1 };
         let mut shape = Self { cells, width, probes, decrements: 1 };
         if cells == 1 {
-            // It is never zero.
+            // The cell is never zero.
             return Err(InvalidShape::OutOfRange { what: "decrements", got: 2, min: 1, max: 1 });
         }
         let full = exp(ln(rate) / probes as f64);
@@ -74,15 +75,15 @@ impl Shape {
         shape.checked()
     }
 
-    /// The smallest filter of 4-bit cells with a stable rate of at most `rate` that finds a key with
-    /// a probability of at least 0.9 when it was inserted `capacity` insertions ago.
+    /// The smallest filter of 4-bit cells with a stable rate of at most `rate` that finds a key
+    /// with a probability of at least 0.9 if it was inserted `capacity` insertions ago.
     ///
     /// # Errors
     ///
     /// As [`for_cells`](Self::for_cells).
     pub const fn for_rate(capacity: u64, rate: f64) -> Result<Self, InvalidShape> {
         ok!(Rate::new(rate));
-        // Twice as many until they are enough, then half of what is left between enough and not.
+        // Doubles the number until it is enough, then bisects.
         let (mut low, mut high) = (0, capacity | 1);
         let mut best = loop {
             match Self::for_cells(high, WIDTH, rate) {
@@ -101,34 +102,35 @@ impl Shape {
         Ok(best)
     }
 
-    /// The filter of 4-bit cells in at most `bytes` bytes with a stable rate of at most `rate`. How
-    /// long it keeps keys is [`remembers`](Self::remembers).
+    /// The filter of 4-bit cells in at most `bytes` bytes with a stable rate of at most `rate`.
+    /// [`remembers`](Self::remembers) returns how long it keeps keys.
     ///
     /// # Errors
     ///
-    /// As [`for_cells`](Self::for_cells), and if there is no room for one word.
+    /// As [`for_cells`](Self::for_cells), and if there is not enough memory for one word.
     pub const fn for_budget(bytes: u64, rate: f64) -> Result<Self, InvalidShape> {
         ok!(check_memory(bytes, 8));
         Self::for_cells(bytes / 8 * (64 / WIDTH as u64) - 1, WIDTH, rate)
     }
 
-    /// The filter of 4-bit cells in at most `bytes` bytes with the smallest stable rate that finds a key
-    /// with a probability of at least 0.9 when it was inserted `items` insertions ago.
+    /// The filter of 4-bit cells in at most `bytes` bytes with the smallest stable rate that finds
+    /// a key with a probability of at least 0.9 if it was inserted `items` insertions ago.
     ///
     /// # Errors
     ///
-    /// If there is no room for as many at any rate, or more than [`MAX_BITS`](crate::sizing::MAX_BITS).
+    /// If there is no room for them at any rate, or more than
+    /// [`MAX_BITS`](crate::sizing::MAX_BITS).
     pub fn for_memory(items: u64, bytes: u64) -> Result<Self, InvalidShape> {
         least_rate(bytes, |rate| Self::for_rate(items, rate))
     }
 
-    /// A filter of so many cells of `width` bits, of which a key has `probes` and an insertion counts
-    /// down `decrements`.
+    /// A filter of `cells` cells of `width` bits, where a key has `probes` cells and an insertion
+    /// decrements `decrements` cells.
     ///
     /// # Errors
     ///
-    /// If the number of cells is even or too large, a cell has not 1 to 8 bits, a key not 1 to 64
-    /// probes, or the decrements are none or more than the cells.
+    /// If the number of cells is even or too large, `width` is not 1 to 8, `probes` is not 1 to 64,
+    /// or `decrements` is 0 or more than the number of cells.
     pub const fn with(
         cells: u64,
         width: u32,
@@ -152,8 +154,9 @@ impl Shape {
         Cell::new(self.cells, self.width, self.probes, self.decrements)
     }
 
-    /// More than the cells of a filter vary of which a share of about `full` is full. Wide cells vary
-    /// less than narrow ones and take longer to compute, so no wider ones are looked at.
+    /// An upper bound on the variance of a filter with a share of nonzero cells of about `full`.
+    /// Wide cells vary less than narrow ones and take longer to compute, so the bound uses narrow
+    /// ones.
     const fn most_spread(&self, full: f64) -> f64 {
         let width = if self.width < WIDTH { self.width } else { WIDTH };
         let mut narrow = Self { width, decrements: 1, ..*self };
@@ -167,24 +170,25 @@ impl Shape {
     getters! {
         /// The number of cells.
         cells: u64;
-        /// How many bits a cell has.
+        /// The number of bits of a cell.
         width: u32;
     }
 
-    /// The largest number in a cell, which an insertion sets the cells of its key to.
+    /// The largest number in a cell. An insertion sets the cells of its key to it.
     #[must_use]
     pub const fn max(&self) -> u64 {
         (1 << self.width) - 1
     }
 
     getters! {
-        /// The number of cells a key has: the paper's K.
+        /// The number of cells of a key: the paper's K.
         probes: u32;
-        /// The number of cells that an insertion counts down: the paper's P.
+        /// The number of cells that an insertion decrements: the paper's P.
         decrements: u64;
     }
 
-    /// How many insertions ago a key was inserted that is found with a probability of at least 0.9.
+    /// The largest number of insertions after which a key is still found with a probability of at
+    /// least 0.9.
     #[must_use]
     pub const fn items(&self) -> u64 {
         self.remembers(KEPT)
@@ -202,21 +206,21 @@ impl Shape {
         self.bits().div_ceil(64)
     }
 
-    /// The stable point: the share of cells that are zero, in the mean, once as many are counted
-    /// down as are set. With the P and K of the paper, m cells and s = 1 - (1 - 1/m)^K, it is
-    /// (1 / (1 + m s / (P (1 - s))))^Max: exactly, for each cell is counted down with probability
-    /// P/m and then set with probability s.
+    /// The stable point: the mean share of zero cells once decrements and sets are in balance. With
+    /// the P and K of the paper, m cells and s = 1 - (1 - 1/m)^K, it is (1 / (1 + m s / (P (1 -
+    /// s))))^Max. The value is exact, since each cell is decremented with probability P/m and then
+    /// set with probability s.
     #[must_use]
     pub const fn stable_point(&self) -> f64 {
         if self.cells == 1 { 0.0 } else { 1.0 - self.cell().stable() }
     }
 
-    /// The error rate at the stable point, which it never rises above.
+    /// The error rate at the stable point. The error rate never exceeds it.
     ///
-    /// The textbook's (1 - stable point)^K is the rate of the mean filter. This is the mean rate of
-    /// filters, which vary: 1 % more for 730 cells, and 5 % for a hundred. The variance is computed
-    /// from what two cells have in common, exactly but for the sum over their distances, which takes
-    /// three points. Takes a millisecond where cells have 8 bits.
+    /// The textbook's (1 - stable point)^K is the rate of the average filter. This is the mean rate
+    /// of filters, which vary: 1 % more for 730 cells, and 5 % for a hundred. The variance is
+    /// computed exactly from the joint distribution of two cells, except that the sum over their
+    /// distances uses three points. It takes a millisecond for cells of 8 bits.
     #[must_use]
     pub const fn stable_rate(&self) -> f64 {
         if self.cells == 1 {
@@ -226,7 +230,7 @@ impl Shape {
         cell.stable_rate(cell.spread())
     }
 
-    /// The error rate after so many insertions of different keys into an empty filter.
+    /// The error rate after this many insertions of different keys into an empty filter.
     #[must_use]
     pub const fn expected_rate(&self, insertions: u64) -> f64 {
         if insertions == 0 || self.cells == 1 {
@@ -234,12 +238,13 @@ impl Shape {
         }
         let cell = self.cell();
         let (full, _) = cell.after(insertions);
-        // Nothing is less even than the fill of a stable filter.
+        // The fill of a stable filter has the largest variance.
         cell.rate(full, cell.spread())
     }
 
-    /// The probability that a key is found after so many insertions of other keys: 1 at first, and
-    /// the stable rate in the end. One minus this is the rate of false negatives for that gap.
+    /// The probability that a key is found after this many insertions of other keys. It is 1 at
+    /// first and approaches the stable rate. One minus this is the false negative rate for that
+    /// gap.
     ///
     /// Computed as if the cells of a key aged independently.
     #[must_use]
@@ -252,8 +257,8 @@ impl Shape {
         cell.rate(full, 0.0)
     }
 
-    /// After how many insertions of other keys a key is still found with at least this probability;
-    /// `u64::MAX` if that never ends, as below the stable rate.
+    /// The number of insertions of other keys after which a key is still found with at least this
+    /// probability; `u64::MAX` if there is no limit, as below the stable rate.
     #[must_use]
     pub const fn remembers(&self, probability: f64) -> u64 {
         let mut high = 1;
@@ -266,9 +271,9 @@ impl Shape {
         bisect!(high / 2, high, |insertions| self.found_after(insertions) < probability) - 1
     }
 
-    /// After how many insertions into an empty filter the mean share of cells that are not zero is
-    /// within `part` of what it is at the stable point: 0.01 for within 1 %. It comes exponentially
-    /// closer.
+    /// The number of insertions into an empty filter after which the mean share of nonzero cells is
+    /// within `part` of its value at the stable point: 0.01 for within 1 %. The share approaches it
+    /// exponentially.
     #[must_use]
     pub const fn settles_after(&self, part: f64) -> u64 {
         if self.cells == 1 {
@@ -284,7 +289,7 @@ impl Shape {
     }
 }
 
-/// Whether there can be so many cells of so many bits.
+/// Checks that there can be this many cells of this width.
 const fn check(cells: u64, width: u32) -> Result<(), InvalidShape> {
     ok!(InvalidShape::check_range("bits of a cell", width as u64, 1, MAX_WIDTH as u64));
     check_bits((cells | 1).saturating_mul(width as u64))
@@ -292,13 +297,13 @@ const fn check(cells: u64, width: u32) -> Result<(), InvalidShape> {
 
 shape!(Shape, "StableBloomFilter");
 
-/// The number of words for so many cells of `width` bits, or one more to make their number odd: the
+/// The number of words for `cells` cells of `width` bits, or one more to make their number odd: the
 /// `WORDS` of an [`ArrayStableBloomFilter`](super::ArrayStableBloomFilter).
 ///
 /// # Panics
 ///
-/// If a cell has not 1 to 8 bits, or there are too many; in a constant, that is an error of the
-/// compiler's.
+/// If `width` is not 1 to 8, or there are too many cells. In a `const` context, this fails to
+/// compile.
 #[must_use]
 pub const fn words_for(cells: u64, width: u32) -> usize {
     match check(cells, width) {
@@ -312,7 +317,7 @@ mod tests {
     use super::*;
     use std::vec;
 
-    /// Step by step, from a cell that is zero and from one that is full.
+    /// Step by step, from a zero cell and from a full one.
     #[test]
     fn the_stable_point_is_the_limit_of_a_cell_s_chain() {
         for (cells, width, probes, decrements) in
@@ -321,7 +326,7 @@ mod tests {
             let shape = Shape::with(cells, width, probes, decrements).unwrap();
             let (a, max) = (decrements as f64 / cells as f64, shape.max() as usize);
             let s = 1.0 - (1.0 - 1.0 / cells as f64).powi(probes as i32);
-            // From the probability of each number to that after one insertion more.
+            // From the probability of each number to the probabilities after one more insertion.
             let step = |numbers: &[f64]| {
                 let mut next = vec![0.0; max + 1];
                 for (number, p) in numbers.iter().enumerate() {
@@ -362,7 +367,8 @@ mod tests {
         }
     }
 
-    /// What the last decrement may take of the rate, and the tenth that the spread is overrated by.
+    /// The share of the rate that the last decrement may cost, and the tenth by which the spread is
+    /// overestimated.
     fn wasted(shape: &Shape) -> f64 {
         let (probes, one_less) = (f64::from(shape.probes()), shape.decrements() - 1);
         let Shape { cells, width, .. } = *shape;

@@ -1,5 +1,5 @@
-//! One key: look at its cells, or count others down and fill its own; and many keys, whose words are
-//! asked for first.
+//! Operations on one key: test its cells, or decrement others and set its cells; and batches with
+//! prefetched words.
 
 use crate::hash::Digest;
 use crate::kernels::{Digits, Kernels};
@@ -8,18 +8,19 @@ use crate::layout::ring::{self, Touch};
 use crate::parts::cells::Cells;
 use crate::simd::{Choice, Isa};
 
-/// Filters of up to this many bytes are in a core's own cache, where fetching ahead only costs.
+/// Filters of up to this many bytes fit into the core's private cache, where prefetching only costs
+/// time.
 const CACHED: usize = 1 << 20;
 
-/// Asks a table.
+/// Looks keys up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asker<V>(pub(super) CellTable<V>);
 
 impl<V: AsRef<[u64]>> Asker<V> {
-    /// Whether no cell of the digest is zero.
+    /// Whether all cells of the digest are above zero.
     #[inline(always)]
     pub(super) fn contains(&self, digest: Digest) -> bool {
-        // A width that the compiler knows makes constants of all shifts and masks.
+        // A width that is known at compile time makes all shifts and masks constants.
         match self.0.cells.width() {
             2 => self.of_width(2).contains(digest),
             3 => self.of_width(3).contains(digest),
@@ -34,7 +35,7 @@ impl<V: AsRef<[u64]>> Asker<V> {
         CellTable { cells: Cells::new(cells.words(), width), len, probes }
     }
 
-    /// As [`contains`](Self::contains) for each key.
+    /// As [`contains`](Self::contains), for each key.
     #[inline(always)]
     pub(super) fn contains_batch<A>(
         self,
@@ -53,7 +54,7 @@ impl<V: AsRef<[u64]>> Asker<V> {
     }
 }
 
-/// Starts to load the words of the first `probes` cells of a digest.
+/// Prefetches the words of the first `probes` cells of a digest.
 #[inline(always)]
 fn fetch<V: AsRef<[u64]>, const AHEAD: usize>(table: &CellTable<V>, digest: Digest, probes: u32) {
     table.for_cells(digest, probes, |cell| fetch_cell::<V, AHEAD>(table, cell));
@@ -86,15 +87,16 @@ impl<V: AsRef<[u64]>> Touch for Asker<V> {
 pub(super) struct Inserter<'a, V> {
     pub(super) table: CellTable<V>,
     pub(super) decrements: u64,
-    /// How many keys were inserted before.
+    /// The number of earlier insertions.
     pub(super) insertions: &'a mut u64,
 }
 
 impl<V: AsRef<[u64]> + AsMut<[u64]>> Inserter<'_, V> {
-    /// Counts cells down, then fills those of the digest; whether one of them was zero before.
+    /// Decrements cells, then sets those of the digest. Returns whether one of them was zero
+    /// before.
     #[inline(always)]
     pub(super) fn insert(&mut self, digest: Digest) -> bool {
-        // A width that the compiler knows makes constants of all shifts and masks.
+        // A width that is known at compile time makes all shifts and masks constants.
         match self.table.cells.width() {
             2 => self.insert_of_width(2, digest),
             3 => self.insert_of_width(3, digest),
@@ -125,7 +127,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Inserter<'_, V> {
         fresh
     }
 
-    /// As [`insert`](Self::insert) for each key, in their order.
+    /// As [`insert`](Self::insert), for each key in order.
     #[inline(always)]
     pub(super) fn insert_batch<A>(
         mut self,
@@ -153,7 +155,7 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Touch for Inserter<'_, V> {
     #[inline(always)]
     fn fetch<const AHEAD: usize>(&self, digest: Digest) {
         fetch::<V, AHEAD>(&self.table, digest, self.table.probes);
-        // The key is inserted when `AHEAD` keys before it were, of which one just was.
+        // The key is inserted after `AHEAD` keys before it, one of which was just inserted.
         let insertion = self.insertions.wrapping_add(AHEAD as u64 - 1);
         fetch_cell::<V, AHEAD>(&self.table, first_aged(insertion, self.table.len));
     }
@@ -164,9 +166,10 @@ impl<V: AsRef<[u64]> + AsMut<[u64]>> Touch for Inserter<'_, V> {
     }
 }
 
-/// The first of the cells that an insertion counts down: the number of the insertion, mixed, as a
-/// fraction of all cells. The mixer is SplitMix64's (Steele, Lea and Flood 2014), and no hasher's, so
-/// that not even keys which count insertions themselves are where the counting down is.
+/// The first of the cells that an insertion decrements: the number of the insertion, mixed, as a
+/// fraction of all cells. The mixer is that of SplitMix64 (Steele, Lea and Flood 2014) and differs
+/// from those of all hashers. So even keys that are consecutive numbers do not coincide with the
+/// decremented cells.
 #[inline(always)]
 const fn first_aged(insertion: u64, cells: u64) -> u64 {
     let z = insertion.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x7374_6162_6c65_2121);

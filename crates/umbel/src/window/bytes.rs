@@ -1,4 +1,4 @@
-//! A window filter as bytes, and back: it goes on as if it had never stopped.
+//! Saves and opens a window filter. An opened filter continues exactly like the saved one.
 
 use super::shape::turn;
 use super::{RawWindow, Shape, Window};
@@ -11,18 +11,18 @@ use core::time::Duration;
 /// The number of the family in a header.
 const FAMILY: u16 = 7;
 
-/// The numbers of the kernels in a header, for a window of insertions and for one of time: bits of one
-/// line in each epoch.
+/// The numbers of the kernels in a header, for a window of insertions and for a window of time:
+/// bits of one line in each epoch.
 const INSERTIONS: u16 = 7;
 const TIME: u16 = 8;
 
-/// What a header tells besides the shape: where the hand is, and the time.
+/// The fields of a header besides the shape: the position of the hand, and the time.
 #[derive(Debug)]
 pub struct State {
     group: u64,
     epoch: u64,
     way: u64,
-    /// Whether there is a time, and which.
+    /// Whether there is a current time, and its value.
     told: [u64; 2],
 }
 

@@ -1,4 +1,4 @@
-//! The hand: which line of each group is being filled, and which is cleared next.
+//! The hand: it determines which line of each group is being filled, and which is cleared next.
 //!
 //! ```text
 //!     group        0   1   2   3   4   5
@@ -9,38 +9,38 @@
 //!                            hand
 //! ```
 //!
-//! The hand goes round once a turn. Where it passes, the oldest line of a group is cleared and becomes
-//! the one that is filled. So every group begins an epoch exactly once a turn, each at a moment of
-//! its own, and never is there more to clear than the hand passes.
+//! The hand goes round once per turn. When it passes a group, the oldest line of the group is
+//! cleared and becomes the one that is filled. So every group begins an epoch exactly once per
+//! turn, each at a different moment, and each step clears only the lines that the hand passes.
 
 use core::hint::select_unpredictable;
 
-/// Where the hand is. Knows no memory: it tells which lines are to be cleared.
+/// The position of the hand. It has no access to the words; it returns which lines to clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hand {
     /// The number of lines of a group, at least two.
     epochs: usize,
     /// The number of groups, at least one and below 2^40.
     groups: usize,
-    /// How many steps of its cause, insertions or nanoseconds, take it round: at least one, below
-    /// 2^63.
+    /// How many steps, insertions or nanoseconds, take it round once: at least one, below 2^63.
     span: u64,
     /// The group that it passes next.
     pub(super) group: usize,
-    /// The epoch that is being filled in the groups before that one.
+    /// The epoch that is being filled in the groups before `group`.
     pub(super) epoch: usize,
-    /// The way that it has come towards the next group: that is `span` long, and a step `groups`.
+    /// The distance that it has moved towards the next group. That group is at distance `span`, and
+    /// a step moves it by `groups`.
     pub(super) way: u64,
 }
 
 impl Hand {
-    /// At its start: all groups fill epoch 0.
+    /// The hand at its start: all groups fill epoch 0.
     pub(super) const fn new(epochs: u32, groups: u64, span: u64) -> Self {
         let (epochs, groups) = (epochs as usize, groups as usize);
         Self { epochs, groups, span, group: 0, epoch: 1, way: 0 }
     }
 
-    /// The same hand elsewhere, if it can be there.
+    /// The same hand at another position, if that position is valid.
     pub(super) fn at(self, group: u64, epoch: u64, way: u64) -> Option<Self> {
         let group = usize::try_from(group).ok().filter(|&group| group < self.groups)?;
         let epoch = usize::try_from(epoch).ok().filter(|&epoch| epoch < self.epochs)?;
@@ -53,7 +53,6 @@ impl Hand {
         self.epochs
     }
 
-    /// The number of groups.
     #[inline(always)]
     pub(super) const fn groups(&self) -> usize {
         self.groups
@@ -66,7 +65,7 @@ impl Hand {
         select_unpredictable(group < self.group, self.epoch, before)
     }
 
-    /// Passes one group; which line is to be cleared.
+    /// Passes one group. Returns the line to clear.
     #[inline(always)]
     fn pass(&mut self) -> usize {
         let line = self.group * self.epochs + self.epoch;
@@ -78,7 +77,7 @@ impl Hand {
         line
     }
 
-    /// Goes one step; calls `clear` with the lines to be cleared.
+    /// Moves by one step. Calls `clear` with the lines to clear.
     #[inline(always)]
     pub(super) fn step(&mut self, mut clear: impl FnMut(usize)) {
         self.way += self.groups as u64;
@@ -88,14 +87,14 @@ impl Hand {
         }
     }
 
-    /// How many groups it would pass in so many steps, and the way that it would have come then.
+    /// How many groups it would pass in `steps` steps, and its distance then.
     pub(super) const fn ahead(&self, steps: u64) -> (u128, u64) {
         let way = self.way as u128 + steps as u128 * self.groups as u128;
         (way / self.span as u128, (way % self.span as u128) as u64)
     }
 
-    /// Goes so many steps at once; calls `clear` with the lines to be cleared, at most once for each
-    /// line, or gives `true` if that is all of them.
+    /// Moves by many steps at once. Calls `clear` with the lines to clear, at most once for each
+    /// line, or returns `true` if all lines must be cleared.
     #[must_use]
     pub(super) fn go(&mut self, steps: u64, mut clear: impl FnMut(usize)) -> bool {
         let (passed, way) = self.ahead(steps);
@@ -112,7 +111,7 @@ impl Hand {
         all
     }
 
-    /// How often it would pass this group on its way past so many.
+    /// How often it would pass this group while passing `passed` groups.
     pub(super) const fn times(&self, group: usize, passed: u128) -> u128 {
         let until =
             if group < self.group { self.groups - self.group + group } else { group - self.group };
@@ -134,7 +133,7 @@ mod tests {
         for (epochs, groups, span) in [(2, 1, 1), (2, 1, 7), (3, 5, 2), (5, 4, 9), (4, 10, 10)] {
             let mut hand = Hand::new(epochs, groups, span);
             let (epochs, groups) = (hand.epochs(), hand.groups());
-            // When each line was last cleared, in steps.
+            // The step at which each line was last cleared.
             let mut cleared = std::vec![None; epochs * groups];
             for step in 1..=span * epochs as u64 * 3 {
                 let before = hand;
@@ -182,7 +181,7 @@ mod tests {
                 }
             }
         }
-        // Nothing overflows.
+        // There is no overflow.
         let mut slow = Hand::new(64, 3, (1 << 63) - 1);
         let mut passed = 0;
         assert!(!slow.go(u64::MAX, |_| passed += 1));

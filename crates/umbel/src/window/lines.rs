@@ -1,7 +1,7 @@
-//! What is done with the lines of a key: a group, one line of each epoch, side by side in memory.
+//! Operations on the lines of a key: a group, which is one line of each epoch, adjacent in memory.
 //!
-//! A key has the same bits in every epoch, so they are worked out once, and a look-up goes through
-//! lines that the processor fetches by itself once it was asked for the first.
+//! A key has the same bits in every epoch, so they are computed once. A look-up reads adjacent
+//! lines, which the hardware prefetcher loads after the first one.
 
 use super::hand::Hand;
 use super::shape::EPOCHS;
@@ -15,14 +15,13 @@ fn group_of(hand: &Hand, digest: Digest) -> usize {
     line_number(digest.bits(), 0, hand.groups())
 }
 
-/// The lines of a group.
 #[inline(always)]
 fn group<'a>(lines: &'a [Line<u64>], hand: &Hand, number: usize) -> &'a [Line<u64>] {
     &lines[number * hand.epochs()..][..hand.epochs()]
 }
 
-/// Whether a line of the group has all bits of a key. The number of epochs that nearly all filters
-/// have is known to the compiler, which saves a third of the time.
+/// Whether a line of the group has all bits of a key. The most common number of epochs is a
+/// compile-time constant, which saves a third of the time.
 #[inline(always)]
 fn group_has<I: Isa>(
     isa: I,
@@ -39,8 +38,8 @@ fn group_has<I: Isa>(
     }
 }
 
-/// Whether one of these lines has all bits of a key. Looks at all of them: where a key is found is a
-/// branch that nobody can predict.
+/// Whether one of these lines has all bits of a key. It tests all lines, because a branch on the
+/// line in which a key is found would be unpredictable.
 #[inline(always)]
 fn any_has<'a, I: Isa>(
     isa: I,
@@ -52,7 +51,7 @@ fn any_has<'a, I: Isa>(
     lines.into_iter().fold(false, |found, line| found | isa.line_has(line, x, lanes))
 }
 
-/// Starts to load the lines of a key.
+/// Prefetches the lines of a key.
 #[inline(always)]
 fn fetch_group<const AHEAD: usize>(lines: &[Line<u64>], hand: &Hand, digest: Digest) {
     let first = group_of(hand, digest) * hand.epochs();
@@ -87,7 +86,7 @@ impl Touch for EpochsLookUp<'_> {
     }
 }
 
-/// Looks keys up as if the hand had passed so many groups more.
+/// Looks keys up as if the hand had passed this many more groups.
 pub(super) struct EpochsLookUpAhead<'a> {
     pub(super) now: EpochsLookUp<'a>,
     pub(super) passed: u128,
@@ -109,13 +108,13 @@ impl Touch for EpochsLookUpAhead<'_> {
         let EpochsLookUp { lines, hand, lanes } = self.now;
         let number = group_of(hand, digest);
         let gone = usize::try_from(hand.times(number, self.passed)).unwrap_or(usize::MAX);
-        // The oldest lines are those after the one that is being filled.
+        // The oldest lines follow the one that is being filled.
         let (newer, older) = group(lines, hand, number).split_at(hand.filled(number) + 1);
         any_has(isa, older.iter().chain(newer).skip(gone), digest, lanes)
     }
 }
 
-/// Inserts keys; with `ANSWER`, tells whether they were not found before.
+/// Inserts keys. With `ANSWER`, reports whether they were new.
 pub(super) struct EpochsInsert<'a, const ANSWER: bool> {
     pub(super) lines: &'a mut [Line<u64>],
     pub(super) hand: &'a mut Hand,
@@ -147,7 +146,7 @@ impl<const ANSWER: bool> Touch for EpochsInsert<'_, ANSWER> {
         let filled = number * self.hand.epochs() + self.hand.filled(number);
         isa.line_set(&mut self.lines[filled], half(digest.bits(), 0), self.lanes);
         if self.steps {
-            // After the key is in, so that it has the whole window before it.
+            // After the key was inserted, so that it stays for the whole window.
             self.hand.step(|line| self.lines[line] = [0; 8]);
         }
         fresh

@@ -1,34 +1,34 @@
-//! The plan of a window filter: how many epochs, how large, how many probes.
+//! The shape of a window filter: the number and size of its epochs, and the number of probes.
 
 use crate::blocked;
 use crate::error::InvalidShape;
 use crate::sizing::{Rate, check_bits, getters, least_rate, ok, shape};
 use core::time::Duration;
 
-/// The most epochs a filter may have. Every look-up goes through all of them.
+/// The maximum number of epochs of a filter. Every look-up searches all of them.
 pub const MAX_EPOCHS: u32 = 64;
 
-/// The epochs that are taken unless others are asked for: of all numbers the smallest filters, or
-/// within 1 % of them, from 10 % to one in a million.
+/// The default number of epochs: the number that gives the smallest filters, or is within 1 % of
+/// them, from 10 % to one in a million.
 pub(super) const EPOCHS: usize = 5;
-/// Windows whose epochs have no more lines than this are planned with fewer epochs, too: whole lines
-/// count then.
+/// Windows whose epochs have at most this many lines are also planned with fewer epochs, because
+/// rounding to whole lines then matters.
 const FEW_LINES: u64 = 16;
-/// In how many steps the epoch that is being filled is looked at, at most.
+/// The maximum number of steps in which the epoch that is being filled is evaluated.
 const STEPS: u64 = 8;
 /// The longest time: 146 years.
 const MAX_TIME: Duration = Duration::from_nanos(u64::MAX / 4);
 
-/// How far back a filter remembers.
+/// The length of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Window {
-    /// So many insertions, those of keys that are there already included.
+    /// This many insertions, including those of keys that are already stored.
     Insertions(u64),
-    /// So much time, by a clock that is passed in.
+    /// This much time, by the clock of the caller.
     Time(Duration),
 }
 
-/// The plan of a window filter, before any memory exists.
+/// The shape of a window filter, computed before memory is allocated.
 ///
 /// ```
 /// use core::time::Duration;
@@ -50,20 +50,20 @@ pub struct Shape {
     window: Window,
     capacity: u64,
     epochs: u32,
-    /// One of the epochs, for the insertions of a turn, with one line a key.
+    /// The shape of one epoch, for the insertions of a turn, with one line per key.
     epoch: blocked::Shape,
 }
 
 impl Shape {
-    /// A filter of the last `window` insertions, at an error rate of at most `rate`. No insertions
-    /// count as one.
+    /// A filter of the last `window` insertions, at an error rate of at most `rate`. A window of 0
+    /// is treated as 1.
     ///
-    /// It has five epochs, or fewer where the window is so small that this takes less memory.
+    /// It has five epochs, or fewer if the window is so small that this takes less memory.
     ///
     /// # Errors
     ///
-    /// If `rate` is not one ([`Rate::new`]), is too small for digests of 64 bits, or the filter would
-    /// have more than [`MAX_BITS`](crate::sizing::MAX_BITS).
+    /// If `rate` is not valid ([`Rate::new`]), is too small for digests of 64 bits, or the filter
+    /// would have more than [`MAX_BITS`](crate::sizing::MAX_BITS).
     pub const fn for_rate(window: u64, rate: f64) -> Result<Self, InvalidShape> {
         Self::smallest(Window::Insertions(window), window, rate)
     }
@@ -77,8 +77,8 @@ impl Shape {
         least_rate(bytes, |rate| Self::for_rate(window, rate))
     }
 
-    /// As [`for_rate`](Self::for_rate), with so many epochs: a key stays for at most
-    /// 1 + 1 / (`epochs` − 1) windows.
+    /// As [`for_rate`](Self::for_rate), with the given number of epochs: a key stays for at
+    /// most 1 + 1 / (`epochs` − 1) windows.
     ///
     /// # Errors
     ///
@@ -93,12 +93,13 @@ impl Shape {
     }
 
     /// A filter of the last `window` of time, at an error rate of at most `rate` while there are at
-    /// most `capacity` insertions in any window. They may come in bursts: all at once, or spread over
-    /// the window.
+    /// most `capacity` insertions in any window. They may come in bursts, all at once, or spread
+    /// over the window.
     ///
     /// It has five epochs. Each one has room for all `capacity` insertions, since a burst fills a
-    /// single epoch. That takes 3.5 times the space of a window of as many insertions at 1 %. Fewer
-    /// epochs take less space and remember for longer ([`for_time_in_epochs`](Self::for_time_in_epochs)).
+    /// single epoch. At 1 % that takes 3.5 times the space of a window of `capacity` insertions.
+    /// Fewer epochs take less space, and keys stay longer
+    /// ([`for_time_in_epochs`](Self::for_time_in_epochs)).
     ///
     /// # Errors
     ///
@@ -112,8 +113,8 @@ impl Shape {
         Self::for_time_in_epochs(window, capacity, rate, EPOCHS as u32)
     }
 
-    /// As [`for_time`](Self::for_time), with so many epochs: a key stays for at most
-    /// 1 + 1 / (`epochs` − 1) windows.
+    /// As [`for_time`](Self::for_time), with the given number of epochs: a key stays for at
+    /// most 1 + 1 / (`epochs` − 1) windows.
     ///
     /// # Errors
     ///
@@ -127,16 +128,16 @@ impl Shape {
     ) -> Result<Self, InvalidShape> {
         ok!(check_plan(rate, epochs));
         let epoch = ok!(plan_for_bursts(turn(capacity, 2), rate));
-        // Files hold the capacity, from which a reader derives the insertions of a turn.
+        // Files store the capacity, from which a reader derives the insertions of a turn.
         let turn = turn(capacity, epochs);
         let epoch = ok!(blocked::Shape::with(turn, epoch.lines(), 1, epoch.probes()));
         Self::of(Window::Time(window), capacity, epochs, epoch)
     }
 
     /// A filter of the last `window` of time, at an error rate of at most `rate` while there are at
-    /// most `capacity` insertions in any window **and they come evenly**: no more than a turn's share
-    /// of them in a turn. It takes as much space as a window of as many insertions. A burst of
-    /// `capacity` insertions raises its rate to [`burst_rate`](Self::burst_rate).
+    /// most `capacity` insertions in any window **and they are spread evenly**: each turn has at
+    /// most its proportional share. It takes the same space as a window of `capacity` insertions. A
+    /// burst of `capacity` insertions raises its rate to [`burst_rate`](Self::burst_rate).
     ///
     /// # Errors
     ///
@@ -149,7 +150,7 @@ impl Shape {
         Self::smallest(Window::Time(window), capacity, rate)
     }
 
-    /// As [`for_even_time`](Self::for_even_time), with so many epochs.
+    /// As [`for_even_time`](Self::for_even_time), with the given number of epochs.
     ///
     /// # Errors
     ///
@@ -188,7 +189,7 @@ impl Shape {
         Self::of(window, capacity, epochs, epoch)
     }
 
-    /// The shape of these epochs.
+    /// The shape with these epochs.
     pub(super) const fn of(
         window: Window,
         capacity: u64,
@@ -206,12 +207,12 @@ impl Shape {
     }
 
     getters! {
-        /// How far back it is sure to remember.
+        /// The guaranteed window.
         window: Window;
     }
 
-    /// How far back a key can still be found because it was inserted: one turn more than the window,
-    /// which is rounded up to whole turns.
+    /// The maximum age at which a key can still be found because it was inserted: one turn more
+    /// than the window, which is rounded up to whole turns.
     #[must_use]
     pub const fn longest(&self) -> Window {
         let times = self.epochs as u64;
@@ -221,7 +222,8 @@ impl Shape {
         }
     }
 
-    /// After what every group begins its next epoch: a share of the window, rounded up.
+    /// The length of a turn, after which every group begins its next epoch: a share of the window,
+    /// rounded up.
     #[must_use]
     pub const fn turn(&self) -> Window {
         match self.window {
@@ -233,18 +235,18 @@ impl Shape {
         }
     }
 
-    /// The number of insertions in a window that are planned for.
+    /// The planned number of insertions in a window.
     #[must_use]
     pub const fn items(&self) -> u64 {
         self.capacity
     }
 
     getters! {
-        /// The number of epochs: of lines that a look-up goes through.
+        /// The number of epochs, which is the number of lines that a look-up reads.
         epochs: u32;
     }
 
-    /// The plan of one epoch, as a blocked filter for the insertions of a turn.
+    /// The shape of one epoch, as a blocked filter for the insertions of a turn.
     #[must_use]
     pub const fn epoch(&self) -> &blocked::Shape {
         &self.epoch
@@ -256,7 +258,7 @@ impl Shape {
         self.epoch.lines()
     }
 
-    /// How many bits a key has.
+    /// The number of bits of a key.
     #[must_use]
     pub const fn probes(&self) -> u32 {
         self.epoch.probes()
@@ -274,22 +276,23 @@ impl Shape {
         self.epoch.words() * self.epochs as u64
     }
 
-    /// The error rate for ever with `items` insertions in every window, all of different keys, which come
-    /// evenly. In a window of insertions there are never more than planned, and fewer only before the
-    /// first window has passed. Never low: keys whose bits meet make several epochs err together, which
-    /// is less often than by chance.
+    /// The steady-state error rate with `items` insertions in every window, all of different keys
+    /// and spread evenly. A window of insertions never has more than planned, and fewer only before
+    /// the first window has passed. The value is never too low: it treats the false positives of
+    /// different epochs as independent, while keys whose bits coincide cause them in several epochs
+    /// together.
     #[must_use]
     pub const fn expected_rate(&self, items: u64) -> f64 {
         match self.window {
             Window::Insertions(window) if items >= window => {
                 compound_rate(&self.epoch, self.epoch.items(), self.epochs)
             }
-            // One epoch after another is filled.
+            // Epochs are filled one after another.
             Window::Insertions(_) => {
                 let (turn, epoch) = (self.epoch.items(), &self.epoch);
                 compound(epoch.expected_rate(items % turn), epoch.expected_rate(turn), items / turn)
             }
-            // Turns of a few insertions are rounded up; no more than two windows of them can be there.
+            // Turns of a few insertions are rounded up. At most two windows of them can be stored.
             Window::Time(_) => {
                 let even = compound_rate(&self.epoch, turn(items, self.epochs), self.epochs);
                 let most = two_full(self.epoch.expected_rate(turn(items, 2)));
@@ -298,10 +301,10 @@ impl Shape {
         }
     }
 
-    /// The highest error rate with at most as many insertions in any window as planned, however they
-    /// come. In a window of insertions that is the [`expected_rate`](Self::expected_rate) of as many. In a window of
-    /// time, all of them may come at once, and as many again when the window has passed and the first
-    /// ones are not yet forgotten: two epochs are full then.
+    /// The highest error rate with at most the planned number of insertions in any window, in any
+    /// distribution. In a window of insertions it is the [`expected_rate`](Self::expected_rate) of
+    /// that number. In a window of time, all of them may come at once, and the same number again
+    /// when the window has passed and the first ones have not expired. Two epochs are then full.
     #[must_use]
     pub const fn burst_rate(&self) -> f64 {
         match self.window {
@@ -310,7 +313,7 @@ impl Shape {
         }
     }
 
-    /// What a turn is counted in: insertions, or nanoseconds.
+    /// The length of a turn in its unit: insertions, or nanoseconds.
     pub(super) const fn span(&self) -> u64 {
         match self.turn() {
             Window::Insertions(turn) => turn,
@@ -321,7 +324,6 @@ impl Shape {
 
 shape!(Shape, "WindowBloomFilter");
 
-/// Whether there can be so many epochs.
 const fn check_epochs(epochs: u32) -> Result<(), InvalidShape> {
     InvalidShape::check_range("epochs", epochs as u64, 2, MAX_EPOCHS as u64)
 }
@@ -331,24 +333,23 @@ const fn time_out_of_range(time: Duration) -> InvalidShape {
     InvalidShape::OutsideOf { what, got, above: 0.0, below: MAX_TIME.as_secs_f64() }
 }
 
-/// Whether there can be such a plan.
 const fn check_plan(rate: f64, epochs: u32) -> Result<(), InvalidShape> {
     ok!(Rate::new(rate));
     check_epochs(epochs)
 }
 
-/// How many of `window` come in a turn, at least one.
+/// The share of `window` in one turn, at least one.
 pub(super) const fn turn(window: u64, epochs: u32) -> u64 {
     let turn = window.div_ceil(epochs as u64 - 1);
     if turn == 0 { 1 } else { turn }
 }
 
-/// The smallest epoch for so many insertions a turn.
+/// The smallest epoch for `items` insertions per turn.
 const fn plan(items: u64, rate: f64, epochs: u32) -> Result<blocked::Shape, InvalidShape> {
     // As if the epoch that is being filled were as full as the others.
     let all = epochs as f64;
     let safe = ok!(plan_for_share(items, rate, all));
-    // And as what it is on average.
+    // And with its average fill.
     let filling = rate_while_filling(&safe, items) / safe.expected_rate(items);
     match blocked::Shape::for_rate_in_lines(items, rate / (all - 1.0 + filling), 1) {
         Ok(epoch) if compound_rate(&epoch, items, epochs) <= rate => Ok(epoch),
@@ -356,17 +357,18 @@ const fn plan(items: u64, rate: f64, epochs: u32) -> Result<blocked::Shape, Inva
     }
 }
 
-/// The smallest epoch of a window of time for so many insertions a window, all of which may come in
-/// one turn.
+/// The smallest epoch of a window of time for `items` insertions per window, all of which may fall
+/// into one turn.
 ///
-/// An epoch gets at most `items` insertions, because a turn is no longer than a window. All epochs
-/// together get at most twice as many, because n turns are no longer than two windows. The rate of an
-/// epoch grows faster than in proportion to its insertions, so the worst case is two full epochs.
+/// An epoch gets at most `items` insertions, because a turn is not longer than a window. All epochs
+/// together get at most twice that number, because n turns are not longer than two windows. The
+/// rate of an epoch grows faster than in proportion to its insertions, so the worst case is two
+/// full epochs.
 const fn plan_for_bursts(items: u64, rate: f64) -> Result<blocked::Shape, InvalidShape> {
     plan_for_share(items, rate, 2.0)
 }
 
-/// An epoch with one of so many shares of the rate.
+/// An epoch with one of `shares` shares of the rate.
 const fn plan_for_share(
     items: u64,
     rate: f64,
@@ -380,17 +382,18 @@ const fn plan_for_share(
     }
 }
 
-/// The rate of two epochs that have this rate each.
+/// The compound rate of two epochs that have this rate each.
 const fn two_full(rate: f64) -> f64 {
     2.0 * rate - rate * rate
 }
 
-/// The rate of so many epochs together, with so many insertions a turn, one of which is being filled.
+/// The compound rate of `epochs` epochs with `turn` insertions per turn, one of which is being
+/// filled.
 const fn compound_rate(epoch: &blocked::Shape, turn: u64, epochs: u32) -> f64 {
     compound(rate_while_filling(epoch, turn), epoch.expected_rate(turn), epochs as u64 - 1)
 }
 
-/// The rate of one epoch, and so many others, together.
+/// The compound rate of one epoch and `others` others.
 const fn compound(one: f64, other: f64, others: u64) -> f64 {
     let (mut rate, mut number) = (one, 0);
     while number < others {
@@ -400,9 +403,9 @@ const fn compound(one: f64, other: f64, others: u64) -> f64 {
     rate
 }
 
-/// The rate of the epoch that is being filled, as the mean over its lines at the worst moment. Groups
-/// begin it one after another, so that its lines have been filled for 1, 2, 3, ... shares of a turn
-/// then. Steps of several such shares, each taken for its end, give no less.
+/// The rate of the epoch that is being filled, as the mean over its lines at the worst moment.
+/// Groups begin it one after another, so at that moment its lines have been filled for 1, 2, 3, ...
+/// shares of a turn. Steps of several shares, each evaluated at its end, give an upper bound.
 const fn rate_while_filling(epoch: &blocked::Shape, turn: u64) -> f64 {
     let steps = if epoch.lines() < STEPS { epoch.lines() } else { STEPS };
     let (mut sum, mut step) = (0.0, 1);
@@ -488,12 +491,13 @@ mod tests {
         }
     }
 
-    /// Insertions of a turn, in ways that a stranger could choose: at most `items` in any `epochs` - 1
-    /// turns in a row.
+    /// The insertions of a turn, in patterns that an attacker could choose: at most `items` in any
+    /// `epochs` - 1 consecutive turns.
     fn patterns(items: u64, epochs: u64) -> Vec<Vec<u64>> {
         let mut all = Vec::new();
         for parts in 1..epochs {
-            // So many bursts of the same size, in turns in a row, and again when the window allows it.
+            // Several bursts of the same size in consecutive turns, repeated when the window allows
+            // it.
             let turn = |turn: u64| {
                 if turn % (epochs - 1) < parts { items / parts } else { 0 }
             };
