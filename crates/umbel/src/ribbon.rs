@@ -11,7 +11,7 @@
 //!                       \        \                     bumped, by the threshold of its bucket
 //!     layer 1            [ bucket | ... ]
 //!     ...
-//!     last              [ ]                            with some rows to spare, and nobody is bumped
+//!     last              [ ]                            with some rows to spare, and no key is bumped
 //! ```
 //!
 //! | bits per key | touches per look-up | remove | union | grow | can building fail |
@@ -59,7 +59,7 @@
 //!
 //! let known = RibbonFilter::<u64>::build(0..100_000, 0.01)?; // keys, error rate
 //! assert!((0..100_000).all(|key| known.contains(&key)));
-//! assert!(known.bytes() * 8 < 705_000); // 7.05 bits a key
+//! assert!(known.bytes() * 8 < 705_000); // 7.05 bits per key
 //! let wrong = (100_000..200_000).filter(|key| known.contains(key)).count();
 //! assert!(wrong < 1_000, "{wrong} of 100,000");
 //! # Ok::<(), umbel::frozen::BuildError>(())

@@ -16,7 +16,7 @@ use crate::parts::bits::{AtomicU64, Word};
 pub use crate::parts::words::Words;
 
 mod sealed {
-    #[expect(unnameable_types, reason = "nobody else can implement it")]
+    #[expect(unnameable_types, reason = "sealed: only this module implements it")]
     pub trait Sealed {}
 }
 use sealed::Sealed;

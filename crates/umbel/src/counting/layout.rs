@@ -97,7 +97,7 @@ pub trait CellLayout: Copy + Default + sealed::Sealed + 'static {
 
 pub(super) mod sealed {
     /// Seals the trait: only layouts of this crate implement it.
-    #[expect(unnameable_types, reason = "nobody else can implement it")]
+    #[expect(unnameable_types, reason = "sealed: only this module implements it")]
     pub trait Sealed {}
 }
 

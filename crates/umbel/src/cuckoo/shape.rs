@@ -26,7 +26,7 @@ const MAX_PLACES_LOG2: u32 = 60;
 ///
 /// let shape = Shape::for_rate(1_000_000, 0.01)?;
 /// assert_eq!((shape.buckets(), shape.fingerprint_bits()), (264_552, 10));
-/// assert_eq!(shape.bytes(), 1_322_768); // 10.58 bits a key
+/// assert_eq!(shape.bytes(), 1_322_768); // 10.58 bits per key
 /// assert!(shape.room() >= 1_000_000 && shape.load(1_000_000) > 0.944);
 /// assert!(shape.expected_rate(1_000_000) < 0.0074); // nine bits would not do
 /// # Ok::<(), umbel::InvalidShape>(())

@@ -16,7 +16,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 mod sealed {
-    #[expect(unnameable_types, reason = "nobody else can implement it")]
+    #[expect(unnameable_types, reason = "sealed: only this module implements it")]
     pub trait Sealed {}
 }
 use sealed::Sealed;
@@ -95,7 +95,7 @@ pub enum ValueWidth {
 /// let shards = [("alice", 3), ("bob", 0), ("carol", 1)];
 /// let map = RibbonMap::<str, u8>::build(shards)?;
 /// assert_eq!((map.get("alice"), map.get("bob"), map.bits()), (3, 0, 2));
-/// assert!(map.get("mallory") < 4); // nobody knows which
+/// assert!(map.get("mallory") < 4); // an arbitrary value
 /// # Ok::<(), umbel::ribbon::MapError>(())
 /// ```
 pub type RibbonMap<T, V, H = Portable, S = Heap> = Filter<T, H, RawRibbonMap<V, S>>;

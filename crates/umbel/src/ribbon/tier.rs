@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!     buckets   [ shard 0 . . . . . s][ shard 1 . . . . . s][ shard 2 . . . . . ]
-//!                                   ^ sealed: nobody reaches over a cut
+//!                                   ^ sealed: no equation reaches over a cut
 //! ```
 //!
 //! Each equation depends on the row that the previous step led to, so a single shard leaves a
