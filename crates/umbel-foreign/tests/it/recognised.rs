@@ -112,7 +112,7 @@ fn filters_become_those_of_others_only_where_their_bits_are_the_same() {
 }
 
 #[test]
-fn a_filter_of_two_rates_is_refused_by_its_bytes() {
+fn a_filter_without_probes_is_refused() {
     let error = guava::read::<str>(&[1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap_err();
-    assert!(error.to_string().contains("0 probes"), "{error}");
+    assert_eq!(error.to_string(), "expected 1 to 4,096 probes, got 0");
 }
