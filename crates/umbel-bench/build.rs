@@ -1,4 +1,4 @@
-//! Remembers what this program was compiled with, for the machine facts of its reports.
+//! Records the compiler for the machine facts of the reports.
 
 use std::{env, process::Command};
 

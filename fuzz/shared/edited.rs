@@ -1,11 +1,11 @@
-//! Small filters of every family, with some bytes changed and the checksums in order.
+//! Small filters of every family, with some bytes changed and correct checksums.
 
 use crate::filters::{Hashed, Numbered, Sort, Visitor, visit_families};
 use crate::forge::{LENGTH, seal, words_of};
 use crate::opened::{Opened, use_up};
 use umbel::{Portable, Saved};
 
-/// Bytes of good filters.
+/// The bytes of valid filters.
 struct Samples<'a> {
     families: &'a [&'a str],
     all: Vec<Vec<u8>>,
@@ -27,13 +27,13 @@ pub fn samples(families: &[&str]) -> Vec<Vec<u8>> {
     samples.all
 }
 
-/// Changes one of them as the data say, and uses it if it is accepted.
+/// Changes one of them according to the data, and uses it if it is accepted.
 pub fn check(samples: &[Vec<u8>], data: &[u8]) {
     let Some((which, edits)) = data.split_first() else { return };
     let mut bytes = samples[usize::from(*which) % samples.len()].clone();
     for edit in edits.as_chunks().0 {
         let [low, high, how, value] = *edit;
-        // What is before the family is known to be checked.
+        // The fields before the family are known to be checked.
         let at = 10 + usize::from(u16::from_le_bytes([low, high])) % (bytes.len() - 18);
         match how % 4 {
             0 => bytes[at] = value,

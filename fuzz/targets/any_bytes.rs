@@ -1,5 +1,5 @@
-//! Any bytes are a valid filter of some family or an error, with and without checksums in order. A
-//! filter that is accepted works and gives its bytes back.
+//! Any bytes are a valid filter of some family or an error, with and without correct checksums. A filter that
+//! is accepted works and returns its bytes.
 #![no_main]
 
 #[allow(dead_code, reason = "tests use more of it")]
@@ -14,7 +14,7 @@ use opened::{Opened, use_up};
 
 fuzz_target!(|data: &[u8]| {
     check(data);
-    // The fuzzer does not guess checksums, so write them for it; and sizes, so announce what is there.
+    // The fuzzer does not guess checksums and sizes, so this writes the right ones.
     if data.len() >= WORDS {
         let mut bytes = data[..data.len() / 8 * 8].to_vec();
         bytes[..10].copy_from_slice(b"umbel\0\r\n\x01\0");
@@ -36,7 +36,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
-/// Writes fields that go with as many words, of what it says it is.
+/// Writes fields for the family of the bytes that match this number of words.
 fn announce(bytes: &mut [u8], words: u64) {
     let (bits, choice) = (words * 64, u64::from(bytes[KERNELS]));
     let mut put = |number: usize, value: u64| {

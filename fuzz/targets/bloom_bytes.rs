@@ -1,5 +1,5 @@
-//! Any bytes are a valid filter or an error, with and without checksums in order: in an array too, and
-//! there as on the heap. Classic and blocked filters.
+//! Any bytes are a valid filter or an error, with and without correct checksums, in an array as on the heap.
+//! Classic and blocked filters.
 #![no_main]
 
 #[allow(dead_code, reason = "tests use more of it")]
@@ -18,7 +18,7 @@ use umbel::{Digest, Portable, Saved};
 fuzz_target!(|data: &[u8]| {
     check::<Digits, Array<2>>(data);
     check::<Lines, LineArray<8>>(data);
-    // The fuzzer does not guess checksums, so write them for it; and sizes, so announce them.
+    // The fuzzer does not guess checksums and sizes, so this writes the right ones.
     if data.len() >= 32 {
         let (numbers, words) = data.split_at(24);
         check::<Digits, Array<2>>(&sealed(numbers, words, [1, 1], 2, 1));
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// A filter of this family with these kernels and so many words, and checksums in order.
+/// A filter of this family with these kernels, this number of words, and correct checksums.
 fn sealed(numbers: &[u8], words: &[u8], ids: [u8; 2], count: u64, unused: u64) -> Vec<u8> {
     let mut bytes = vec![0; WORDS + 8 * count as usize + 8];
     bytes[..10].copy_from_slice(b"umbel\0\r\n\x01\0");

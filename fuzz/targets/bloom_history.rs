@@ -1,6 +1,6 @@
-//! Any history of a filter agrees with an exact set: what is in the set is found, `insert` and
-//! batches agree with single look-ups, and the array and the shared filter have the same bits.
-//! Classic filters, blocked ones of one line a key and of two, and split-block ones.
+//! Any history of a filter agrees with an exact set: a key in the set is found, `insert` and batches agree with
+//! single look-ups, and the array and the shared filter have the same bits. Classic filters, blocked ones of
+//! one and of two lines per key, and split-block ones.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -1,6 +1,6 @@
-//! Any history of a counting filter agrees with an exact multiset, as long as only keys that are there
-//! are removed: what is in it is found, and counted no lower than it is; what `remove` refuses is not
-//! there, and nothing changes. Cells anywhere and in lines, of every width.
+//! Any history of a counting filter agrees with an exact multiset, as long as only present keys are removed. A
+//! present key is found, and its count is never too low. A key that `remove` refuses is absent, and the filter
+//! is unchanged. Cells anywhere and in lines, of every width.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -76,7 +76,7 @@ fn follow<L: CellLayout>(shape: L::Shape, history: &[Step]) {
     assert!(filter.count_nonzero() <= shape.places());
 }
 
-/// Takes a key out of the set; whether it was there.
+/// Removes a key from the set; returns whether it was present.
 fn take(keys: &mut HashMap<u8, u64>, key: u8) -> bool {
     let Some(times) = keys.get_mut(&key) else { return false };
     let there = *times > 0;
@@ -84,7 +84,7 @@ fn take(keys: &mut HashMap<u8, u64>, key: u8) -> bool {
     there
 }
 
-/// Removes a key that is there, or one that the filter knows is not.
+/// Removes a present key, or one that the filter reports absent.
 fn remove<L: CellLayout>(filter: &mut Filter<L>, keys: &mut HashMap<u8, u64>, key: u8) {
     if take(keys, key) {
         assert!(filter.remove(&key));

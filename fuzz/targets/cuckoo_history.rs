@@ -1,6 +1,6 @@
-//! Any history of a cuckoo filter agrees with an exact multiset: what was inserted and not removed is
-//! found and counted, what is refused changes nothing, and the words stay those of a filter. The array has
-//! the same words.
+//! Any history of a cuckoo filter agrees with an exact multiset: a key that was inserted and not removed is
+//! found and counted, a refused operation changes nothing, and the words stay valid. The array has the same
+//! words.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -38,7 +38,7 @@ fuzz_target!(|input: Input| {
     twins(&input.history);
 });
 
-/// A filter and how often each key is in it. Keys are removed only as often as they are there.
+/// A filter and the count of each key. Keys are removed only as often as they are present.
 fn follow(mut filter: CuckooFilter<u8>, history: &[Step]) {
     let (shape, mut keys) = (*filter.shape(), HashMap::<u8, u64>::new());
     let mut len = 0;

@@ -1,5 +1,5 @@
-//! Any bytes are a filter of another system or an error, for every reader of `umbel-foreign`. A filter that is accepted works and
-//! gives its bytes back.
+//! Any bytes are a filter of another system or an error, for every reader of `umbel-foreign`. A filter that is
+//! accepted works and returns its bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

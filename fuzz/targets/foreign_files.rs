@@ -1,5 +1,6 @@
-//! Formats with a frame that the fuzzer does not guess: it is put around any bytes. Files of Redis and payloads of `DUMP` with their
-//! checksums switched off, footers of Parquet and of RocksDB with lengths that are right, streams of gzip.
+//! Formats with a frame that the fuzzer does not guess: the frame is added around any bytes. Files of Redis and
+//! payloads of `DUMP` with their checksums switched off, footers of Parquet and of RocksDB with correct
+//! lengths, streams of gzip.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

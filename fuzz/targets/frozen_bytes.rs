@@ -1,5 +1,5 @@
-//! A good filter for a set that does not change, or a map, with some bytes changed and checksums in
-//! order, is a filter or an error. One that is accepted answers and gives its bytes back.
+//! A static filter or a map with some bytes changed and correct checksums is a filter or an error. One that is
+//! accepted answers and returns its bytes.
 #![no_main]
 
 #[path = "../shared/edited.rs"]

@@ -1,5 +1,5 @@
-//! A good filter that takes keys with some bytes changed, and checksums in order, is a filter or an
-//! error. A filter that is accepted works and gives its bytes back.
+//! A filter that accepts keys, with some bytes changed and correct checksums, is a filter or an error. A filter
+//! that is accepted works and returns its bytes.
 #![no_main]
 
 #[path = "../shared/edited.rs"]

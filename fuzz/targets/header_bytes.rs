@@ -1,5 +1,5 @@
-//! Any header is refused or makes a filter: with any words that it announces, all of them zero, through
-//! a stream, and with no more memory than the limit.
+//! Any header is refused or gives a filter: with the number of words that it announces, all of them zero,
+//! through a stream, and with no more memory than the limit.
 #![no_main]
 
 #[allow(dead_code, reason = "tests use more of it")]
@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let _ = AnyFilter::from_bytes_with_secret(&header, Keyed::new([7; 16]));
     if let OpenError::Invalid(InvalidBytes::Length { expected, .. }) = error {
-        // Whatever it announced up to the limit: it gets it.
+        // The bytes have the length that the header announces, up to the limit.
         let mut bytes = header.to_vec();
         bytes.resize(expected as usize, 0);
         seal(&mut bytes);

@@ -1,5 +1,5 @@
-//! Whatever a `RESTORE` or a `LOADCHUNK` brings is refused, or makes a filter that answers, takes keys and gives back what
-//! it took: headers and chunks of RedisBloom's chains and cuckoo filters, and streams of our own.
+//! The bytes of a `RESTORE` or a `LOADCHUNK` are refused, or give a filter that answers, accepts keys and
+//! returns its bytes: headers and chunks of RedisBloom's chains and cuckoo filters, and streams of our own.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use umbel_module::membership::Membership;
 use umbel_module::own::stream::Streamed;
 use umbel_module::own::{OwnBloom, OwnCuckoo};
 
-/// Filters of more bytes are not looked at: memory is not what is being looked for.
+/// Larger filters are skipped: this target does not search for excessive memory.
 const MOST: u64 = 1 << 22;
 
 fn use_up(filter: &mut dyn Membership) {
@@ -29,7 +29,7 @@ fn chain(header: &[u8], rest: &[u8]) {
     {
         let number = rest.len() as u64 + 1 + rest.first().map_or(0, |byte| u64::from(*byte));
         let _ = chain.load_chunk(number, rest);
-        // The next link of a legal header may be as large as the machine.
+        // The next link of a valid header may be as large as the memory of the machine.
         let next = chain.links().last().map_or(0, |link| match chain.growth() {
             Growth::By(growth) => link.entries().saturating_mul(u64::from(growth)),
             Growth::None => 0,
@@ -42,7 +42,7 @@ fn chain(header: &[u8], rest: &[u8]) {
 }
 
 fn cuckoo(header: &[u8], rest: &[u8]) {
-    // The bytes are the buckets of the first table, and tables at most so many times larger.
+    // The bytes are the buckets of the first table, and those of tables that are larger by at most this factor.
     let buckets = header.get(8..16).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
     let tables = header.get(24..32).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
     if buckets.is_none_or(|buckets| buckets > 1 << 10) || tables.is_none_or(|tables| tables > 3) {

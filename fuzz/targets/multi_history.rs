@@ -1,5 +1,6 @@
-//! Any history of a filter of records agrees with an exact multiset of them: a record that is there is found, whole and by
-//! any of its attributes. Filters that unite, and filters that forget, with a joint filter.
+//! Any history of a filter of records agrees with an exact multiset of them: a present record is found,
+//! completely and by any of its attributes. Filters with unions, and filters with deletion, with a joint
+//! filter.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -71,7 +72,7 @@ fn forget(history: &[Step]) {
                 *records.entry(*record).or_default() += 1;
             }
             Step::Remove(record) => {
-                // Only what is there may be removed.
+                // Only present records may be removed.
                 if let Some(times) = records.get_mut(record).filter(|times| **times > 0) {
                     *times -= 1;
                     assert!(filter.remove((&record.0, &record.1)));

@@ -1,5 +1,5 @@
-//! Any bytes are a filter of Parquet's or an error, with and without a header that announces what
-//! is there. A filter that is accepted works and writes a canonical file, which reads back equal.
+//! Any bytes are a Parquet filter or an error, with and without a header with the right length. A filter that
+//! is accepted works and writes a canonical file, which reads back equal.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use umbel::SplitBlockBloomFilter;
 
 fuzz_target!(|data: &[u8]| {
     check(data);
-    // The fuzzer does not guess the length, so announce it: in the first field, then what it likes.
+    // The fuzzer does not guess the length, so this writes it into the first field. The rest is arbitrary.
     let blocks = data.len() / 32;
     if let (1..64, Some((rest, payload))) =
         (blocks, data.split_at_checked(data.len() - blocks * 32))

@@ -1,5 +1,5 @@
-//! Any bytes are a valid quotient filter or an error, with and without checksums in order. A filter that
-//! is accepted works, contradicts itself nowhere and gives its bytes back.
+//! Any bytes are a valid quotient filter or an error, with and without correct checksums. A filter that is
+//! accepted works, is consistent and returns its bytes.
 #![no_main]
 
 #[allow(dead_code, reason = "tests use more of it")]
@@ -12,7 +12,7 @@ use umbel::{QuotientFilter, Saved};
 
 fuzz_target!(|data: &[u8]| {
     check(data);
-    // The fuzzer does not guess checksums, so write them for it; and a shape, so announce one.
+    // The fuzzer does not guess checksums and a shape, so this writes them.
     if let Some(([quotients, bits, keys, items], words)) = data.split_first_chunk() {
         let (quotients, bits) = (u64::from(*quotients) + 1, u64::from(*bits % 31) + 2);
         let blocks = (quotients + (quotients * 95 / 100 + 1).min(256)).div_ceil(64);

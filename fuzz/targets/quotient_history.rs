@@ -1,5 +1,4 @@
-//! Any history of a quotient filter agrees with an exact multiset of prefixes, and leaves a table that
-//! contradicts itself nowhere.
+//! Any history of a quotient filter agrees with an exact multiset of prefixes, and leaves a consistent table.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -37,7 +36,7 @@ fuzz_target!(|history: History| {
     let (quotients, bits) = (u64::from(history.quotients) % 1_100 + 1, history.remainder % 31 + 2);
     let shape = Shape::with(u64::from(history.planned) % 5_000, quotients, u32::from(bits));
     let Ok(shape) = shape else { return };
-    // Places are dealt out all over the table, a few of them at its end.
+    // Places are spread over the whole table, a few of them at its end.
     let digest = |place: u8, remainder: u8| {
         let quotient = match place {
             250.. => quotients - 1,
@@ -57,7 +56,7 @@ fuzz_target!(|history: History| {
                 assert_eq!(fresh, before == 0);
                 model.insert(prefix, before + 1);
             }
-            // Where keys crowd at the end there may be less room than the load allows.
+            // If keys cluster at the end, there may be less room than the load allows.
             Err(Full) => {
                 let room = filter.capacity().min(255);
                 assert!(before >= MAX_COPIES || filter.len() >= room);

@@ -1,4 +1,4 @@
-//! Any history of a scalable filter agrees with an exact set: what is in it is found, `insert` and batches
+//! Any history of a scalable filter agrees with an exact set: a key in the set is found, `insert` and batches
 //! agree with single look-ups, levels fill one after the other, and the planned rate is kept.
 #![no_main]
 
@@ -12,7 +12,7 @@ use umbel::{Portable, Saved, ScalableBloomFilter};
 enum Step {
     Insert(u16),
     Batch(Vec<u16>),
-    /// So many keys in a row.
+    /// A range of consecutive keys.
     Range(u16, u8),
     Reload,
     Clear,
@@ -74,7 +74,7 @@ fuzz_target!(|input: Input| {
     assert!(keys.iter().all(|key| filter.contains(key)));
 });
 
-/// Inserts a key; 1 if it is new. What a full filter refuses is not in the set.
+/// Inserts a key; returns 1 if it is new. A key that a full filter refuses is not in the set.
 fn insert(filter: &mut ScalableBloomFilter<u16>, keys: &mut HashSet<u16>, key: u16) -> u64 {
     let found = filter.contains(&key);
     match filter.insert(&key) {

@@ -1,5 +1,5 @@
-//! Any history of a stable filter agrees with plain numbers that age, cell by cell; batches, single calls
-//! and reloads agree.
+//! Any history of a stable filter agrees with a model of plain numbers that age, cell by cell. Batches, single
+//! calls and reloads agree.
 #![no_main]
 
 #[path = "../../crates/umbel/tests/it/aging.rs"]

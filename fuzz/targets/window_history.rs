@@ -1,5 +1,5 @@
-//! Any history of a window filter, of insertions or of time, keeps what is in the window, whatever the
-//! clock does; batches, single calls and reloads agree; and no bytes that it reads break it.
+//! Any history of a window filter, of insertions or of time, keeps the keys in the window, for any behaviour of
+//! the clock. Batches, single calls and reloads agree. No bytes that it reads break it.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -38,7 +38,7 @@ fuzz_target!(|input: Input| {
     };
     let empty = || WindowBloomFilter::<u16>::with(shape.unwrap(), Portable::default()).unwrap();
     let (mut one, mut many) = (empty(), empty());
-    // Every insertion, and when it was.
+    // Every insertion with its time.
     let mut log: Vec<(u16, Duration)> = Vec::new();
     let mut clock = 0_u64;
     for step in &input.history {
@@ -73,7 +73,7 @@ fuzz_target!(|input: Input| {
                 clock = *time;
                 one.advance(Duration::from_nanos(clock));
                 many.advance(Duration::from_nanos(clock));
-                // What came before the first time counts as come then.
+                // Insertions before the first time count as insertions at that time.
                 if !told {
                     log.iter_mut().for_each(|(_, when)| *when = one.now().unwrap());
                 }

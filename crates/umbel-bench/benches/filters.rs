@@ -1,5 +1,5 @@
-//! The hot paths of our filters: `cargo bench -p umbel-bench`. Peers are measured by the program,
-//! not here; this is for watching one change at a time.
+//! The hot paths of our filters: `cargo bench -p umbel-bench`. The program measures peers; this benchmark is
+//! for observing one change at a time.
 
 #[path = "../src/keys.rs"]
 #[allow(dead_code, reason = "the program uses all of it, this bench only the keys")]
@@ -58,7 +58,7 @@ fn measure<K: Key + umbel::Key, L: Family>(criterion: &mut Criterion, kind: &str
     group.finish();
 }
 
-/// Into a filter that was cleared, so that no page is touched for the first time.
+/// Inserts into a cleared filter, so that no page is touched for the first time.
 fn inserts<K: Key + umbel::Key, L: Family>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     work: &Workload<K>,

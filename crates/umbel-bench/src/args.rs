@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line.
 
 use crate::number::{count, rate};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -19,7 +19,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Every filter at every size: space, rate and nanoseconds a key.
+    /// Every filter at every size: space, rate and nanoseconds per key.
     Table(TableArgs),
     /// Two filters in interleaved rounds: ratios ours / peer.
     Versus(VersusArgs),

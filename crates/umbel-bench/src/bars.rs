@@ -1,4 +1,4 @@
-//! The bars: how fast and how small we mean to be, as ratios to a peer, and whether we are.
+//! The performance goals (bars): speed and size relative to a peer, and whether they are met.
 
 use crate::{
     Failure,
@@ -29,7 +29,7 @@ struct Bar {
     keys: KeyKind,
     items: u64,
     rate: f64,
-    /// The code path our side is made to take; its own choice if there is none.
+    /// The code path that our side is forced to use; `None` is its own choice.
     #[serde(serialize_with = "path::serialize")]
     path: Option<Path>,
     operation: Operation,
@@ -37,9 +37,9 @@ struct Bar {
     at_most: f64,
 }
 
-/// Threads of the concurrent bars.
+/// The number of threads of the concurrent bars.
 const THREADS: usize = 2;
-/// Keys of a batch.
+/// The number of keys per batch.
 const BATCH: usize = 1024;
 /// Filters of more keys than this get few queries.
 const LARGE: u64 = 10_000_000;
@@ -98,7 +98,7 @@ const BARS: &[Bar] = &[
     window(Present, 8.0),
     window(BatchAbsent, 4.0),
     window(BatchPresent, 4.0),
-    // 17.5 bits a key over the 9.92 of the blocked filter.
+    // 17.5 bits per key over the 9.92 of the blocked filter.
     window(Bits, 1.764),
     in_line(counting(1_000_000, Insert, 0.8)),
     in_line(counting(1_000_000, Absent, 0.8)),
@@ -227,18 +227,18 @@ const fn portable(bar: Bar) -> Bar {
     Bar { path: Some(Path::Portable), ..bar }
 }
 
-/// The blocked filter at 0.1 %, where it takes two lines a key, against a classic one.
+/// The blocked filter at 0.1 %, where it uses two lines per key, against a classic one.
 const fn rarely_wrong(operation: Operation, at_most: f64) -> Bar {
     let peer = "fastbloom + foldhash";
     Bar { peer, rate: 0.001, ..blocked(10_000_000, operation, at_most) }
 }
 
-/// The blocked filter against the memory it has to wait for.
+/// The blocked filter against the floor of random cache lines.
 const fn above_floor(operation: Operation, at_most: f64) -> Bar {
     Bar { peer: floor::NAME, ..blocked(100_000_000, operation, at_most) }
 }
 
-/// The filter that grows, at 1 %; both sides start with room for a 64th of the keys.
+/// The scalable filter at 1 %; both sides start with room for a 64th of the keys.
 const fn scalable(operation: Operation, at_most: f64) -> Bar {
     let (ours, peer) = ("umbel scalable, 64x", "growable-bloom-filter (xxh3), 64x");
     Bar { ours, peer, ..bloom(KeyKind::U64, 1_000_000, operation, at_most) }
@@ -261,15 +261,15 @@ const fn in_line(bar: Bar) -> Bar {
     Bar { ours: "umbel blocked counting", ..bar }
 }
 
-/// The stable filter at 1 %, both sides in ten cells of two bits a key.
+/// The stable filter at 1 %, with ten cells of two bits per key on both sides.
 const fn stable(operation: Operation, at_most: f64) -> Bar {
     let (ours, peer) = ("umbel stable", "stable-bloom-filter (FNV)");
     Bar { ours, peer, ..bloom(KeyKind::U64, 1_000_000, operation, at_most) }
 }
 
-/// The peers of the cuckoo filter. The first one has as many fingerprint bits as the rate asks for, in
-/// tables of a power of two; our batches are held to its loop, though it has batches too. The last one has
-/// 8 bits, whatever the rate, and its own hash, which is how people use it.
+/// The peers of the cuckoo filter. The first one has the fingerprint bits that the rate requires, in tables of
+/// a power of two. Our batches are compared with its loop, although it has batches too. The last one has 8 bits
+/// at any rate, and its own hash, which is its default.
 const AUTOSCALE: &str = "autoscale_cuckoo_filter + foldhash";
 const ONE_BY_ONE: &str = "autoscale_cuckoo_filter + foldhash, one by one";
 const EIGHT_BITS: &str = "cuckoofilter (SipHash)";
@@ -286,18 +286,18 @@ const fn quotient(items: u64, operation: Operation, at_most: f64) -> Bar {
     Bar { ours, peer, ..bloom(KeyKind::U64, items, operation, at_most) }
 }
 
-/// The same at the load of the peer, whose slots are a power of two.
+/// The same at the load of the peer, which has a power of two of slots.
 const fn sparse(items: u64, operation: Operation, at_most: f64) -> Bar {
     Bar { ours: "umbel quotient, peer's load", ..quotient(items, operation, at_most) }
 }
 
-/// The binary fuse filter at one byte a key.
+/// The binary fuse filter at one byte per key.
 const fn fuse(items: u64, operation: Operation, at_most: f64) -> Bar {
     let (ours, peer) = ("umbel fuse", "xorf BinaryFuse8");
     Bar { ours, peer, rate: 1.0 / 256.0, ..bloom(KeyKind::U64, items, operation, at_most) }
 }
 
-/// The same with four entries a key.
+/// The same with four entries per key.
 const fn fuse_of_four(items: u64, operation: Operation, at_most: f64) -> Bar {
     Bar { ours: "umbel fuse, 4", ..fuse(items, operation, at_most) }
 }
@@ -307,7 +307,7 @@ const fn xor(items: u64, operation: Operation, at_most: f64) -> Bar {
     Bar { ours: "umbel xor", peer: "xorf Xor8", ..fuse(items, operation, at_most) }
 }
 
-/// A set with equal keys against the same without them.
+/// A set with repeated keys against the same set without them.
 const fn repeated(ours: &'static str, peer: &'static str, at_most: f64) -> Bar {
     Bar { ours, peer, ..fuse(1_000_000, Build, at_most) }
 }
@@ -318,7 +318,7 @@ const fn ribbon(items: u64, operation: Operation, at_most: f64) -> Bar {
     Bar { ours, peer, rate: 1.0 / 256.0, ..bloom(KeyKind::U64, items, operation, at_most) }
 }
 
-/// Where an operation is measured.
+/// The kind of duel that measures an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     OneThread,
@@ -328,7 +328,7 @@ enum Place {
 }
 
 impl Bar {
-    /// Whether both bars come out of one duel.
+    /// Whether both bars are measured in the same duel.
     fn shares_duel(&self, other: &Self) -> bool {
         let terms = |bar: &Self| (bar.ours, bar.peer, bar.keys, bar.items, bar.path, bar.place());
         terms(self) == terms(other) && self.rate == other.rate
@@ -343,7 +343,7 @@ impl Bar {
         }
     }
 
-    /// The name of the bar, which `--only` looks into.
+    /// The name of the bar, which `--only` searches.
     fn name(&self) -> String {
         let Self { ours, peer, keys, items, rate, operation, .. } = self;
         let path = self.path.map(|path| format!(", {}", path::name(path))).unwrap_or_default();
@@ -356,7 +356,7 @@ impl Bar {
         parts.iter().all(|part| name.contains(part.as_str()))
     }
 
-    /// Measures these operations, or all that come out together, in this bar's duel.
+    /// Measures these operations in this bar's duel, or all operations that are measured together.
     fn measure(&self, operations: &[Operation], rounds: usize) -> Result<Vec<Comparison>, Failure> {
         let Self { ours, peer, items, rate, .. } = *self;
         let task = Task { items, rate, rounds, threads: THREADS };
@@ -385,7 +385,7 @@ impl Bar {
     }
 }
 
-/// A bar and what was reached.
+/// A bar and its result.
 #[derive(Serialize)]
 struct Outcome {
     #[serde(flatten)]
@@ -402,7 +402,7 @@ struct Report<'a> {
     bars: Vec<Outcome>,
 }
 
-/// `umbel-bench bars`. Whether every bar was met.
+/// `umbel-bench bars`. Returns whether every bar was met.
 pub(crate) fn run(args: BarsArgs) -> Result<bool, Failure> {
     let machine = &Machine::new(args.output.date);
     let rounds = args.rounds;
@@ -461,7 +461,7 @@ mod tests {
     #[test]
     fn the_name_of_a_bar_selects_that_bar_alone() {
         for bar in BARS {
-            // As the command line takes `--only` apart.
+            // Split as the command line splits `--only`.
             let parts: Vec<String> = bar.name().split(',').map(Into::into).collect();
             let called = BARS.iter().filter(|other| other.is_called(&parts)).count();
             assert_eq!(called, 1, "{}", bar.name());

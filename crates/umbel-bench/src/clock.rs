@@ -1,13 +1,13 @@
-//! The clock: CPU time of this process where there is such a clock, wall time elsewhere.
+//! The clock: CPU time of this process where available, wall time elsewhere.
 //!
-//! CPU time leaves out the moments when another program had the core. It counts every thread of
-//! the process, so a peer that builds with helpers pays for them. Measurements *of* threads use
-//! wall time instead, see [`threads`](crate::threads).
+//! CPU time excludes the time when another program had the core. It includes every thread of the process, so it
+//! counts the helper threads of a peer's build. Measurements *of* threads use wall time instead, see
+//! [`threads`](crate::threads).
 
 /// The name of the clock behind [`time`], for reports.
 pub(crate) const CLOCK: &str = if cfg!(unix) { "process CPU time" } else { "wall time" };
 
-/// Runs `work`; the nanoseconds it took, and its result.
+/// Runs `work`; returns the nanoseconds it took, and its result.
 #[inline]
 pub(crate) fn time<R>(work: impl FnOnce() -> R) -> (f64, R) {
     let start = nanos();

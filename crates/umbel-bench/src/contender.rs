@@ -1,18 +1,18 @@
-//! What a filter does to take part, and the loops that time it.
+//! The interface of a measured filter, and the loops that time it.
 //!
-//! A filter enters by implementing [`Contender`] for one or both kinds of key. [`Track`] runs it:
-//! its loops are compiled once per filter, with nothing dynamic inside, and are the same source
-//! for everybody. [`Lane`] hides the filter's type, at one dynamic call a pass.
+//! A filter takes part by implementing [`Contender`] for one or both kinds of key. [`Track`] runs it: its loops
+//! are compiled once per filter, without dynamic calls inside, from the same source for all filters. [`Lane`]
+//! hides the filter's type, at one dynamic call per pass.
 
 use crate::{HEAP, clock, keys::Key};
 use std::hint::black_box;
 
 /// A filter to be measured with keys of one kind.
 ///
-/// The constants say which of the optional methods are implemented. A filter that can insert
-/// implements `empty` and `insert`; one that is built once and for all overrides `build` instead.
+/// The constants say which of the optional methods are implemented. A filter that can insert implements `empty`
+/// and `insert`; one that is built from all keys at once overrides `build` instead.
 pub(crate) trait Contender<K: Key>: Sized + 'static {
-    /// Whether `clear` works and keeps the memory. If not, removing all keys has to do, where there is that.
+    /// Whether `clear` works and keeps the memory. Otherwise all keys are removed, if the filter can remove.
     const CLEARS: bool = false;
     /// Whether `contains_batch` is more than a loop.
     const BATCHES: bool = false;
@@ -20,7 +20,7 @@ pub(crate) trait Contender<K: Key>: Sized + 'static {
     const BATCHES_INSERTS: bool = false;
     /// Whether `remove` works.
     const REMOVES: bool = false;
-    /// Whether it can be filled again as if it were new: not if it has grown meanwhile.
+    /// Whether it can be filled again as if it were new, which is not so if it has grown in between.
     const REFILLS: bool = Self::CLEARS || Self::REMOVES;
 
     /// A filter without keys, with room for `items` of them.
@@ -28,12 +28,12 @@ pub(crate) trait Contender<K: Key>: Sized + 'static {
         unreachable!("a static filter was asked for room for {items} keys at {rate}")
     }
 
-    /// Adds `key`. What the filter answers is not used.
+    /// Adds `key`. The answer of the filter is not used.
     fn insert(&mut self, key: &K) {
         unreachable!("a static filter was asked to insert {key:?}")
     }
 
-    /// A filter that holds `keys`, from nothing.
+    /// Builds a filter with `keys`.
     fn build(keys: &[K], rate: f64) -> Self {
         let mut filter = Self::empty(keys.len(), rate);
         for key in keys {
@@ -45,14 +45,14 @@ pub(crate) trait Contender<K: Key>: Sized + 'static {
     /// Whether `key` may be in the set.
     fn contains(&self, key: &K) -> bool;
 
-    /// Answers for each of `keys` in `found`.
+    /// Writes the answers for `keys` into `found`.
     fn contains_batch(&self, keys: &[K], found: &mut [bool]) {
         for (key, found) in keys.iter().zip(found) {
             *found = self.contains(key);
         }
     }
 
-    /// Adds each of `keys`; `fresh` is room for answers that are not used.
+    /// Adds each of `keys`; `fresh` receives answers that are not used.
     fn insert_batch(&mut self, keys: &[K], fresh: &mut [bool]) {
         let _ = fresh;
         for key in keys {
@@ -72,7 +72,7 @@ pub(crate) trait Contender<K: Key>: Sized + 'static {
         unreachable!("CLEARS is false")
     }
 
-    /// Takes out `key`, which is in the set; whether the filter found it.
+    /// Removes `key`, which is in the set; returns whether the filter found it.
     fn remove(&mut self, key: &K) -> bool {
         unreachable!("REMOVES is false, yet {key:?} was to go")
     }
@@ -81,9 +81,9 @@ pub(crate) trait Contender<K: Key>: Sized + 'static {
 /// One timed pass over keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass {
-    /// Nanoseconds a key.
+    /// Nanoseconds per key.
     pub(crate) nanos: f64,
-    /// How many keys were answered with yes.
+    /// The number of keys that were reported present.
     pub(crate) hits: usize,
 }
 
@@ -94,7 +94,7 @@ impl Pass {
     }
 }
 
-/// What a contender can do beyond being built and looked into.
+/// The optional operations of a contender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Abilities {
     pub(crate) clears: bool,
@@ -107,22 +107,22 @@ pub(crate) struct Abilities {
 pub(crate) trait Lane<K> {
     /// What the filter can do.
     fn can(&self) -> Abilities;
-    /// Builds the filter from nothing; the previous one is gone before the clock starts.
+    /// Builds the filter from nothing. The previous one is dropped before the clock starts.
     fn build(&mut self, keys: &[K]) -> Pass;
-    /// Clears the filter, then inserts `keys` one by one into memory that was touched before. Only
-    /// the inserting is timed. The filter must be able to clear.
+    /// Clears the filter, then inserts `keys` one by one into memory that was touched before. Only the inserts
+    /// are timed. The filter must be able to clear.
     fn refill(&mut self, keys: &[K]) -> Pass;
-    /// Like `refill`, through the batch interface, or one by one where there is none.
+    /// Like `refill`, through the batch interface, or one by one if there is none.
     fn refill_batch(&mut self, keys: &[K], batch: usize) -> Pass;
-    /// Like `refill`, by extending, or one by one where there is no better way.
+    /// Like `refill`, by extending, or one by one if there is no better way.
     fn refill_by_extending(&mut self, keys: &[K]) -> Pass;
     /// Looks up every key, one by one.
     fn look_up(&self, keys: &[K]) -> Pass;
-    /// Looks up every key through the batch interface, or one by one where there is none.
+    /// Looks up every key through the batch interface, or one by one if there is none.
     fn look_up_batch(&self, keys: &[K], batch: usize) -> Pass;
     /// Removes `keys`. The filter must be able to remove.
     fn remove(&mut self, keys: &[K]) -> Pass;
-    /// What the filter holds on the heap, in bytes, as seen by the allocator.
+    /// The heap memory of the filter in bytes, as counted by the allocator.
     fn heap(&self) -> usize;
 }
 
@@ -147,7 +147,7 @@ impl<C> Track<C> {
         self.filter.as_mut().expect("built before it is changed")
     }
 
-    /// The filter without any of `keys`, which are all it may hold, in memory that it has touched.
+    /// The filter without any of `keys`, which must include all of its keys, in memory that was touched.
     fn emptied<K: Key>(&mut self, keys: &[K]) -> &mut C
     where
         C: Contender<K>,
@@ -177,7 +177,7 @@ impl<K: Key, C: Contender<K>> Lane<K> for Track<C> {
         let before = HEAP.allocated();
         let rate = self.rate;
         let (nanos, filter) = clock::time(|| black_box(C::build(keys, rate)));
-        // The first build may start a pool of threads; the smallest reading is the filter's own.
+        // The first build may start a thread pool, so the smallest reading is the filter's own.
         self.heap = self.heap.min(HEAP.allocated().saturating_sub(before));
         self.filter = Some(filter);
         Pass { nanos: nanos / keys.len() as f64, hits: keys.len() }
@@ -258,7 +258,7 @@ fn count_each<K: Key, C: Contender<K>>(filter: &C, keys: &[K]) -> usize {
     hits
 }
 
-/// Looks up `batch` keys at a time; how many were answered with yes.
+/// Looks up `batch` keys at a time; returns the number that were reported present.
 #[inline(never)]
 pub(crate) fn count_batches<K: Key, C: Contender<K>>(
     filter: &C,

@@ -1,16 +1,16 @@
-//! Filters in files: loading one against reading and checksumming it, and how soon a mapped one answers.
+//! Filters in files: loading one against reading and checksumming it, and the time until a mapped one answers.
 
 use crate::{Failure, args::FilesArgs, machine::Machine, report, stats::Quartiles};
 use std::{fs, hint::black_box, io::Read, path::Path, time::Instant};
 use twox_hash::XxHash3_64;
 use umbel::{BlockedBloomFilter, Saved, blocked::Shape};
 
-/// Loading takes at most this much of the time of reading and checksumming, both into fresh memory.
+/// The limit for loading, relative to reading and checksumming, both into fresh memory.
 const LOAD: f64 = 1.0 / 0.7;
-/// A mapped filter has answered after this many milliseconds.
+/// The limit for the first answer of a mapped filter, in milliseconds.
 const ANSWER: f64 = 5.0;
 
-/// `umbel-bench files`. Whether the bars were met.
+/// `umbel-bench files`. Returns whether the bars were met.
 pub(crate) fn run(args: FilesArgs) -> Result<bool, Failure> {
     report::line(&Machine::new(args.output.date).summary())?;
     let directory = std::env::temp_dir().join(format!("umbel-bench-{}", std::process::id()));
@@ -49,7 +49,7 @@ fn measure(path: &Path, bytes: u64, rounds: usize) -> Result<bool, Failure> {
     Ok(met)
 }
 
-/// The wall time of something.
+/// The wall time of `work`.
 fn millis(work: impl FnOnce() -> Result<u64, Failure>) -> Result<f64, Failure> {
     let start = Instant::now();
     black_box(work()?);

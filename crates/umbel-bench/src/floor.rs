@@ -1,4 +1,4 @@
-//! The floor under all look-ups: random cache lines, read as fast as the memory gives them.
+//! The floor for all look-ups: random cache lines, read as fast as the memory delivers them.
 //!
 //! ```text
 //!     for each key:
@@ -6,10 +6,9 @@
 //!         ahead[i % 64] = mix(key) * lines / 2^64, and ask for that line
 //! ```
 //!
-//! Keys are read, mixed and scaled to a line as a blocked Bloom filter does in a batch; nothing is
-//! tested and nothing answered. The lines are the memory of such a filter, so they begin on a cache
-//! line and are in huge pages wherever its own are. No filter that waits for one line a key can be
-//! faster, however clever it is.
+//! Keys are read, mixed and scaled to a line as a blocked Bloom filter does in a batch, but no bit is tested
+//! and no answer is stored. The lines are the memory of such a filter, so they begin on a cache line and are in
+//! huge pages wherever the filter's are. No filter that waits for one line per key can be faster.
 
 use crate::{
     Failure,
@@ -28,10 +27,10 @@ use umbel::{BlockedBloomFilter, Digest, InvalidShape, Portable, blocked::Shape};
 /// Its name as a peer.
 pub(crate) const NAME: &str = "prefetched random lines";
 
-/// How many lines are asked for before the first one is read.
+/// The number of lines that are prefetched before the first one is read.
 const AHEAD: usize = 64;
 
-/// The lines that all threads together read in one round.
+/// The number of lines that all threads together read in one round.
 const READS: u64 = 20_000_000;
 
 /// Lines to be read at random.
@@ -39,7 +38,7 @@ const READS: u64 = 20_000_000;
 pub(crate) struct Lines(BlockedBloomFilter<u64>);
 
 impl Lines {
-    /// As many as a blocked filter for `items` keys at `rate` has.
+    /// The lines of a blocked filter for `items` keys at `rate`.
     pub(crate) fn of_filter(items: u64, rate: f64) -> Result<Self, InvalidShape> {
         Self::of_shape(Shape::for_rate(items, rate)?)
     }
@@ -51,7 +50,7 @@ impl Lines {
 
     fn of_shape(shape: Shape) -> Result<Self, InvalidShape> {
         let mut memory = BlockedBloomFilter::with(shape, Portable::default())?;
-        // Writes every word: pages that were never written are all one and the same page of zeros.
+        // Writes every word: pages that were never written all map to the same page of zeros.
         black_box(&mut memory).clear();
         Ok(Self(memory))
     }
@@ -96,8 +95,7 @@ fn place(key: u64, lines: usize) -> usize {
     ((u128::from(Digest::mixed(key).bits()) * lines as u128) >> 64) as usize
 }
 
-/// Starts to load `lines[index]`. Where there is no such hint it does nothing, and what is measured
-/// is no floor.
+/// Prefetches `lines[index]`. Where there is no such hint it does nothing, and the result is not a floor.
 #[inline(always)]
 fn prefetch(lines: &[[u64; 8]], index: usize) {
     let line = lines.as_ptr().wrapping_add(index);
@@ -115,7 +113,7 @@ fn prefetch(lines: &[[u64; 8]], index: usize) {
     let _ = line;
 }
 
-/// Nanoseconds a line, for all threads together.
+/// Nanoseconds per line, for all threads together.
 fn measure(lines: &Lines, keys: &[u64], threads: usize, rounds: usize) -> Quartiles {
     let pass = || crew(keys, threads, |part| black_box(lines).look_up(part));
     // The first round is not counted.
@@ -133,7 +131,7 @@ struct Report<'a> {
     threads: usize,
     rounds: usize,
     reads: u64,
-    /// Nanoseconds a line.
+    /// Nanoseconds per line.
     nanos: Quartiles,
 }
 

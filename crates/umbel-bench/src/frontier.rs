@@ -1,4 +1,4 @@
-//! Bits against nanoseconds, all filters in one picture: which of them no other beats in both.
+//! Bits against nanoseconds, all filters in one chart: the Pareto frontier.
 
 use crate::{
     Failure,
@@ -12,11 +12,11 @@ use crate::{
 };
 use std::fmt::Write;
 
-/// Parts of the names of what is there for a bar of its own: another shape or other keys for a filter
-/// that is in the picture already.
+/// Parts of the names of entries that exist only for a bar: another shape or other keys for a filter that is
+/// already in the chart.
 const VARIANTS: &[&str] = &[" twice", " times", "peer's load", "one line", "two lines", ", 64x"];
 
-/// One filter in the picture.
+/// One filter in the chart.
 #[derive(Clone, Debug, PartialEq)]
 struct Point {
     name: String,
@@ -31,7 +31,7 @@ pub(crate) fn run(args: FrontierArgs) -> Result<(), Failure> {
     let work = Workload::<u64>::new(args.items, Queries::USUAL);
     let mut rows = Vec::new();
     for entry in registry.select(&args.filters) {
-        // What forgets, or misses the rate by far, is not comparable.
+        // Filters that forget, or that miss the rate by far, are not comparable.
         let comparable = entry.may_forget.is_none()
             && entry.may_exceed.is_none()
             && entry.own_rate.is_none_or(|own| own <= args.rate)
@@ -69,7 +69,7 @@ fn points(rows: &[Row], nanos: impl Fn(&Row) -> Option<f64>) -> Vec<Point> {
     rows.iter().filter_map(point).collect()
 }
 
-/// The points that no other beats in bits and nanoseconds, by their bits.
+/// The points that no other point beats in both bits and nanoseconds, ordered by bits.
 fn frontier(points: &[Point]) -> Vec<&Point> {
     let mut sorted: Vec<&Point> = points.iter().collect();
     sorted.sort_by(|one, other| {
@@ -101,7 +101,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// One that all values are inside of.
+    /// A scale that contains all values.
     fn of(values: impl Iterator<Item = f64>, length: f64) -> Self {
         let (least, most) = values.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
             (least.min(value), most.max(value))
@@ -113,7 +113,7 @@ impl Scale {
         self.length * (value / self.from).ln() / (self.to / self.from).ln()
     }
 
-    /// Round numbers inside of it.
+    /// Round numbers within the scale.
     fn ticks(&self) -> impl Iterator<Item = f64> {
         let Self { from, to, .. } = *self;
         let all = (-2..6)
@@ -122,7 +122,7 @@ impl Scale {
     }
 }
 
-/// The whole picture.
+/// The whole chart.
 fn picture(title: &str, machine: &str, single: &[Point], batched: &[Point]) -> String {
     let all = || single.iter().chain(batched);
     let bits = Scale::of(all().map(|point| point.bits), WIDTH);

@@ -1,13 +1,13 @@
-//! The keys every contender is measured with: the same in every run, and never in order.
+//! The keys for all contenders: the same in every run, and never in order.
 //!
-//! Key number `i` is splitmix64 of the counter `i`, a bijection, so no two keys are equal. Keys
-//! that are looked up but never inserted come from a counter range of their own.
+//! Key number `i` is splitmix64 of the counter `i`, a bijection, so no two keys are equal. Keys that are looked
+//! up but never inserted come from a separate counter range.
 
 use std::hash::Hash;
 
 /// A kind of key to measure with.
 pub(crate) trait Key: Copy + Eq + Hash + Send + Sync + std::fmt::Debug + 'static {
-    /// What the key hands to a filter that wants bytes.
+    /// The bytes of the key, for a filter that takes bytes.
     type Bytes<'a>: AsRef<[u8]>;
 
     /// The key with this number.
@@ -55,13 +55,13 @@ pub(crate) fn splitmix64(index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Where the numbers of absent keys start. Present keys stay far below.
+/// The first number of absent keys. Present keys stay far below.
 const ABSENT: u64 = 1 << 50;
 
-/// Where the numbers start that drive the shuffle.
+/// The first number for the shuffle.
 const SHUFFLE: u64 = 1 << 60;
 
-/// The fewest and the most look-ups of one pass.
+/// The minimum and the maximum number of look-ups per pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queries {
     pub(crate) least: usize,
@@ -69,13 +69,13 @@ pub(crate) struct Queries {
 }
 
 impl Queries {
-    /// At least a million, so that small filters are timed and their rates measured well; at most
-    /// twenty million, so that the keys of large ones leave room for the filters.
-    /// Tests, which look at no time, have few.
+    /// At least a million, so that small filters are timed and their rates measured well. At most twenty
+    /// million, so that the keys of large filters leave memory for the filters. Tests do not measure time, so
+    /// they have few.
     pub(crate) const USUAL: Self =
         Self { least: if cfg!(test) { 10_000 } else { 1_000_000 }, most: 20_000_000 };
 
-    /// At most five million: where every look-up is a trip to memory, they take long enough.
+    /// At most five million: where every look-up is a cache miss, they take long enough.
     pub(crate) const FEW: Self = Self { most: 5_000_000, ..Self::USUAL };
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Workload<K> {
     pub(crate) present: Vec<K>,
     /// Keys that are never inserted, all distinct.
     pub(crate) absent: Vec<K>,
-    /// How many of `present` come before the first repetition.
+    /// The number of entries of `present` before the first repetition.
     pub(crate) distinct: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What the numbers were measured on. They mean little elsewhere.
+//! The machine of the measurements. The numbers mean little on another one.
 
 use crate::{clock, path};
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub(crate) struct Machine {
     target: &'static str,
     /// Target features the program was compiled with.
     target_features: Vec<&'static str>,
-    /// Features of this CPU that filters may find at run time.
+    /// Features of this CPU that filters may detect at run time.
     detected_features: Vec<&'static str>,
     /// The code path that our filters choose.
     path: String,
@@ -43,7 +43,7 @@ impl Machine {
         }
     }
 
-    /// The facts in two lines.
+    /// The facts, as two lines of text.
     pub(crate) fn summary(&self) -> String {
         let Self { cpu, cores, date, rustc, target, path, opt_level, clock, .. } = self;
         format!(

@@ -1,4 +1,4 @@
-//! umbel's filters and their peers, measured side by side. See the README for what and how.
+//! umbel's filters and their peers, measured side by side. The README describes the commands.
 
 mod args;
 mod bars;
@@ -28,17 +28,17 @@ use cap::Cap;
 use clap::Parser;
 use std::{alloc::System, error::Error, io, process::ExitCode};
 
-/// Why a verb could not finish.
+/// The error of a command.
 type Failure = Box<dyn Error>;
 
-/// The allocator counts, so that every filter's memory is measured the same way.
+/// The allocator counts, so that the memory of every filter is measured in the same way.
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(code) => code,
-        // The reader of our output has seen enough.
+        // The reader has closed the pipe, which is not an error.
         Err(failure) if is_broken_pipe(&*failure) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("umbel-bench: {failure}");

@@ -1,8 +1,8 @@
-//! Records of several attributes in stable filters: made, filled and asked, as one measurement.
+//! Records of several attributes in stable filters: created, filled and queried, as one measurement.
 //!
-//! Ours is a [`MultiBloomFilter`] of arrays that the compiler planned; the peer's are as many filters
-//! of `bloom-filters`, side by side. Both sides have 730 cells of 3 bits an attribute, insert the same
-//! records, and ask for each of them and for as many others.
+//! Ours is a [`MultiBloomFilter`] of arrays that the compiler planned. The peer's is one `bloom-filters` filter
+//! per attribute, side by side. Both sides have 730 cells of 3 bits per attribute, insert the same records, and
+//! look up each of them and the same number of other records.
 
 use crate::{
     Failure,
@@ -50,7 +50,7 @@ const BAR: Plan = const { plan(0.03) };
 const BAR_RECORDS: usize = 7;
 const AT_MOST: f64 = 0.1;
 
-/// How many records.
+/// The numbers of records.
 const SIZES: [usize; 3] = [10, 100, 200];
 
 /// One line of the table.
@@ -63,7 +63,7 @@ struct Row {
     ours: f64,
     /// The peer's.
     peer: f64,
-    /// Ours over the peer's, by rounds.
+    /// Our time divided by the peer's, by rounds.
     ratio: Quartiles,
 }
 
@@ -78,7 +78,7 @@ struct Report<'a> {
     table: &'a [Row],
 }
 
-/// Records to insert, and as many others.
+/// Records to insert, and the same number of other records.
 struct Records<const N: usize> {
     inserted: Vec<[u64; N]>,
     others: Vec<[u64; N]>,
@@ -95,7 +95,7 @@ impl<const N: usize> Records<N> {
         self.inserted.iter().chain(&self.others)
     }
 
-    /// Our side; how many records were found.
+    /// Our side; returns the number of records that were found.
     fn ours(&self, shape: Shape) -> usize {
         let mut filter: MultiBloomFilter<Axis, N> = Multi::of([(); N].map(|()| Axis::of(shape)));
         for record in &self.inserted {
@@ -104,7 +104,7 @@ impl<const N: usize> Records<N> {
         self.asked().filter(|record| filter.contains(record.each_ref())).count()
     }
 
-    /// The peer's.
+    /// The peer's side; returns the number of records that were found.
     fn peer(&self, rate: f64) -> usize {
         let mut filters: [Peer; N] = array::from_fn(|at| {
             let kernels = DefaultBuildHashKernels::new(at, RandomState::default());
@@ -123,7 +123,7 @@ impl<const N: usize> Records<N> {
 /// Both sides, round by round; the side that goes first alternates.
 fn measure<const N: usize>(plan: Plan, records: usize, rounds: usize) -> Row {
     let work = Records::<N>::new(records);
-    // Some microseconds are too short for the clock.
+    // A few microseconds are too short for the clock.
     let repeats = 4_000 / records;
     let ours = || {
         clock::time(|| (0..repeats).for_each(|_| _ = black_box(work.ours(black_box(plan.shape)))))
@@ -153,7 +153,7 @@ fn measure<const N: usize>(plan: Plan, records: usize, rounds: usize) -> Row {
     }
 }
 
-/// `umbel-bench multi`. Whether the bar was met.
+/// `umbel-bench multi`. Returns whether the bar was met.
 pub(crate) fn run(args: MultiArgs) -> Result<bool, Failure> {
     let machine = &Machine::new(args.output.date);
     let rounds = args.rounds;

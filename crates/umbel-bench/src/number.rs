@@ -1,13 +1,13 @@
-//! Counts and rates as people type them: `1e6`, `1_000_000`, `0.01`.
+//! Parsing of counts and rates: `1e6`, `1_000_000`, `0.01`.
 
-/// A whole number of at least one, written plainly, with underscores, or as `1e6`.
+/// An integer of at least one, written plainly, with underscores, or as `1e6`.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     let plain = text.replace('_', "");
     if let Ok(count) = plain.parse::<u64>() {
         return if count > 0 { Ok(count) } else { Err(format!("{text} is not at least 1")) };
     }
     let value: f64 = plain.parse().map_err(|_| format!("{text} is not a number"))?;
-    // Beyond 2^53 a float no longer holds every whole number.
+    // Above 2^53 a float cannot represent every integer.
     if value < 1.0 || value.fract() != 0.0 || value > 9_007_199_254_740_992.0 {
         return Err(format!("{text} is not a whole number of at least 1"));
     }

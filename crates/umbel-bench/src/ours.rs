@@ -1,5 +1,5 @@
-//! Our own filters. A new family implements [`Contender`] here and is added to [`register`]; a new
-//! layout of Bloom filter has only to be added.
+//! Our own filters. A new family implements [`Contender`] here and is added to [`register`]. A new layout of
+//! Bloom filter only needs to be added.
 
 mod cuckoo;
 mod frozen;
@@ -56,7 +56,7 @@ pub(crate) fn register(registry: &mut Registry) {
     frozen::register(registry);
 }
 
-/// What all filters do that take any key, alone and in batches, and can be cleared.
+/// The common part of filters that accept any key, alone and in batches, and can be cleared.
 macro_rules! changes_in_place {
     ($key:ty) => {
         const CLEARS: bool = true;
@@ -91,7 +91,7 @@ macro_rules! changes_in_place {
     };
 }
 
-/// The filter of the last keys, with a window of as many as there are.
+/// The window filter, with a window of all keys.
 impl<K: Key + umbel::Key> Contender<K> for WindowBloomFilter<K> {
     fn empty(items: usize, rate: f64) -> Self {
         Self::new(items as u64, rate)
@@ -116,7 +116,7 @@ impl<K: Key + umbel::Key, L: CellLayout> Contender<K> for Counting<K, Portable, 
     }
 }
 
-/// The stable filter, in ten cells of two bits a key, as its peers.
+/// The stable filter, with ten cells of two bits per key, as its peers.
 impl<K: Key + umbel::Key> Contender<K> for StableBloomFilter<K> {
     fn empty(items: usize, rate: f64) -> Self {
         let shape = stable::Shape::for_cells(10 * items as u64, 2, rate);
@@ -127,7 +127,7 @@ impl<K: Key + umbel::Key> Contender<K> for StableBloomFilter<K> {
     changes_in_place!(K);
 }
 
-/// The filter that grows: it starts with room for a 64th of the keys, as its peers do.
+/// The scalable filter: it starts with room for a 64th of the keys, as its peers do.
 impl<K: Key + umbel::Key> Contender<K> for ScalableBloomFilter<K> {
     const BATCHES: bool = true;
 
@@ -150,7 +150,7 @@ impl<K: Key + umbel::Key> Contender<K> for ScalableBloomFilter<K> {
     }
 }
 
-/// The blocked filter with a number of lines a key that it might not have chosen itself.
+/// The blocked filter with a given number of lines per key, which may differ from its own choice.
 struct InLines<K, const LINES: u32>(BlockedBloomFilter<K>);
 
 impl<K: Key + umbel::Key, const LINES: u32> Contender<K> for InLines<K, LINES> {
@@ -200,7 +200,7 @@ where
     changes_in_place!(K);
 }
 
-/// Their atomic twins, in the hands of one thread.
+/// Their atomic versions, used by one thread.
 impl<K, L> Contender<K> for Bloom<K, Portable, SharedHeap, L>
 where
     K: Key + umbel::Key,
@@ -237,7 +237,7 @@ where
     }
 }
 
-/// The same, in the hands of many.
+/// The same, used by many threads.
 impl<L> Shared for Bloom<u64, Portable, SharedHeap, L>
 where
     L: Layout<Digest = Digest, Shape: Sync> + Default + Sync,

@@ -1,17 +1,17 @@
-//! The code path that our filters take while something is measured. Peers know nothing of it.
+//! The code path that our filters use during a measurement. Peers are not affected.
 
 use serde::{Serialize, Serializer};
 use std::sync::{Mutex, PoisonError};
 use umbel::simd::{self, Path, Unavailable};
 
-/// Held while a path is forced: the switch belongs to the whole process.
+/// Held while a path is forced, because the switch is global to the process.
 static SWITCH: Mutex<()> = Mutex::new(());
 
-/// Does `work` while our filters take `path`; the one they would choose themselves if it is `None`.
+/// Runs `work` while our filters use `path`; `None` is their own choice.
 ///
 /// # Errors
 ///
-/// [`Unavailable`] if this processor cannot take the path. Nothing is done then.
+/// [`Unavailable`] if this processor does not support the path. `work` is not run then.
 pub(crate) fn taking<R>(path: Option<Path>, work: impl FnOnce() -> R) -> Result<R, Unavailable> {
     let _held = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
     let _forced = Forced::new(path)?;

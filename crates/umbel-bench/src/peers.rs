@@ -1,5 +1,5 @@
-//! The peers, one file a family. Where a peer takes a hasher it gets foldhash, the fastest a user
-//! can plug in; its name says so.
+//! The peers, one file per family. A peer with a configurable hasher gets foldhash, the fastest one that a user
+//! can choose; its name says so.
 
 mod blocked;
 mod bloom;
@@ -28,7 +28,7 @@ pub(crate) fn register(registry: &mut Registry) {
     statics::register(registry);
 }
 
-/// foldhash with a fixed seed, for peers that want a hasher they can make or copy themselves.
+/// foldhash with a fixed seed, for peers that create or copy their hasher themselves.
 #[derive(Clone)]
 struct Folded(FoldHasher<'static>);
 

@@ -1,5 +1,5 @@
-//! What only our quotient filter does, against itself: merging instead of inserting again, copies of one
-//! key, and what they do to their neighbours. Ratios, so below 1 is faster.
+//! Special operations of our quotient filter, compared with itself: merging against inserting again, copies of
+//! one key, and their effect on neighbours. All results are ratios, so below 1 is faster.
 
 use crate::{
     Failure,
@@ -34,7 +34,7 @@ fn filled(keys: &[u64], capacity: usize) -> QuotientFilter<u64> {
     filter
 }
 
-/// Two filters with half of the keys each into one, and the same by inserting all keys one by one.
+/// Merging two filters with half of the keys each, against inserting all keys one by one.
 fn merging(keys: &[u64], rounds: usize, threads: usize) -> Result<(), Failure> {
     let (left, right) = keys.split_at(keys.len() / 2);
     let (left, right) = (filled(left, keys.len()), filled(right, keys.len()));
@@ -57,7 +57,7 @@ fn merging(keys: &[u64], rounds: usize, threads: usize) -> Result<(), Failure> {
     print(&format!("the same by {threads} threads, wall time"), &by_threads)
 }
 
-/// One key many times, and look-ups of its neighbours before and after.
+/// Inserting one key many times, and look-ups of its neighbours before and after.
 fn copies(keys: &[u64], rounds: usize) -> Result<(), Failure> {
     let (mut millis, mut ratios) = (Vec::new(), Vec::new());
     for round in 0..rounds {
@@ -67,7 +67,7 @@ fn copies(keys: &[u64], rounds: usize) -> Result<(), Failure> {
             filter.prefix(umbel::Edge::digest(filter, key)) >> filter.shape().remainder_bits()
         };
         let home = prefix(&filter, &hot);
-        // The keys whose slots the copies push away.
+        // The keys whose slots the copies displace.
         let near = home..home + 4 * MAX_COPIES;
         let neighbours: Vec<u64> =
             keys.iter().filter(|key| near.contains(&prefix(&filter, key))).copied().collect();

@@ -1,7 +1,7 @@
-//! Whether filters for sets that do not change are wrong as often as they say: 2 to minus their bits, within
-//! five standard deviations, for any number of keys.
+//! Checks the false positive rate of static filters: 2 to minus their bits, within five standard deviations,
+//! for any number of keys.
 //!
-//! Tests do the same for few keys. Here are as many as take a while, in the build that is shipped.
+//! Tests do the same for few keys. This command uses many keys, in the release build.
 
 use crate::{
     Failure,
@@ -17,14 +17,14 @@ use serde::Serialize;
 /// The filters.
 const NAMES: [&str; 4] = ["umbel xor", "umbel fuse", "umbel fuse, 4", "umbel ribbon"];
 
-/// Farther from what is expected than this, in standard deviations, is wrong: chance does that once in
-/// two million times.
+/// A larger distance from the expected rate, in standard deviations, is a failure. Chance causes one in two
+/// million runs.
 const SIGMAS: f64 = 5.0;
 
 /// Keys of a batch.
 const BATCH: usize = 1024;
 
-/// How often a filter was wrong.
+/// The measured false positive rate of a filter.
 #[derive(Debug, Serialize)]
 struct Outcome {
     name: &'static str,
@@ -32,7 +32,7 @@ struct Outcome {
     bits: u32,
     queries: usize,
     hits: usize,
-    /// How far that is from what is expected, in standard deviations.
+    /// The distance from the expected rate, in standard deviations.
     sigmas: f64,
 }
 
@@ -49,7 +49,7 @@ struct Report<'a> {
     rates: Vec<Outcome>,
 }
 
-/// `umbel-bench rates`. Whether all are as they should be.
+/// `umbel-bench rates`. Returns whether all rates are as expected.
 pub(crate) fn run(args: RatesArgs) -> Result<bool, Failure> {
     let machine = &Machine::new(args.output.date);
     let columns = Columns::new(&["filter", "keys", "bits", "queries", "hits", "sigmas", "met"])
@@ -92,7 +92,8 @@ fn cells(outcome: &Outcome) -> [String; 7] {
     ]
 }
 
-/// Builds a filter of so many bits a key, finds all its keys, and counts the absent ones that it finds.
+/// Builds a filter with `bits` bits per key, finds all its keys, and counts the false positives among absent
+/// keys.
 fn measure(name: &'static str, work: &Workload<u64>, bits: u32) -> Result<Outcome, Failure> {
     let rate = 1.0 / (1_u64 << bits) as f64;
     let mut lane = u64::lane(Registry::all().find(name)?, rate);
@@ -112,7 +113,7 @@ fn measure(name: &'static str, work: &Workload<u64>, bits: u32) -> Result<Outcom
     })
 }
 
-/// How many standard deviations of a binomial distribution so many hits are above its mean.
+/// The distance of `hits` from the mean of a binomial distribution, in standard deviations.
 fn sigmas(hits: usize, queries: usize, rate: f64) -> f64 {
     let mean = queries as f64 * rate;
     (hits as f64 - mean) / (mean * (1.0 - rate)).sqrt()

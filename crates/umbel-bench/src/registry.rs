@@ -16,11 +16,11 @@ pub(crate) struct Entry {
     pub(crate) family: &'static str,
     /// Its name, hasher included.
     pub(crate) name: &'static str,
-    /// The rate it has whatever is asked for, for filters with fixed fingerprints.
+    /// The fixed rate of filters with fixed fingerprints; it ignores the requested rate.
     pub(crate) own_rate: Option<f64>,
-    /// The largest set it is given; the slow and the hungry stop here.
+    /// The largest number of keys: slow filters and those that need much memory stop here.
     pub(crate) most: u64,
-    /// Why present keys may be answered with no.
+    /// Why present keys may be reported absent.
     pub(crate) may_forget: Option<&'static str>,
     /// Why the measured rate may be far above the target.
     pub(crate) may_exceed: Option<&'static str>,
@@ -29,30 +29,30 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The rate this contender aims at when asked for `rate`.
+    /// The target rate of this contender when `rate` is requested.
     pub(crate) fn target(&self, rate: f64) -> f64 {
         self.own_rate.unwrap_or(rate)
     }
 
-    /// The filter has this rate, whatever is asked for.
+    /// Sets a fixed rate.
     pub(crate) fn own_rate(&mut self, rate: f64) -> &mut Self {
         self.own_rate = Some(rate);
         self
     }
 
-    /// The filter is not given more than `items` keys.
+    /// Limits the number of keys.
     pub(crate) fn at_most(&mut self, items: u64) -> &mut Self {
         self.most = items;
         self
     }
 
-    /// The filter may forget keys, for this reason.
+    /// Marks the filter as forgetful, for this reason.
     pub(crate) fn may_forget(&mut self, reason: &'static str) -> &mut Self {
         self.may_forget = Some(reason);
         self
     }
 
-    /// The filter may miss its target rate by far, for this reason.
+    /// Permits the filter to exceed its target rate by far, for this reason.
     pub(crate) fn may_exceed(&mut self, reason: &'static str) -> &mut Self {
         self.may_exceed = Some(reason);
         self
@@ -64,7 +64,7 @@ pub(crate) trait Kind: Key {
     /// The name of the kind in reports.
     const NAME: &'static str;
 
-    /// A lane for `entry`, asked for `rate`.
+    /// A lane for `entry` at `rate`.
     fn lane(entry: &Entry, rate: f64) -> Box<dyn Lane<Self>>;
 }
 
@@ -124,13 +124,13 @@ impl Registry {
         self.0.iter().filter(wanted).collect()
     }
 
-    /// The one entry called `name`, or else the one whose name contains it.
+    /// The entry called `name`, or else the only one whose name contains it.
     pub(crate) fn find(&self, name: &str) -> Result<&Entry, NoSuchContender> {
         pick(&self.0, |entry| entry.name, name)
     }
 }
 
-/// The one item whose name is `wanted`, or else the one whose name contains it.
+/// The item whose name is `wanted`, or else the only one whose name contains it.
 pub(crate) fn pick<'a, T>(
     items: &'a [T],
     name: impl Fn(&T) -> &'static str,
@@ -156,7 +156,7 @@ fn has(name: &str, part: &str) -> bool {
     name.to_ascii_lowercase().contains(&part.to_ascii_lowercase())
 }
 
-/// A name that fits no contender, or several.
+/// A name that matches no contender, or several.
 #[derive(Debug)]
 pub(crate) struct NoSuchContender {
     wanted: String,
@@ -197,7 +197,8 @@ mod tests {
         let batch = lane.look_up_batch(&work.absent, 1000).hits;
         assert_eq!(batch, hits, "{name}: batch and loop disagree about absent keys");
         if entry.may_exceed.is_none() {
-            // Peers hash with random seeds. A Poisson number exceeds five times its mean and sixteen less than once in 1e20 runs, however small its mean is.
+            // Peers hash with random seeds. A Poisson variable exceeds five times its mean plus sixteen less
+            // than once in 1e20 runs, for any mean.
             let expected = entry.target(rate) * work.absent.len() as f64;
             assert!(
                 (hits as f64) < 5.0 * expected + 16.0,

@@ -14,7 +14,7 @@ pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
     line(&serde_json::to_string_pretty(document)?)
 }
 
-/// A measured rate, with three digits that mean something.
+/// A measured rate, with three significant digits.
 pub(crate) fn rate(rate: f64) -> String {
     if rate == 0.0 || rate >= 0.0001 { format!("{rate:.5}") } else { format!("{rate:.1e}") }
 }
@@ -45,7 +45,7 @@ impl Columns {
         Self { left, ..self }
     }
 
-    /// The first columns are at least so wide.
+    /// Sets minimum widths of the first columns.
     pub(crate) fn widths(mut self, widths: &[usize]) -> Self {
         for (width, least) in self.widths.iter_mut().zip(widths) {
             *width = (*width).max(*least);

@@ -1,4 +1,4 @@
-//! Medians and quartiles: what a noisy machine leaves us to trust.
+//! Medians and quartiles, which are robust on a noisy machine.
 
 use serde::Serialize;
 
@@ -23,8 +23,8 @@ impl Quartiles {
         Self { low: at(0.25), median: at(0.5), high: at(0.75) }
     }
 
-    /// The quartiles of `ours / peer`, round by round. What slows a whole round down cancels out
-    /// of its ratio, which is why this is not the ratio of two medians.
+    /// The quartiles of `ours / peer`, round by round. A disturbance that slows a whole round cancels out of
+    /// its ratio, so this differs from the ratio of two medians.
     pub(crate) fn of_ratios(ours: &[f64], peer: &[f64]) -> Self {
         assert_eq!(ours.len(), peer.len(), "each round measures both sides");
         let ratios: Vec<f64> = ours.iter().zip(peer).map(|(ours, peer)| ours / peer).collect();
@@ -32,7 +32,7 @@ impl Quartiles {
     }
 }
 
-/// The median of `sample`, or `None` when nothing was measured.
+/// The median of `sample`, or `None` if it is empty.
 pub(crate) fn median(sample: &[f64]) -> Option<f64> {
     (!sample.is_empty()).then(|| Quartiles::of(sample).median)
 }

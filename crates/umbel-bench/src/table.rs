@@ -1,4 +1,4 @@
-//! Every filter at every size and rate: space, rate, and nanoseconds a key.
+//! Every filter at every size and rate: space, rate, and nanoseconds per key.
 
 use crate::{
     Failure,
@@ -12,7 +12,7 @@ use crate::{
 };
 use serde::Serialize;
 
-/// One filter at one size and rate. Times are nanoseconds a key, medians over the rounds.
+/// One filter at one size and rate. Times are nanoseconds per key, medians over the rounds.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     family: &'static str,
@@ -28,9 +28,9 @@ pub(crate) struct Row {
     pub(crate) batch_absent: Option<f64>,
     batch_present: Option<f64>,
     delete: Option<f64>,
-    /// The share of look-ups of present keys that were answered with no.
+    /// The share of present keys that were reported absent.
     forgotten: f64,
-    /// Of the half of the keys that was kept, how many were gone after the other half's deletes.
+    /// The number of kept keys that were lost when the other half was deleted.
     lost: usize,
 }
 
@@ -186,7 +186,7 @@ fn fill<K: Kind>(
 ) -> Result<(), Failure> {
     let work = Workload::<K>::new(items, Queries::USUAL);
     for entry in entries.iter().filter(|entry| items <= entry.most) {
-        // One with a rate of its own has no use for a list of them.
+        // A filter with a fixed rate does not use a list of rates.
         let rates = if entry.own_rate.is_some() { &args.rates[..1] } else { &args.rates[..] };
         for rate in rates {
             let row = measure(entry, &work, *rate, args.rounds, args.batch);

@@ -1,5 +1,4 @@
-//! Several threads and one filter, against the wall clock: they fill it, look keys up in it, or build
-//! it at once.
+//! Several threads and one filter, in wall time: they fill it, look keys up in it, or build it together.
 
 use crate::{
     Failure,
@@ -26,11 +25,11 @@ use umbel::{
 /// Keys of a batch of look-ups.
 const BATCH: usize = 1024;
 
-/// A filter that takes keys through a shared reference.
+/// A filter that inserts keys through a shared reference.
 pub(crate) trait Shared: Sync + Sized + 'static {
     /// A filter without keys, with room for `items` of them.
     fn empty(items: usize, rate: f64) -> Self;
-    /// Adds `key`. What the filter answers is not used.
+    /// Adds `key`. The answer of the filter is not used.
     fn insert(&self, key: &u64);
     /// Whether `key` may be in the set.
     fn contains(&self, key: &u64) -> bool;
@@ -40,10 +39,10 @@ pub(crate) trait Shared: Sync + Sized + 'static {
 
 /// A shared filter with its type hidden.
 trait Fillable {
-    /// Clears the filter, then inserts `keys` from `threads` threads, each with its part; the
-    /// nanoseconds a key.
+    /// Clears the filter, then inserts `keys` from `threads` threads, each with its part; returns the
+    /// nanoseconds per key.
     fn refill(&mut self, keys: &[u64], threads: usize) -> f64;
-    /// How many of `keys` are found.
+    /// The number of `keys` that are found.
     fn count(&self, keys: &[u64]) -> usize;
 }
 
@@ -59,13 +58,13 @@ impl<F: Shared> Fillable for F {
     }
 }
 
-/// Something full that many threads may look keys up in, with its type hidden.
+/// A full filter in which many threads may look up keys, with its type hidden.
 pub(crate) trait Readable: Sync {
-    /// Looks up every key, in one thread; a number that depends on all answers.
+    /// Looks up every key, in one thread; returns a number that depends on all answers.
     fn look_up(&self, keys: &[u64]) -> u64;
 }
 
-/// A filter that is asked in batches. Each thread has answers of its own.
+/// A filter that is queried in batches. Each thread has a separate buffer for answers.
 struct InBatches<F>(F);
 
 impl<F: Contender<u64> + Sync> Readable for InBatches<F> {
@@ -74,9 +73,9 @@ impl<F: Contender<u64> + Sync> Readable for InBatches<F> {
     }
 }
 
-/// A filter that is built at once, with its type hidden.
+/// A static filter, with its type hidden.
 trait Buildable: Sync {
-    /// Builds it, by all threads of the pool it is called in or by one; the nanoseconds a key.
+    /// Builds it, with all threads of the current pool or with one; returns the nanoseconds per key.
     fn build(&self, keys: &[u64], rate: f64) -> f64;
 }
 
@@ -95,12 +94,12 @@ impl<A: Arrangement, const MANY: bool> Buildable for AtOnce<A, MANY> {
     }
 }
 
-/// Lets `threads` threads do `work` at the same time, each with its part of `keys`; the nanoseconds
-/// a key, for all of them together.
+/// Runs `work` in `threads` threads at the same time, each with its part of `keys`; returns the nanoseconds per
+/// key, for all of them together.
 pub(crate) fn crew<R>(keys: &[u64], threads: usize, work: impl Fn(&[u64]) -> R + Sync) -> f64 {
     let parts = keys.chunks(keys.len().div_ceil(threads));
     let together = Barrier::new(parts.len());
-    // Threads keep their own time: the one that waits for them may be woken late.
+    // Each thread measures its own time: the waiting thread may be woken late.
     let timed = |part: &[u64]| {
         together.wait();
         let start = Instant::now();
@@ -116,7 +115,7 @@ pub(crate) fn crew<R>(keys: &[u64], threads: usize, work: impl Fn(&[u64]) -> R +
     (last - first).as_nanos() as f64 / keys.len() as f64
 }
 
-/// One side for the threads, by name, given the keys and the rate.
+/// One side of a comparison, by name; it is created for the keys and the rate.
 struct Entry<T: ?Sized> {
     name: &'static str,
     new: fn(&[u64], f64) -> Box<T>,
@@ -133,7 +132,7 @@ impl Entry<dyn Readable> {
         Self { name, new: |keys, rate| Box::new(InBatches(F::build(keys, rate))) }
     }
 
-    /// What no filter can be faster than.
+    /// The floor for all filters.
     fn floor() -> Self {
         let new = |keys: &[u64], rate| -> Box<dyn Readable> {
             let lines = floor::Lines::of_filter(keys.len() as u64, rate);
@@ -149,7 +148,7 @@ impl Entry<dyn Buildable> {
     }
 }
 
-/// Those that are built at once.
+/// The static filters.
 fn buildable() -> [Entry<dyn Buildable>; 6] {
     [
         Entry::build::<Peeled<Fused<3>>, true>("umbel fuse, many threads"),
@@ -161,7 +160,7 @@ fn buildable() -> [Entry<dyn Buildable>; 6] {
     ]
 }
 
-/// Those that threads can fill.
+/// The filters that threads can fill.
 fn fillable() -> [Entry<dyn Fillable>; 3] {
     [
         Entry::fill::<AtomicBloomFilter<u64>>("umbel atomic bloom"),
@@ -170,7 +169,7 @@ fn fillable() -> [Entry<dyn Fillable>; 3] {
     ]
 }
 
-/// Those that threads can look keys up in.
+/// The filters in which threads can look up keys.
 fn readable() -> [Entry<dyn Readable>; 3] {
     [
         Entry::read::<BloomFilter<u64>>("umbel bloom"),
@@ -179,7 +178,7 @@ fn readable() -> [Entry<dyn Readable>; 3] {
     ]
 }
 
-/// What the threads of a duel have to do.
+/// The task of the threads in a duel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
     pub(crate) items: u64,
@@ -240,7 +239,7 @@ impl Task {
         Ok((work, sides))
     }
 
-    /// Compares the nanoseconds of passes by either side, ours being side 0.
+    /// Compares the nanoseconds of passes by either side; ours is side 0.
     fn compare(self, operation: Operation, mut pass: impl FnMut(usize) -> f64) -> Comparison {
         let mut samples = [Vec::new(), Vec::new()];
         for round in 0..self.rounds {
@@ -255,7 +254,7 @@ impl Task {
 #[derive(Serialize)]
 struct Report<'a> {
     mode: &'static str,
-    /// Not the clock of the machine facts: CPU time would add the threads up.
+    /// Not the clock of the machine facts: CPU time would be the sum over the threads.
     clock: &'static str,
     machine: &'a Machine,
     ours: &'a str,
@@ -367,7 +366,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused() {
         assert!(task(10, 1).fill(["umbel atomic bloom", "nobody"]).is_err());
-        // It cannot be filled by threads.
+        // Threads cannot fill this filter.
         assert!(task(10, 1).fill(["umbel blocked", "fastbloom"]).is_err());
         assert!(task(10, 1).look_up(["umbel blocked", "nobody"]).is_err());
     }

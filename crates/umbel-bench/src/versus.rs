@@ -1,8 +1,8 @@
 //! Two contenders, round by round: ours, the peer, ours, the peer.
 //!
-//! A shared machine changes speed from one second to the next, so rows measured one after the other
-//! cannot be compared. Here each operation of each round runs on both sides back to back, the side
-//! that goes first alternates, and the median of the per-round ratios is what counts.
+//! A shared machine changes speed from one second to the next, so rows that are measured one after the other
+//! cannot be compared. Here each operation of each round runs on both sides back to back, the side that goes
+//! first alternates, and the result is the median of the per-round ratios.
 
 use crate::{
     Failure,
@@ -18,11 +18,11 @@ use crate::{
 use serde::Serialize;
 use std::fmt;
 
-/// What is timed.
+/// The timed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Operation {
-    /// From nothing to a full filter, allocation included; when a side cannot clear.
+    /// From nothing to a full filter, including allocation. Used when a side cannot clear.
     Build,
     /// Filling a cleared filter whose memory was touched before.
     Insert,
@@ -32,13 +32,13 @@ pub(crate) enum Operation {
     Extend,
     /// Look-ups of keys that are not in the set.
     Absent,
-    /// Look-ups of keys that are.
+    /// Look-ups of keys in the set.
     Present,
     /// Look-ups of absent keys through `contains_batch`.
     BatchAbsent,
     /// Look-ups of present keys through `contains_batch`.
     BatchPresent,
-    /// Taking out half of the keys that are in the set.
+    /// Removing half of the keys in the set.
     Remove,
     /// Filling a cleared atomic filter from several threads, wall time.
     ThreadsInsert,
@@ -48,7 +48,7 @@ pub(crate) enum Operation {
     ThreadsPresent,
     /// From nothing to a full filter by several threads, wall time.
     ThreadsBuild,
-    /// Nothing: how large the filter is, in bits a key.
+    /// No operation: the size of the filter, in bits per key.
     Bits,
 }
 
@@ -77,16 +77,16 @@ impl fmt::Display for Operation {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Comparison {
     pub(crate) operation: Operation,
-    /// Our nanoseconds a key, median; of [`Operation::Bits`], our bits.
+    /// Our nanoseconds per key, median; for [`Operation::Bits`], our bits.
     pub(crate) ours: f64,
-    /// The same of the peer.
+    /// The same for the peer.
     pub(crate) peer: f64,
-    /// Ours over the peer's, by rounds.
+    /// Our value divided by the peer's, by rounds.
     pub(crate) ratio: Quartiles,
 }
 
 impl Comparison {
-    /// Compares what was measured in the same rounds.
+    /// Compares the results of the same rounds.
     pub(crate) fn new(operation: Operation, ours: &[f64], peer: &[f64]) -> Self {
         Self {
             operation,
@@ -97,7 +97,7 @@ impl Comparison {
     }
 }
 
-/// One side: which filter it was, how large, and at which rate it really ran.
+/// One side: the filter, its size, and its measured rate.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Side {
     pub(crate) name: &'static str,
@@ -105,7 +105,7 @@ pub(crate) struct Side {
     pub(crate) measured_rate: f64,
 }
 
-/// Two contenders compared in every operation both can be held to.
+/// Two contenders, compared in every operation that both support.
 #[derive(Debug, Serialize)]
 pub(crate) struct Duel {
     pub(crate) ours: Side,
@@ -123,8 +123,8 @@ impl Duel {
 /// One pass of one operation on one side.
 type Step<K> = fn(&mut dyn Lane<K>, &Workload<K>, usize) -> Pass;
 
-/// The operations, given what the two sides can do. A side without a batch interface answers a
-/// batch with its plain loop, for that is all its user can do.
+/// The operations that both sides support. A side without a batch interface answers a batch with its plain
+/// loop, as its users have to.
 fn steps<K: Kind>(sides: [Abilities; 2]) -> Vec<(Operation, Step<K>)> {
     let any = |ability: fn(&Abilities) -> bool| sides.iter().any(ability);
     let mut steps: Vec<(Operation, Step<K>)> = Vec::new();
@@ -148,7 +148,7 @@ fn steps<K: Kind>(sides: [Abilities; 2]) -> Vec<(Operation, Step<K>)> {
     if sides.iter().all(|side| side.removes && side.clears) {
         steps.push((Operation::Remove, |lane, work, _| {
             let pass = lane.remove(&work.present[..work.distinct / 2]);
-            // The other operations want all keys.
+            // The other operations need all keys.
             lane.refill(&work.keys);
             pass
         }));
@@ -156,8 +156,8 @@ fn steps<K: Kind>(sides: [Abilities; 2]) -> Vec<(Operation, Step<K>)> {
     steps
 }
 
-/// Runs `rounds` rounds of ours against the peer at `rate`, with batches of `batch` keys, in every
-/// operation that is `wanted`.
+/// Runs `rounds` rounds of ours against the peer at `rate`, with batches of `batch` keys, in every operation
+/// that `wanted` selects.
 pub(crate) fn duel<K: Kind>(
     entries: [&Entry; 2],
     work: &Workload<K>,
@@ -196,7 +196,7 @@ pub(crate) fn duel<K: Kind>(
     }
 }
 
-/// Both sides, the one that goes first alternating.
+/// Both sides, in alternating order.
 pub(crate) fn in_turn(round: usize) -> [usize; 2] {
     if round.is_multiple_of(2) { [0, 1] } else { [1, 0] }
 }
@@ -303,7 +303,7 @@ mod tests {
         let work = Workload::<u64>::new(1_000, WORK);
         let duel = duel([ours, peer], &work, 0.01, 2, 100, |_| true);
         assert!(duel.comparisons.iter().any(|c| c.operation == Operation::Remove));
-        // Half full, it would be below a tenth of this.
+        // A half-full filter would be below a tenth of this.
         assert!(duel.ours.measured_rate > 0.005, "{}", duel.ours.measured_rate);
     }
 

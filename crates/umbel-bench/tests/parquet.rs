@@ -1,4 +1,4 @@
-//! Filters that the `parquet` crate writes, read by umbel, and the other way round.
+//! Filters that the `parquet` crate writes, read by umbel, and vice versa.
 
 use parquet::bloom_filter::Sbbf;
 use parquet::data_type::{AsBytes, ByteArray};
@@ -17,8 +17,8 @@ fn parquet_bytes(theirs: &Sbbf) -> Vec<u8> {
     bytes
 }
 
-/// Keys made by `key` have the same bits and the same answers in both, whoever wrote the filter. To
-/// umbel a key is a `T`, to parquet an `A`.
+/// Keys made by `key` have the same bits and the same answers in both implementations, whichever of them wrote
+/// the filter. A key is a `T` for umbel and an `A` for parquet.
 fn agree<A, T>(name: &str, key: impl Fn(i64) -> A)
 where
     A: AsBytes + Borrow<T>,
@@ -49,7 +49,7 @@ where
             assert!(expected || !INSERTED.contains(&number), "{name} {number}");
             found += u64::from(expected);
         }
-        // Not vacuous: in the largest filter nearly all absent keys are absent.
+        // Not vacuous: the largest filter reports nearly all absent keys absent.
         assert!(blocks < 1_024 || found < INSERTED.end as u64 + ASKED as u64 / 100, "{found}");
     }
 }

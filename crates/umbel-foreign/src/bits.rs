@@ -1,4 +1,4 @@
-//! Layouts of bits: from bytes in a system's order to words in ours, and back.
+//! Layouts of bits: conversion from bytes in a system's order to words in ours, and back.
 //!
 //! Bit i of a filter is bit i mod 64 of word i / 64.
 
@@ -8,7 +8,7 @@ use umbel::InvalidShape;
 use umbel::bloom::{Bloom, Shape};
 use umbel::kernels::Kernels;
 
-/// Where bit i is.
+/// The position of bit i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Byte i / 8, bit i mod 8; the same as words of 64 bits, little-endian.
@@ -37,13 +37,13 @@ impl Order {
     }
 }
 
-/// Whether there are no more bytes than so many bits take.
+/// Checks that there are no more bytes than `bits` bits take.
 pub(crate) fn at_most(bytes: &[u8], bits: u64) -> Result<(), Invalid> {
     let (expected, got) = (bits.div_ceil(8), bytes.len() as u64);
     if got <= expected { Ok(()) } else { Err(Invalid::Length { expected, got }) }
 }
 
-/// Whether so many bits are whole words of 64, and not too many.
+/// Checks that `bits` is a multiple of 64, and not too large.
 pub(crate) fn whole_words(bits: u64, max: u64) -> Result<(), InvalidShape> {
     match bits {
         bits if bits > max => Err(InvalidShape::TooLarge { bits, max }),
@@ -54,9 +54,9 @@ pub(crate) fn whole_words(bits: u64, max: u64) -> Result<(), InvalidShape> {
     }
 }
 
-/// The filter with these bits. Those behind the last one that positions reach are kept.
+/// The filter with these bits. Bits behind the last one that positions can reach are kept.
 ///
-/// Bytes that are missing at the end are zeros: whether they may be missing is for the caller to say.
+/// Bytes that are missing at the end count as zeros. The caller decides whether bytes may be missing.
 pub(crate) fn filter<T: ?Sized, H, K: Kernels>(
     shape: Shape,
     hasher: H,
@@ -78,7 +78,7 @@ pub(crate) fn filter<T: ?Sized, H, K: Kernels>(
     Ok(filter)
 }
 
-/// Writes the bits as so many bytes.
+/// Writes the bits as `bytes` bytes.
 pub(crate) fn write(into: &mut Vec<u8>, words: &[u64], bytes: u64, order: Order) {
     let end = into.len() + bytes as usize;
     into.reserve(bytes as usize);

@@ -26,7 +26,7 @@ use umbel::kernels::Kernels;
 /// A filter of bits-and-blooms.
 pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 
-/// The hash: MurmurHash3 of a key, and of it and a byte 1.
+/// The hash: MurmurHash3 of a key, and of the key followed by a byte 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hash;
 
@@ -43,7 +43,8 @@ digests! { Hash => Four, check unseeded;
     str: |_hash, key| Hash::of(key.as_bytes());
 }
 
-/// Four hashes: which two of them give the next position, which two the one after it, and its number.
+/// Four hashes of a key: the two for the next position, the two for the position after it, and the number of
+/// the next position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Four {
     base: u64,
@@ -63,7 +64,8 @@ impl Kernels for Positions {
     #[inline]
     fn step(&self, key: &mut Four, bits: u64) -> u64 {
         let position = key.base.wrapping_add(key.number.wrapping_mul(key.stride)) % bits;
-        // The bases take turns one by one, the strides two by two: 0 and 2, 1 and 3, 0 and 3, 1 and 2.
+        // The bases alternate with every position, the strides with every second one: 0 and 2, 1 and 3, 0 and
+        // 3, 1 and 2.
         std::mem::swap(&mut key.base, &mut key.other_base);
         if key.number.is_multiple_of(2) {
             std::mem::swap(&mut key.stride, &mut key.other_stride);
@@ -85,7 +87,7 @@ pub fn new<T: ?Sized>(capacity: u64, err_rate: f64) -> Result<BloomFilter<T>, In
     with(bits as u64, probes as u32)
 }
 
-/// An empty filter with the sizes of `New(bits, probes)`, of which none is below 1.
+/// An empty filter with the sizes of `New(bits, probes)`, both at least 1.
 ///
 /// # Errors
 ///
@@ -115,11 +117,11 @@ fn write_bitset<T: ?Sized>(bytes: &mut Vec<u8>, filter: &BloomFilter<T>) {
     bits::write(bytes, filter.words(), filter.bytes(), Order::BigWords);
 }
 
-/// The filter with these bytes.
+/// Reads the filter from these bytes.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read<T: ?Sized>(bytes: &[u8]) -> Result<BloomFilter<T>, Invalid> {
     let mut reader = Reader::new(bytes);
     let (bits, probes) = (reader.u64_be()?, reader.u64_be()?);
@@ -140,7 +142,7 @@ pub fn write<T: ?Sized>(filter: &BloomFilter<T>) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with it.
+/// [`Invalid`] describes what is wrong with it.
 pub fn read_json<T: ?Sized>(json: &str) -> Result<BloomFilter<T>, Invalid> {
     let fields: serde_json::Value = serde_json::from_str(json)
         .map_err(|_| Invalid::Encoding { expected: "JSON with the fields m, k and b" })?;

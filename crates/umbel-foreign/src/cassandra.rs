@@ -8,11 +8,12 @@
 //!     positions  |h2 % bits|, |(h2 + h1) % bits|, |(h2 + 2 h1) % bits|, ... of numbers with a sign
 //! ```
 //!
-//! The hash is not the published one: the last one to fifteen bytes of a key are taken with their signs. Keys are the bytes of
-//! a partition key.
+//! The hash differs from the published one: it reads the last one to fifteen bytes of a key as signed. Keys are
+//! the bytes of a partition key.
 //!
-//! The bytes do not say which of the two formats they have: the version in the name of the SSTable does. The old one is that of
-//! versions before 4.0 (`na`). Filters of before 3.0 (`la`) began at h1 and went on by h2; those are not read.
+//! The bytes do not say which of the two formats they have: the version in the name of the SSTable does. The
+//! old format is that of versions before 4.0 (`na`). Filters from before 3.0 (`la`) began at h1 with the stride
+//! h2. They are not supported.
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
@@ -23,10 +24,10 @@ use umbel::InvalidShape;
 use umbel::bloom::Shape;
 use umbel::kernels::Kernels;
 
-/// A filter of Cassandra's.
+/// A filter of Cassandra.
 pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 
-/// The hash: Cassandra's MurmurHash3, of which the second half comes first.
+/// The hash: Cassandra's MurmurHash3, with the second half first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hash;
 
@@ -43,7 +44,7 @@ digests! { Hash => (u64, u64), check unseeded;
     str: |_hash, key| Hash::of(key.as_bytes());
 }
 
-/// The kernels: double hashing of numbers with a sign.
+/// The kernels: double hashing of signed numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Positions;
 
@@ -52,19 +53,19 @@ impl Kernels for Positions {
 
     #[inline]
     fn step(&self, (at, stride): &mut (u64, u64), bits: u64) -> u64 {
-        // |x % bits| and |x| % bits are the same, since the remainder has the sign of x.
+        // |x % bits| and |x| % bits are equal, because the remainder has the sign of x.
         let position = (*at as i64).unsigned_abs() % bits;
         *at = at.wrapping_add(*stride);
         position
     }
 
-    /// What the bytes have room for.
+    /// The limits of the fields.
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
         bits::whole_words(shape.bits(), i32::MAX as u64 * 64)
     }
 }
 
-/// How the bits are laid out.
+/// The layout of the bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Words, big-endian: before version 4.0.
@@ -83,7 +84,7 @@ impl Format {
     }
 }
 
-/// An empty filter of so many bits, rounded up to words, and probes.
+/// An empty filter with `bits` bits, rounded up to words, and `probes` probes.
 ///
 /// # Errors
 ///
@@ -93,11 +94,11 @@ pub fn with<T: ?Sized>(bits: u64, probes: u32) -> Result<BloomFilter<T>, Invalid
     bits::filter(shape, Hash, Positions, &[], Order::Lowest)
 }
 
-/// The filter with these bytes, in this format.
+/// Reads the filter from these bytes, in this format.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read<T: ?Sized>(bytes: &[u8], format: Format) -> Result<BloomFilter<T>, Invalid> {
     let mut reader = Reader::new(bytes);
     let (probes, words) = (reader.u32_be()?, u64::from(reader.u32_be()?));

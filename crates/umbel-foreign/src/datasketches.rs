@@ -15,7 +15,7 @@
 //! | `update(String)`, `update(byte[])` | `str`, `[u8]` |
 //! | `update(long)` | `i64` |
 //!
-//! DataSketches ignores an empty string, both to insert and to ask: it never finds one. Here it is a key as any other.
+//! DataSketches ignores an empty string on insert, and never finds one. Here it is an ordinary key.
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
@@ -61,7 +61,7 @@ impl Hash {
     }
 }
 
-/// The kernels: double hashing without the lowest bit.
+/// The kernels: double hashing, with the lowest bit removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Positions;
 
@@ -74,7 +74,7 @@ impl Kernels for Positions {
         (*at >> 1) % bits
     }
 
-    /// What the bytes have room for.
+    /// The limits of the fields.
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
         let (probes, max) = (shape.probes(), i16::MAX as u32);
         InvalidShape::check_range("probes", probes.into(), 1, max.into())?;
@@ -82,12 +82,13 @@ impl Kernels for Positions {
     }
 }
 
-/// A sketch: a filter, and whether its bits that are set are counted.
+/// A sketch: a filter, and whether its set bits are counted.
 #[derive(Debug)]
 pub struct Sketch<T: ?Sized> {
     /// The filter.
     pub filter: BloomFilter<T>,
-    /// Whether the bytes tell how many bits are set. After `update` they do not; after `queryAndUpdate` they do.
+    /// Whether the bytes store the number of set bits. After `update` they do not; after `queryAndUpdate` they
+    /// do.
     pub counted: bool,
 }
 
@@ -116,15 +117,15 @@ pub fn with<T: ?Sized>(bits: u64, probes: u32, seed: u64) -> Result<Sketch<T>, I
 
 /// The flag of an empty sketch.
 const EMPTY: u8 = 4;
-/// What stands in the place of a count.
+/// The value that stands for a missing count.
 const NOT_COUNTED: u64 = u64::MAX;
 
-/// The sketch with these bytes. An empty one announces how many bits it has without having them: those are taken from the
-/// allocator if they are no more than `max_empty_bits`.
+/// Reads the sketch from these bytes. An empty sketch announces its number of bits without containing them:
+/// they are allocated if there are no more than `max_empty_bits`.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read<T: ?Sized>(bytes: &[u8], max_empty_bits: u64) -> Result<Sketch<T>, Invalid> {
     let mut reader = Reader::new(bytes);
     let (longs, version, family, flags) = (reader.u8()?, reader.u8()?, reader.u8()?, reader.u8()?);

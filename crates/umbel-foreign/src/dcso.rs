@@ -11,8 +11,8 @@
 //!     positions  h = h g in 64 bits, modulo 2^64 - 59, before each; h modulo m
 //! ```
 //!
-//! Its hash is weak: at rates below 1e-4 more absent keys are found than planned. Read these filters, and prefer others
-//! for new ones.
+//! Its hash is weak: at rates below 1e-4 there are more false positives than planned. Read these filters, but
+//! do not choose this format for new ones.
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
@@ -24,7 +24,7 @@ use std::io::Read;
 use umbel::bloom::Shape;
 use umbel::kernels::Kernels;
 
-/// A filter of DCSO's.
+/// A filter of DCSO.
 pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 
 /// The largest prime below 2^64, and the generator.
@@ -62,16 +62,17 @@ impl Kernels for Positions {
     }
 }
 
-/// A file of DCSO's: a filter, and what else is in it.
+/// A file of DCSO: a filter, with the other content of the file.
 #[derive(Debug)]
 pub struct File<T: ?Sized> {
     /// The filter. Its capacity is the field `n`.
     pub filter: BloomFilter<T>,
-    /// The field `p`: the rate that it was planned for.
+    /// The field `p`: the planned rate.
     pub rate: f64,
-    /// The field `N`: how many keys set a bit when they were added. [`insert`](Self::insert) counts on.
+    /// The field `N`: the number of keys that set a bit when they were added. [`insert`](Self::insert)
+    /// increases it.
     pub inserted: u64,
-    /// What the user has attached.
+    /// The data that the user has attached.
     pub data: Vec<u8>,
 }
 
@@ -94,7 +95,7 @@ impl<T: ?Sized> File<T> {
 /// [`Invalid::Shape`] if `err_rate` is not above 0 and below 1, or there would be no bits or too many.
 pub fn new<T: ?Sized>(capacity: u64, err_rate: f64) -> Result<File<T>, Invalid> {
     let rate = umbel::sizing::Rate::new(err_rate)?.get();
-    // Rounded up before the sign is taken away, so down.
+    // Go rounds up while the number is negative, and removes the sign afterwards, so this rounds down.
     let bits = (capacity as f64 * rate.ln() / (LN_2 * LN_2)).ceil().abs();
     let probes = (LN_2 * bits / capacity as f64).ceil();
     let shape = Shape::foreign(capacity, bits as u64, probes as u32)?;
@@ -105,17 +106,17 @@ pub fn new<T: ?Sized>(capacity: u64, err_rate: f64) -> Result<File<T>, Invalid> 
 /// The bytes before the words.
 const HEADER: u64 = 48;
 
-/// How a compressed file begins.
+/// The first bytes of a compressed file.
 pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The most data that a compressed file may have behind its filter.
+/// The maximum size of the data behind the filter in a compressed file.
 const MAX_PACKED_DATA: u64 = 64 << 20;
 
-/// The file with these bytes, compressed or not. A compressed one may have at most 64 MiB of data.
+/// Reads the file from these bytes, compressed or not. A compressed one may have at most 64 MiB of data.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read<T: ?Sized>(bytes: &[u8]) -> Result<File<T>, Invalid> {
     if !bytes.starts_with(&GZIP) {
         return read_plain(bytes);
@@ -125,7 +126,7 @@ pub fn read<T: ?Sized>(bytes: &[u8]) -> Result<File<T>, Invalid> {
     let gzip = |_| Invalid::Encoding { expected: "a stream of gzip" };
     packed.read_to_end(&mut plain).map_err(gzip)?;
     let (shape, ..) = header(&mut Reader::new(&plain))?;
-    // Deflate packs at most 1,032 bytes into one.
+    // Deflate compresses at most 1,032 bytes into one.
     let (expected, most) = (HEADER + shape.bytes(), (bytes.len() as u64).saturating_mul(1_032));
     if expected > most {
         return Err(Invalid::Length { expected, got: most });

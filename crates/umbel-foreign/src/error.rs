@@ -1,58 +1,58 @@
-//! Why bytes are not a filter of another system.
+//! The error for bytes that are not a filter of the expected system.
 
 use core::fmt;
 use umbel::split::ParquetError;
 use umbel::{InvalidBytes, InvalidShape};
 
-/// These bytes are not a filter of the wanted system.
+/// The bytes are not a filter of the expected system.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Invalid {
-    /// There are fewer or more bytes than the fields announce.
+    /// The number of bytes differs from what the fields announce.
     Length {
-        /// How many there should be, or how many there should be at least.
+        /// The expected number, or a minimum.
         expected: u64,
-        /// How many there are.
+        /// The number that was found.
         got: u64,
     },
-    /// They do not begin, or end, as a filter of this system does.
+    /// The bytes do not have the signature of this system.
     Magic {
         /// The system.
         system: &'static str,
     },
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     Field {
         /// Its name in the sources of the system.
         name: &'static str,
-        /// What it says.
+        /// The value that was found.
         got: u64,
     },
-    /// A field has a fraction that it cannot have.
+    /// A field has an invalid fraction.
     Fraction {
         /// Its name in the sources of the system.
         name: &'static str,
-        /// What it says.
+        /// The value that was found.
         got: f64,
     },
     /// A text or a compressed stream cannot be decoded.
     Encoding {
-        /// What it should be.
+        /// The expected encoding.
         expected: &'static str,
     },
-    /// A checksum does not belong to the bytes.
+    /// The checksum does not match the bytes.
     Checksum {
-        /// What is computed.
+        /// The computed checksum.
         expected: u64,
-        /// What is written.
+        /// The stored checksum.
         got: u64,
     },
-    /// No system is known whose filters begin like this.
+    /// The bytes match no supported format.
     Unknown,
-    /// The filter cannot be made.
+    /// The filter cannot be created with these parameters.
     Shape(InvalidShape),
-    /// The filter is one of this library's own formats, and is wrong.
+    /// The bytes are of one of this library's own formats, and are invalid.
     Bytes(InvalidBytes),
-    /// The filter is that of a Parquet file, and is wrong.
+    /// The bytes are a Parquet filter, and are invalid.
     Parquet(ParquetError),
 }
 

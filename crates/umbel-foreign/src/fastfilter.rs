@@ -1,5 +1,5 @@
-//! Xor and binary fuse filters of the FastFilter libraries, in C, Go, Java and Rust (`xorf`). They hold a static set of numbers of 64
-//! bits, so that nothing can be inserted.
+//! Xor and binary fuse filters of the FastFilter libraries, in C, Go, Java and Rust (`xorf`). They contain a
+//! static set of 64-bit numbers, so no keys can be inserted.
 //!
 //! ```text
 //!     hash        h = murmur64(key + seed), which is the finalizer of MurmurHash3
@@ -18,8 +18,8 @@
 //! | [`XorLayout::C`], [`XorLayout::Go`] | seed 8; block length, 8 or 4 bytes |
 //! | [`XorLayout::Java`] | big-endian: keys 4, seed 8 |
 //!
-//! None of these libraries says how texts become numbers: programs hash them first. [`Xxh64`](umbel::hash::Xxh64) and the others of
-//! [`umbel::hash`] give digests that are such numbers.
+//! None of these libraries defines how texts become numbers: programs hash them first.
+//! [`Xxh64`](umbel::hash::Xxh64) and the other hashes of [`umbel::hash`] return digests that are such numbers.
 
 use crate::error::Invalid;
 use crate::read::Reader;
@@ -60,10 +60,10 @@ impl Width {
     }
 }
 
-/// Which library wrote a binary fuse filter.
+/// The library that wrote a binary fuse filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FuseLayout {
-    /// `binary_fuse8_serialize` of C, on a little-endian machine. The number of keys is in it.
+    /// `binary_fuse8_serialize` of C, on a little-endian machine. It stores the number of keys.
     C,
     /// `Save` of `github.com/FastFilter/xorfilter`.
     Go,
@@ -79,17 +79,17 @@ pub struct BinaryFuse {
     seed: u64,
     keys: u32,
     segment: u32,
-    /// The slots a key may have its first in.
+    /// The number of slots that may be the first slot of a key.
     starts: u32,
     fingerprints: Vec<u8>,
 }
 
 impl BinaryFuse {
-    /// The filter with these bytes, which do not say how wide its fingerprints are.
+    /// Reads the filter from these bytes, which do not store the width of its fingerprints.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] says what is wrong with them.
+    /// [`Invalid`] describes what is wrong with them.
     pub fn read(bytes: &[u8], layout: FuseLayout, width: Width) -> Result<Self, Invalid> {
         let mut reader = Reader::new(bytes);
         let seed = reader.u64_le()?;
@@ -131,8 +131,8 @@ impl BinaryFuse {
         bytes
     }
 
-    /// The same filter for another library: all three give a key the same slots. C also wants to know how many keys there are; the
-    /// other layouts have no place for that.
+    /// Converts the filter for another library: all three use the same slots for a key. C also stores the
+    /// number of keys, which the other layouts lack.
     #[must_use]
     pub fn in_layout(self, layout: FuseLayout, keys: u32) -> Self {
         Self { layout, keys: if layout == FuseLayout::C { keys } else { 0 }, ..self }
@@ -167,7 +167,7 @@ fn expect(name: &'static str, got: u32, expected: u64) -> Result<(), Invalid> {
     if got == expected { Ok(()) } else { Err(Invalid::Field { name, got }) }
 }
 
-/// Which library wrote an xor filter.
+/// The library that wrote an xor filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum XorLayout {
     /// `xor8_serialize` of C, on a little-endian machine.
@@ -189,11 +189,11 @@ pub struct Xor8 {
 }
 
 impl Xor8 {
-    /// The filter with these bytes.
+    /// Reads the filter from these bytes.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] says what is wrong with them.
+    /// [`Invalid`] describes what is wrong with them.
     pub fn read(bytes: &[u8], layout: XorLayout) -> Result<Self, Invalid> {
         let mut reader = Reader::new(bytes);
         let (keys, seed, block) = match layout {
@@ -210,7 +210,7 @@ impl Xor8 {
         let Some(block) = u32::try_from(block).ok().filter(|block| *block > 0) else {
             return Err(Invalid::Field { name: "blockLength", got: block });
         };
-        // In Java there may be slots that no key has.
+        // In Java there may be slots that no key uses.
         let slots = match layout {
             XorLayout::Java => 3 + u64::from(keys) * 123 / 100,
             _ => u64::from(block) * 3,
@@ -241,11 +241,11 @@ impl Xor8 {
         bytes
     }
 
-    /// The same filter for another library.
+    /// Converts the filter for another library.
     ///
     /// # Errors
     ///
-    /// [`NeedsKeys`] between Java and the others, whose fingerprints are other bits of the hash.
+    /// [`NeedsKeys`] between Java and the others, whose fingerprints are different bits of the hash.
     pub fn in_layout(self, layout: XorLayout) -> Result<Self, NeedsKeys> {
         System::Xor(self.layout).becomes(System::Xor(layout))?;
         Ok(Self { layout, ..self })

@@ -5,7 +5,7 @@
 //!     bits        in Redis order: the first bit of a byte is its highest
 //! ```
 //!
-//! The string says nothing of itself, not even how many bits it has: readers must know.
+//! The string does not describe itself, not even its number of bits: readers must know it.
 
 use crate::hashes::{Hashes, Modulo};
 use crate::unseeded;
@@ -50,19 +50,19 @@ mod file {
     /// A filter of go-zero's.
     pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 
-    /// The filter whose string has these bytes, of so many bits. Redis keeps no zeros behind the last bit that was
-    /// set, so there may be fewer bytes than that takes.
+    /// Reads the filter from the bytes of its string, with `bits` bits. Redis stores no zeros behind the last
+    /// set bit, so there may be fewer bytes.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if there are more bytes than so many bits take, or no bits.
+    /// [`Invalid`] if there are more bytes than `bits` bits take, or no bits.
     pub fn read<T: ?Sized>(bytes: &[u8], bits: u64) -> Result<BloomFilter<T>, Invalid> {
         let shape = Shape::foreign(0, bits, PROBES)?;
         bits::at_most(bytes, bits)?;
         bits::filter(shape, Hash, Modulo, bytes, Order::Highest)
     }
 
-    /// The string, up to its last bit that is set.
+    /// The string, up to its last set bit.
     #[must_use]
     pub fn write<T: ?Sized>(filter: &BloomFilter<T>) -> Vec<u8> {
         bits::trimmed(filter.words(), filter.shape().bits(), Order::Highest)

@@ -16,7 +16,7 @@
 //! | `integerFunnel()`, `longFunnel()` | `i32`, `i64` | [`Funnel`] |
 //! | `unencodedCharsFunnel()` | `str`, `[u16]` | [`UnencodedChars`] |
 //!
-//! The bytes do not say which funnel the keys went through. With another one, present keys are not found.
+//! The bytes do not say which funnel the keys used. With another funnel, present keys are reported absent.
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
@@ -28,12 +28,12 @@ use umbel::bloom::Shape;
 use umbel::hash::Murmur3;
 use umbel::kernels::Kernels;
 
-/// A filter of Guava's.
+/// A filter of Guava.
 pub type BloomFilter<T, H = Funnel> = crate::BloomFilter<T, H, Strategy>;
 
-/// A byte says how many there are.
+/// The number of probes is stored in a byte.
 const MAX_PROBES: u32 = 255;
-/// An array of Java's has at most 2^31 - 1 words.
+/// A Java array has at most 2^31 - 1 words.
 const MAX_BITS: u64 = i32::MAX as u64 * 64;
 
 /// The hash of the funnels of strings in UTF-8, of bytes and of numbers, which are little-endian.
@@ -99,7 +99,7 @@ impl Kernels for Strategy {
         }
     }
 
-    /// What the bytes have room for.
+    /// The limits of the fields.
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
         let (bits, probes) = (shape.bits(), shape.probes());
         InvalidShape::check_range("probes", probes.into(), 1, MAX_PROBES.into())?;
@@ -132,7 +132,7 @@ pub fn with<T: ?Sized, H>(
     strategy: Strategy,
 ) -> Result<BloomFilter<T, H>, Invalid> {
     let rate = umbel::sizing::Rate::new(err_rate)?.get();
-    // Guava takes one key for none.
+    // Guava plans a filter for no keys like one for a single key.
     let items = capacity.max(1) as f64;
     let bits = (-items * rate.ln() / (LN_2 * LN_2)) as u64;
     let probes = (-rate.ln() / LN_2).round().max(1.0) as u32;
@@ -141,20 +141,20 @@ pub fn with<T: ?Sized, H>(
     bits::filter(shape, funnel, strategy, &[], Order::BigWords)
 }
 
-/// The filter with these bytes, of keys that went through the funnels of [`Funnel`].
+/// Reads the filter from these bytes, with keys that used the funnels of [`Funnel`].
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read<T: ?Sized>(bytes: &[u8]) -> Result<BloomFilter<T>, Invalid> {
     read_with(bytes, Funnel)
 }
 
-/// As [`read`], of keys that went through this funnel.
+/// As [`read`], with keys that used this funnel.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read_with<T: ?Sized, H>(bytes: &[u8], funnel: H) -> Result<BloomFilter<T, H>, Invalid> {
     let mut reader = Reader::new(bytes);
     let strategy = match reader.u8()? {

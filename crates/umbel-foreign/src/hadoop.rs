@@ -11,7 +11,8 @@
 //!                filter of its own
 //! ```
 //!
-//! The MurmurHash2 is not the published one: it takes the last one to three bytes from the end, and with their signs.
+//! The MurmurHash2 differs from the published one: it reads the last one to three bytes from the end, and as
+//! signed.
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
@@ -20,19 +21,19 @@ use crate::murmur::hadoop_murmur;
 use crate::read::Reader;
 use umbel::bloom::Shape;
 
-/// A filter of Hadoop's.
+/// A filter of Hadoop.
 pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 
-/// The most probes. Hadoop takes any number, at the price of a whole hash for each.
+/// The maximum number of probes. Hadoop accepts any number, and computes a full hash for each.
 pub const MAX_PROBES: usize = 64;
 
 /// The kernels.
 pub type Positions = Modulo<MAX_PROBES>;
 
-/// Which hash.
+/// The hash of a filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HashType {
-    /// Bob Jenkins' lookup3, and no byte that says so.
+    /// Bob Jenkins' lookup3, in files without a hash type.
     Unversioned,
     /// Bob Jenkins' lookup3.
     Jenkins,
@@ -41,7 +42,7 @@ pub enum HashType {
     Murmur,
 }
 
-/// The hash: each from the one before.
+/// The hash: each is seeded with the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hash {
     kind: HashType,
@@ -49,7 +50,7 @@ pub struct Hash {
 }
 
 impl Hash {
-    /// Which hash it is.
+    /// The kind of the hash.
     #[must_use]
     pub const fn kind(&self) -> HashType {
         self.kind
@@ -63,7 +64,7 @@ impl Hash {
                 HashType::Murmur => hadoop_murmur(bytes, hash),
                 HashType::Jenkins | HashType::Unversioned => jenkins(bytes, hash),
             };
-            // |h % bits| and |h| % bits are the same, since the remainder has the sign of h.
+            // |h % bits| and |h| % bits are equal, because the remainder has the sign of h.
             (hash as i32).unsigned_abs().into()
         }))
     }
@@ -118,7 +119,7 @@ fn jenkins(key: &[u8], seed: u32) -> u32 {
     (c ^ b).wrapping_sub(b.rotate_left(24))
 }
 
-/// An empty filter of `new BloomFilter(bits, probes, hash type)`.
+/// An empty filter, as `new BloomFilter(bits, probes, hash type)` creates it.
 ///
 /// # Errors
 ///
@@ -197,11 +198,11 @@ fn write_one<T: ?Sized>(bytes: &mut Vec<u8>, filter: &BloomFilter<T>) {
     bits::write(bytes, filter.words(), fields.payload(), Order::Lowest);
 }
 
-/// The filter with these bytes.
+/// Reads the filter from these bytes.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read<T: ?Sized>(bytes: &[u8]) -> Result<BloomFilter<T>, Invalid> {
     let mut reader = Reader::new(bytes);
     let filter = read_one(&mut reader)?;
@@ -217,10 +218,10 @@ pub fn write<T: ?Sized>(filter: &BloomFilter<T>) -> Vec<u8> {
     bytes
 }
 
-/// A dynamic filter: rows of one size, of which the last one takes keys until it is full.
+/// A dynamic filter: rows of the same size, of which the last one accepts keys until it is full.
 #[derive(Debug)]
 pub struct Dynamic<T: ?Sized> {
-    /// The rows. A key is found if one of them finds it.
+    /// The rows. A key is present if one of them contains it.
     rows: Vec<BloomFilter<T>>,
     fields: Fields,
     per_row: u32,
@@ -228,7 +229,7 @@ pub struct Dynamic<T: ?Sized> {
 }
 
 impl<T: ?Sized> Dynamic<T> {
-    /// An empty filter of `new DynamicBloomFilter(bits, probes, hash type, keys per row)`.
+    /// An empty filter, as `new DynamicBloomFilter(bits, probes, hash type, keys per row)` creates it.
     ///
     /// # Errors
     ///
@@ -244,13 +245,13 @@ impl<T: ?Sized> Dynamic<T> {
         &self.rows
     }
 
-    /// How many keys a row takes.
+    /// The maximum number of keys per row.
     #[must_use]
     pub const fn keys_per_row(&self) -> u32 {
         self.per_row
     }
 
-    /// Whether one of the rows finds the key.
+    /// Whether one of the rows contains the key.
     #[must_use]
     pub fn contains(&self, key: &T) -> bool
     where
@@ -259,12 +260,12 @@ impl<T: ?Sized> Dynamic<T> {
         self.rows.iter().any(|row| row.contains(key))
     }
 
-    /// Adds a key to the last row, after a new one has been made if that is full. Whether a row finds the key already is not
-    /// asked, as in Hadoop.
+    /// Adds a key to the last row, or to a new one if the last row is full. As in Hadoop, this does not check
+    /// whether a row already contains the key.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Shape`] if there is no memory for a new row.
+    /// [`Invalid::Shape`] if there is not enough memory for a new row.
     pub fn insert(&mut self, key: &T) -> Result<(), Invalid>
     where
         Hash: umbel::hash::Digester<T, Hashes<MAX_PROBES>>,
@@ -280,16 +281,16 @@ impl<T: ?Sized> Dynamic<T> {
         Ok(())
     }
 
-    /// The filter with these bytes.
+    /// Reads the filter from these bytes.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] says what is wrong with them.
+    /// [`Invalid`] describes what is wrong with them.
     pub fn read(bytes: &[u8]) -> Result<Self, Invalid> {
         let mut reader = Reader::new(bytes);
         let fields = Fields::read(&mut reader)?;
         let (per_row, in_last, count) = (reader.u32_be()?, reader.u32_be()?, reader.u32_be()?);
-        // Every row has bytes, so that there are no more rows than bytes.
+        // Every row has bytes, so the number of bytes limits the number of rows.
         let mut rows = Vec::new();
         for _ in 0..count {
             let row: BloomFilter<T> = read_one(&mut reader)?;
@@ -321,7 +322,7 @@ impl<T: ?Sized> Dynamic<T> {
 mod tests {
     use super::*;
 
-    /// From the driver in Bob Jenkins' lookup3.c.
+    /// Values from the driver in Bob Jenkins' lookup3.c.
     #[test]
     fn lookup3_gives_the_published_hashes() {
         let key = b"Four score and seven years ago";

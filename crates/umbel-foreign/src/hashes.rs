@@ -1,10 +1,10 @@
-//! As many hashes of a key as it has positions, each taken modulo the number of bits.
+//! Kernels with a separate hash for each position, taken modulo the number of bits.
 
 use umbel::bloom::Shape;
 use umbel::error::InvalidShape;
 use umbel::kernels::Kernels;
 
-/// Up to `MAX` hashes of a key, and which of them gives the next position.
+/// Up to `MAX` hashes of a key, and the index of the one for the next position.
 #[derive(Clone, Copy, Debug)]
 pub struct Hashes<const MAX: usize> {
     each: [u64; MAX],
@@ -12,7 +12,7 @@ pub struct Hashes<const MAX: usize> {
 }
 
 impl<const MAX: usize> Hashes<MAX> {
-    /// These hashes; as many as come, up to `MAX`.
+    /// Collects up to `MAX` of these hashes.
     #[inline]
     pub(crate) fn of(hashes: impl Iterator<Item = u64>) -> Self {
         let mut each = [0; MAX];

@@ -5,9 +5,9 @@
 //!     DYNAMIC_V0  base64 of a dynamic filter that makes no more rows once they take a number of keys together
 //! ```
 //!
-//! The text does not say which of the two it is: the footer of the Parquet file does, as `hoodie_bloom_filter_type_code`.
-//! Nor does it say how many keys the rows of a dynamic filter take at most, so that Hudi does not keep to that itself once a filter
-//! has been read. Keys are texts.
+//! The text does not say which of the two it is: the footer of the Parquet file does, as
+//! `hoodie_bloom_filter_type_code`. It does not store the maximum number of keys of a dynamic filter either. So
+//! Hudi itself does not respect it once a filter has been read. Keys are texts.
 
 use crate::error::Invalid;
 use crate::hadoop;
@@ -18,31 +18,31 @@ fn decode(text: &str) -> Result<Vec<u8>, Invalid> {
     STANDARD.decode(text.trim_ascii()).map_err(|_| Invalid::Encoding { expected: "base64" })
 }
 
-/// The `SIMPLE` filter with this text.
+/// Reads the `SIMPLE` filter from this text.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with it.
+/// [`Invalid`] describes what is wrong with it.
 pub fn read(text: &str) -> Result<hadoop::BloomFilter<str>, Invalid> {
     hadoop::read(&decode(text)?)
 }
 
-/// The text that `serializeToString` of a `SIMPLE` filter gives.
+/// The text that `serializeToString` returns for a `SIMPLE` filter.
 #[must_use]
 pub fn write(filter: &hadoop::BloomFilter<str>) -> String {
     STANDARD.encode(hadoop::write(filter))
 }
 
-/// The `DYNAMIC_V0` filter with this text.
+/// Reads the `DYNAMIC_V0` filter from this text.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with it.
+/// [`Invalid`] describes what is wrong with it.
 pub fn read_dynamic(text: &str) -> Result<hadoop::Dynamic<str>, Invalid> {
     hadoop::Dynamic::read(&decode(text)?)
 }
 
-/// The text that `serializeToString` of a `DYNAMIC_V0` filter gives.
+/// The text that `serializeToString` returns for a `DYNAMIC_V0` filter.
 #[must_use]
 pub fn write_dynamic(filter: &hadoop::Dynamic<str>) -> String {
     STANDARD.encode(filter.write())

@@ -1,4 +1,4 @@
-//! Filters of other systems: read, ask, extend, and write them back bit for bit.
+//! Filters of other systems: read them, query them, insert keys, and write them back bit for bit.
 //!
 //! ```
 //! use umbel_foreign::guava;
@@ -13,23 +13,23 @@
 //!
 //! # One module per system
 //!
-//! Every format is a hash, a way from the hash to positions, and a layout of bits. So every module has a hasher
-//! ([`Digester`](umbel::hash::Digester)), [`Kernels`](umbel::kernels::Kernels), and `read` and `write` for the bits
-//! and what stands around them. In between is an ordinary [`Filter`](umbel::Filter): `contains`, `insert`, batches, unions,
-//! `expected_rate` are those of the library.
+//! Every format consists of a hash, a mapping from the hash to positions, and a layout of bits. So every module
+//! has a hasher ([`Digester`](umbel::hash::Digester)), [`Kernels`](umbel::kernels::Kernels), and `read` and
+//! `write` for the bits and the fields around them. The filter itself is an ordinary [`Filter`](umbel::Filter):
+//! `contains`, `insert`, batches, unions and `expected_rate` are those of the library.
 //!
-//! `docs/interchange.md` has a table of all of them, and the traps of each.
+//! `docs/interchange.md` has a table of all systems, and the pitfalls of each.
 //!
 //! # What is promised
 //!
-//! Reading never panics, and takes no memory before the lengths have been checked against the bytes that are there.
-//! What is read and not changed is written back byte for byte. An absent key is found here if and only if the system
-//! itself finds it.
+//! Reading never panics, and allocates memory only after the announced lengths were checked against the number
+//! of bytes. A filter that is read and not changed is written back byte for byte. A key is a false positive
+//! here if and only if it is one in the system itself.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-/// Implements `Digester` for each type of keys that a system has. `check` tells hashers of one type apart.
+/// Implements `Digester` for each type of keys that a system has. `check` distinguishes hashers of one type.
 macro_rules! digests {
     ($hash:ty => $digest:ty, check $check:expr; $($key:ty: |$this:ident, $name:ident| $value:expr;)*) => {$(
         impl umbel::hash::Digester<$key, $digest> for $hash {

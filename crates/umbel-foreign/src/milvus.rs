@@ -7,8 +7,9 @@
 //!     domains    1 byte: 1 if there are numbers, 2 if there are texts; then 3 bytes of zeros
 //! ```
 //!
-//! Hash and bits are those of [`umbel::split`]: keys are `i64` and `str`. A number and a text of the same eight bytes have the same
-//! bits, so a key of a domain that is not among `domains` is absent: ask [`Envelope`], not its filter.
+//! Hash and bits are those of [`umbel::split`]: keys are `i64` and `str`. A number and a text with the same
+//! eight bytes have the same bits, so a key whose domain is not among `domains` is absent: query [`Envelope`],
+//! not its filter.
 
 use crate::error::Invalid;
 use crate::read::Reader;
@@ -35,7 +36,7 @@ impl Domain for str {
     const DOMAIN: u8 = UTF8;
 }
 
-/// A filter of Milvus, and what stands before it.
+/// A filter of Milvus, with its header.
 #[derive(Debug)]
 pub struct Envelope<T: ?Sized> {
     filter: SplitBlockBloomFilter<T>,
@@ -44,13 +45,13 @@ pub struct Envelope<T: ?Sized> {
     domains: u8,
 }
 
-/// The most blocks.
+/// The maximum number of blocks.
 const MAX_BLOCKS: u32 = 1 << 22;
 
 pub(crate) const MAGIC: &[u8; 4] = b"MBF1";
 
 impl<T: ?Sized> Envelope<T> {
-    /// An empty filter for so many keys at this rate.
+    /// An empty filter for `declared` keys at this rate.
     ///
     /// # Errors
     ///
@@ -66,11 +67,11 @@ impl<T: ?Sized> Envelope<T> {
         Ok(Self { filter, declared, rate, domains: 0 })
     }
 
-    /// The envelope with these bytes.
+    /// Reads the envelope from these bytes.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] says what is wrong with them.
+    /// [`Invalid`] describes what is wrong with them.
     pub fn read(bytes: &[u8]) -> Result<Self, Invalid> {
         let mut reader = Reader::new(bytes);
         if reader.take(4)? != MAGIC {
@@ -112,7 +113,7 @@ impl<T: ?Sized> Envelope<T> {
         bytes
     }
 
-    /// The filter, which knows nothing of domains.
+    /// The filter, which ignores domains.
     #[must_use]
     pub const fn filter(&self) -> &SplitBlockBloomFilter<T> {
         &self.filter
@@ -133,7 +134,7 @@ impl<T: ?Sized> Envelope<T> {
         self.domains & K::DOMAIN != 0 && self.filter.contains_digest(Plain.digest(key))
     }
 
-    /// Inserts a key; whether it is new.
+    /// Inserts a key; returns whether it is new.
     pub fn insert<K: Domain + ?Sized>(&mut self, key: &K) -> bool
     where
         Plain: Digester<K>,

@@ -1,4 +1,4 @@
-//! Murmur hashes that differ from the published ones, or that the library has no use for.
+//! Murmur hashes that differ from the published ones, or that the main crate does not use.
 
 /// The multiplier of MurmurHash64A, which is also the seed of RedisBloom's first hash.
 pub(crate) const M64: u64 = 0xc6a4_a793_5bd1_e995;
@@ -23,7 +23,7 @@ pub(crate) fn murmur64a(key: &[u8], seed: u64) -> u64 {
 
 const M32: u32 = 0x5bd1_e995;
 
-/// The whole words of MurmurHash2, 32 bits, and what is left over.
+/// Hashes the whole words with MurmurHash2, 32 bits, and returns the remaining bytes.
 #[inline]
 fn murmur2_words(key: &[u8], seed: u32) -> (u32, &[u8]) {
     let mut hash = seed ^ key.len() as u32;
@@ -52,8 +52,7 @@ pub(crate) fn murmur2(key: &[u8], seed: u32) -> u32 {
     murmur2_end(hash)
 }
 
-/// Hadoop's MurmurHash2: the last one to three bytes are taken from the end, the last byte lowest, and with their
-/// signs.
+/// Hadoop's MurmurHash2 reads the last one to three bytes from the end, the last byte lowest, and as signed.
 #[inline]
 pub(crate) fn hadoop_murmur(key: &[u8], seed: u32) -> u32 {
     let (mut hash, tail) = murmur2_words(key, seed);
@@ -66,7 +65,7 @@ pub(crate) fn hadoop_murmur(key: &[u8], seed: u32) -> u32 {
     murmur2_end(hash)
 }
 
-/// Spark's MurmurHash3, 32 bits: every one of the last one to three bytes is mixed as a word of its own, with its sign.
+/// Spark's MurmurHash3, 32 bits: each of the last one to three bytes is mixed as a separate signed word.
 #[inline]
 pub(crate) fn spark_murmur3(key: &[u8], seed: u32) -> u32 {
     let mix = |hash: u32, word: u32| {
@@ -119,7 +118,7 @@ const fn murmur3_end((h1, h2): (u64, u64), tail: u128, len: usize) -> (u64, u64)
     (h1, h2.wrapping_add(h1))
 }
 
-/// Cassandra's MurmurHash3 x64-128, seed 0: the last one to fifteen bytes are taken with their signs.
+/// Cassandra's MurmurHash3 x64-128, seed 0: the last one to fifteen bytes are read as signed.
 #[inline]
 pub(crate) fn cassandra_murmur3(key: &[u8]) -> (u64, u64) {
     let (blocks, tail) = key.as_chunks::<16>();
@@ -131,7 +130,8 @@ pub(crate) fn cassandra_murmur3(key: &[u8]) -> (u64, u64) {
     murmur3_end(hash, u128::from(last[0]) | u128::from(last[1]) << 64, key.len())
 }
 
-/// MurmurHash3 x64-128, seed 0, of a key, and of it with one byte more: both halves of each. The blocks are gone through once.
+/// MurmurHash3 x64-128, seed 0, of a key, and of the key with one more byte: both halves of each. The blocks
+/// are hashed only once.
 #[inline]
 pub(crate) fn murmur3_twice(key: &[u8], more: u8) -> [u64; 4] {
     let (blocks, tail) = key.as_chunks::<16>();
@@ -147,7 +147,7 @@ pub(crate) fn murmur3_twice(key: &[u8], more: u8) -> [u64; 4] {
     [h0, h1, h2, h3]
 }
 
-/// Up to fifteen bytes as a number, in overlapping reads: copying so few costs more than hashing them.
+/// Up to fifteen bytes as a number, in overlapping reads: copying so few bytes costs more than hashing them.
 #[inline(always)]
 fn little_endian(tail: &[u8]) -> u128 {
     let len = tail.len();

@@ -27,7 +27,7 @@ use crate::read::Reader;
 use std::ops::Range;
 use umbel::SplitBlockBloomFilter;
 
-/// How a file begins and ends.
+/// The first and the last bytes of a file.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
 
 /// A column of a row group.
@@ -39,13 +39,13 @@ pub struct Column {
     pub path: Vec<String>,
     /// The physical type.
     pub kind: Kind,
-    /// How many values there are, with those that are null.
+    /// The number of values, including nulls.
     pub values: u64,
-    /// Where in the file its filter is, if it has one.
+    /// The position of its filter in the file, if it has one.
     pub filter: Option<Range<u64>>,
 }
 
-/// A physical type of Parquet's.
+/// A physical type of Parquet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names are Parquet's")]
@@ -80,7 +80,7 @@ impl Kind {
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with the file.
+/// [`Invalid`] describes what is wrong with the file.
 pub fn columns(file: &[u8]) -> Result<Vec<Column>, Invalid> {
     let wrong = Invalid::Magic { system: "Parquet" };
     let inner = file.strip_prefix(MAGIC).and_then(|file| file.strip_suffix(MAGIC)).ok_or(wrong)?;
@@ -147,7 +147,7 @@ fn column(thrift: &mut Thrift<'_>, row_group: usize, file: &[u8]) -> Result<Colu
     Ok(column)
 }
 
-/// The length of a filter by its header: old writers tell it nowhere else.
+/// The length of a filter, from its header: old writers store it nowhere else.
 fn announced(filter: &[u8]) -> Result<u64, Invalid> {
     let (mut thrift, mut blocks) = (Thrift { reader: Reader::new(filter) }, 0);
     thrift.each_field(DEPTH, |thrift, id, kind| match (id, kind) {
@@ -160,11 +160,12 @@ fn announced(filter: &[u8]) -> Result<u64, Invalid> {
     Ok(thrift.reader.at() as u64 + blocks)
 }
 
-/// The filter of a column of this file. `T` must go with the type of the column: with another one, present keys are not found.
+/// Reads the filter of a column of this file. `T` must match the type of the column: with another type, present
+/// keys are reported absent.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with it; [`Invalid::Unknown`] if the column has none.
+/// [`Invalid`] describes what is wrong with it; [`Invalid::Unknown`] if the column has no filter.
 pub fn read<T: ?Sized>(file: &[u8], column: &Column) -> Result<SplitBlockBloomFilter<T>, Invalid> {
     Ok(SplitBlockBloomFilter::from_parquet(bytes(file, column)?)?)
 }
@@ -173,14 +174,15 @@ pub fn read<T: ?Sized>(file: &[u8], column: &Column) -> Result<SplitBlockBloomFi
 ///
 /// # Errors
 ///
-/// [`Invalid::Unknown`] if the column has none; [`Invalid::Length`] if it is a column of another, longer file.
+/// [`Invalid::Unknown`] if the column has no filter; [`Invalid::Length`] if it is a column of another, longer
+/// file.
 pub fn bytes<'a>(file: &'a [u8], column: &Column) -> Result<&'a [u8], Invalid> {
     let Range { start, end } = column.filter.clone().ok_or(Invalid::Unknown)?;
     let cut_off = Invalid::Length { expected: end, got: file.len() as u64 };
     if end > file.len() as u64 { Err(cut_off) } else { Ok(&file[start as usize..end as usize]) }
 }
 
-/// Structures deeper than this are not read; those of Parquet are not nearly as deep.
+/// The maximum depth of structures. Those of Parquet are much less deep.
 const DEPTH: u32 = 32;
 
 /// The types of Thrift's compact protocol.
@@ -190,8 +192,8 @@ const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// Reads Thrift's compact protocol. Every value that is skipped in a list has at least one byte, so that the work is bounded by the
-/// bytes that are there.
+/// Reads Thrift's compact protocol. Every skipped value in a list has at least one byte, so the work is bounded
+/// by the number of bytes.
 struct Thrift<'a> {
     reader: Reader<'a>,
 }
@@ -209,7 +211,7 @@ impl<'a> Thrift<'a> {
         Err(Invalid::Encoding { expected: "a number of Thrift's" })
     }
 
-    /// A number with a sign, which is its lowest bit.
+    /// A zigzag number: the sign is its lowest bit.
     fn number(&mut self) -> Result<i64, Invalid> {
         let folded = self.varint()?;
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
@@ -225,7 +227,8 @@ impl<'a> Thrift<'a> {
         self.reader.take(length)
     }
 
-    /// Calls `each` with the number and the type of every field of a structure. It has to read or skip the field.
+    /// Calls `each` with the number and the type of every field of a structure. `each` has to read or skip the
+    /// field.
     fn each_field(
         &mut self,
         depth: u32,
@@ -274,7 +277,7 @@ impl<'a> Thrift<'a> {
         Ok(())
     }
 
-    /// Skips a field: a truth value has no bytes of its own there.
+    /// Skips a field. A boolean field has no bytes.
     fn skip_field(&mut self, kind: u8, depth: u32) -> Result<(), Invalid> {
         if matches!(kind, 1 | 2) { Ok(()) } else { self.skip(kind, depth) }
     }

@@ -1,5 +1,5 @@
-//! Python's `pybloomfiltermmap3`: a file that is mapped into memory. All numbers are as the machine that made it has them,
-//! which is little-endian everywhere it is used.
+//! Python's `pybloomfiltermmap3`: a file that is mapped into memory. All numbers are in the byte order of the
+//! machine that created the file, which is little-endian in practice.
 //!
 //! ```text
 //!     magic      9 bytes: "MBITARRAY"
@@ -17,8 +17,8 @@
 //! | `str`, `bytes` | `str`, `[u8]` |
 //! | `int` | `i64` |
 //!
-//! Other objects go by Python's `hash`, as integers do: it is that of the number modulo 2^61 - 1, with its sign, and -2 for -1, so
-//! that -1 and -2 are one key.
+//! Other objects, including integers, use Python's `hash`: the number modulo 2^61 - 1, with its sign, and -2
+//! for -1. So -1 and -2 are the same key.
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
@@ -30,7 +30,7 @@ use umbel::hash::{Digester, Murmur3, Xxh64};
 /// A filter of pybloomfiltermmap3.
 pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 
-/// The most probes. Python takes up to 256, at the price of a whole hash for each.
+/// The maximum number of probes. Python accepts up to 256, and computes a full hash for each.
 pub const MAX_PROBES: usize = 64;
 
 /// The kernels.
@@ -79,12 +79,12 @@ const fn python_hash(key: i64) -> i64 {
     if hash == -1 { -2 } else { hash }
 }
 
-/// A file: a filter, and what stands before its bits.
+/// A file: a filter, with its header.
 #[derive(Debug)]
 pub struct File<T: ?Sized> {
-    /// The filter. Its capacity is that of Python's.
+    /// The filter. Its capacity is that of the Python filter.
     pub filter: BloomFilter<T>,
-    /// The rate that it was planned for.
+    /// The planned rate.
     pub rate: f64,
     /// Everything before the bits.
     preamble: Vec<u8>,
@@ -93,14 +93,14 @@ pub struct File<T: ?Sized> {
 pub(crate) const MAGIC: &[u8; 9] = b"MBITARRAY";
 /// The bytes of the header: a structure of C on a machine of 64 bits.
 const HEADER: usize = 1_200;
-/// Where the header has its version, and that Python has counted the keys: after the seeds and a pointer.
+/// The positions of the version and of the flag for counted keys in the header: after the seeds and a pointer.
 const VERSION: usize = 21 + 1_056;
 const COUNTED: usize = VERSION + 1;
 /// The bytes before the bits.
 const PREAMBLE: usize = (9 + 8 + 4 + HEADER).next_multiple_of(256);
 
-/// An empty filter of so many bits, with these seeds. Python's takes
-/// `ceil(capacity * abs(ln(rate)) / (probes * ln(2)**2)) * probes` bits, and no fewer than 128.
+/// An empty filter with `bits` bits and these seeds. The Python library uses `ceil(capacity * abs(ln(rate)) /
+/// (probes * ln(2)**2)) * probes` bits, and at least 128.
 ///
 /// # Errors
 ///
@@ -146,7 +146,7 @@ fn file<T: ?Sized>(
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read<T: ?Sized>(bytes: &[u8]) -> Result<File<T>, Invalid> {
     let mut reader = Reader::new(bytes);
     if reader.take(9)? != MAGIC {
@@ -178,7 +178,7 @@ pub fn write<T: ?Sized>(file: &File<T>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// From Python 3.
+    /// Values from Python 3.
     #[test]
     fn integers_hash_as_in_python() {
         for (key, hash) in [

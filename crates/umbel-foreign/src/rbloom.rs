@@ -7,9 +7,10 @@
 //!     positions  a linear congruential generator from that number on, 64 bits of each state, modulo bits
 //! ```
 //!
-//! The hash is not in the file. `rbloom` asks for one of the user's own, and recommends SHA-256: [`Sha256`] is
-//! `int.from_bytes(sha256(key).digest()[:16], "big", signed=True)` of the bytes of a key or of a text's UTF-8. For any other,
-//! implement [`Digester<T, u128>`](umbel::hash::Digester), with a negative number as its two's complement.
+//! The hash is not in the file. `rbloom` requires a user-defined hash, and recommends SHA-256: [`Sha256`] is
+//! `int.from_bytes(sha256(key).digest()[:16], "big", signed=True)` of the bytes of a key or of a text's UTF-8.
+//! For any other hash, implement [`Digester<T, u128>`](umbel::hash::Digester), with a negative number as its
+//! two's complement.
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
@@ -75,11 +76,11 @@ pub fn new<T: ?Sized, H>(
     bits::filter(shape, hash, Positions, &[], Order::Lowest)
 }
 
-/// The filter with these bytes, whose keys went through this hash.
+/// Reads the filter from these bytes, with keys hashed by `hash`.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read<T: ?Sized, H>(bytes: &[u8], hash: H) -> Result<BloomFilter<T, H>, Invalid> {
     let mut reader = Reader::new(bytes);
     let probes = reader.u64_le()?;

@@ -6,8 +6,8 @@
 //!     DUMP       a value as in a file, the version in 2 bytes, CRC-64 of Jones, 8 bytes
 //! ```
 //!
-//! Everything else in a file is skipped by its lengths. A type of value that later versions may add has no length that could be
-//! known, so that a file with one is refused.
+//! All other content of a file is skipped by its lengths. If a later version adds a type of value, its length
+//! is unknown, so a file with such a value is refused.
 
 use crate::error::Invalid;
 use crate::read::Reader;
@@ -26,7 +26,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Whether the filter finds the key.
+    /// Whether the filter contains the key.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         match self {
@@ -65,10 +65,10 @@ const fn module_id(name: &[u8; 9], version: u64) -> u64 {
     id << 10 | version
 }
 
-/// The type of a value of a module.
+/// The type of a module value.
 const MODULE: u8 = 7;
 
-/// The types of what a module writes.
+/// The opcodes of the fields that a module writes.
 const END: u64 = 0;
 const SIGNED: u64 = 1;
 const UNSIGNED: u64 = 2;
@@ -78,11 +78,11 @@ const STRING: u64 = 5;
 
 /// The Bloom filters of a file, in its order.
 ///
-/// The checksum at the end is tested, unless the file was written without one.
+/// The checksum at the end is verified, unless the file was written without one.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with the file.
+/// [`Invalid`] describes what is wrong with the file.
 pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Invalid> {
     let mut file = Rdb { reader: Reader::new(bytes), valkey: bytes.starts_with(VALKEY) };
     if !file.valkey && !bytes.starts_with(REDIS) {
@@ -115,7 +115,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Invalid> {
         }
     }
     let end = file.reader.at();
-    // Before version 5 there was none, and 0 says that none was computed.
+    // Before version 5 there was no checksum, and 0 means that none was computed.
     if !file.reader.rest().is_empty() {
         let got = file.reader.u64_le()?;
         file.reader.end()?;
@@ -127,15 +127,15 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Invalid> {
     Ok(entries)
 }
 
-/// How files begin.
+/// The first bytes of files.
 pub(crate) const REDIS: &[u8] = b"REDIS0";
 pub(crate) const VALKEY: &[u8] = b"VALKEY0";
 
-/// The Bloom filter that `DUMP` replied.
+/// Reads the Bloom filter from a reply of `DUMP`.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with the payload; [`Invalid::Unknown`] if the value is something else.
+/// [`Invalid`] describes what is wrong with the payload; [`Invalid::Unknown`] if the value has another type.
 pub fn read_dump(bytes: &[u8]) -> Result<Value, Invalid> {
     let Some((payload, checksum)) = bytes.split_last_chunk::<8>() else {
         return Err(Invalid::Length { expected: 10, got: bytes.len() as u64 });
@@ -154,8 +154,8 @@ pub fn read_dump(bytes: &[u8]) -> Result<Value, Invalid> {
     Ok(value)
 }
 
-/// A payload for `RESTORE`, of this version of RDB: servers take their own and earlier ones (9 is that of Redis 6, 11 that of Redis
-/// 7.2 and Valkey 8). Strings are not compressed.
+/// A payload for `RESTORE`, with this version of RDB. Servers accept their own and earlier versions (9 is that
+/// of Redis 6, 11 that of Redis 7.2 and Valkey 8). Strings are not compressed.
 #[must_use]
 pub fn write_dump(value: &Value, version: u16) -> Vec<u8> {
     let mut bytes = vec![MODULE];
@@ -247,14 +247,14 @@ fn crc64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |crc, byte| TABLE[(crc as u8 ^ byte) as usize] ^ crc >> 8)
 }
 
-/// A file, and how far it has been read. Every element of a collection has at least one byte, so that the work is bounded by the
-/// bytes that are there, whatever lengths they claim.
+/// A file, and the position in it. Every element of a collection has at least one byte, so the work is bounded
+/// by the number of bytes, whatever lengths they claim.
 struct Rdb<'a> {
     reader: Reader<'a>,
     valkey: bool,
 }
 
-/// A length, or the number of an encoding that stands in its place.
+/// A length, or the number of an encoding in its place.
 enum Length {
     Plain(u64),
     Encoded(u8),
@@ -288,7 +288,7 @@ impl<'a> Rdb<'a> {
         self.reader.take(bytes).map(drop)
     }
 
-    /// A string, unpacked. Numbers in the place of strings are written out.
+    /// A string, decompressed. Numbers in the place of strings are written as text.
     fn string(&mut self) -> Result<Cow<'a, [u8]>, Invalid> {
         Ok(match self.any_length()? {
             Length::Plain(length) => self.reader.take(length)?.into(),
@@ -324,7 +324,7 @@ impl<'a> Rdb<'a> {
         Ok(())
     }
 
-    /// Calls `each` as often as a length says.
+    /// Calls `each` once per element of a length.
     fn each(
         &mut self,
         mut each: impl FnMut(&mut Self) -> Result<(), Invalid>,
@@ -336,7 +336,7 @@ impl<'a> Rdb<'a> {
         Ok(())
     }
 
-    /// The value of a key, if it is a Bloom filter. All others are skipped.
+    /// The value of a key, if it is a Bloom filter. All other values are skipped.
     fn value(&mut self, kind: u8) -> Result<Option<Value>, Invalid> {
         match kind {
             // Strings, and collections in one string.
@@ -413,7 +413,7 @@ impl<'a> Rdb<'a> {
         Ok(Some(value))
     }
 
-    /// Skips what a module wrote.
+    /// Skips a module value.
     fn skip_module(&mut self) -> Result<(), Invalid> {
         loop {
             match self.length()? {
@@ -490,10 +490,10 @@ impl<'a> Rdb<'a> {
     }
 }
 
-/// Unpacks a string that was packed by LZF (Marc Lehmann), to so many bytes.
+/// Decompresses a string that was compressed by LZF (Marc Lehmann) to `length` bytes.
 fn unpack(packed: &[u8], length: u64) -> Result<Vec<u8>, Invalid> {
     const WRONG: Invalid = Invalid::Encoding { expected: "a string packed by LZF" };
-    // Three bytes give 264 at most.
+    // Three bytes decompress to 264 at most.
     if length > packed.len() as u64 * 88 {
         return Err(WRONG);
     }
@@ -526,7 +526,7 @@ mod tests {
     use super::*;
     use umbel::bloom::Shape;
 
-    /// From `crc64.c` of Redis.
+    /// Values from `crc64.c` of Redis.
     #[test]
     fn the_checksum_is_that_of_redis() {
         assert_eq!(crc64(b"123456789"), 0xe9c6_d914_c4b8_d9ca);

@@ -1,8 +1,8 @@
-//! Reads fields one after the other, and says what is missing.
+//! A reader for fields, whose errors name what is missing.
 
 use crate::error::Invalid;
 
-/// Bytes, and how far they have been read.
+/// Bytes, and the position of the reader.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -22,12 +22,12 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes have been read.
+    /// The number of bytes that were read.
     pub(crate) const fn at(&self) -> usize {
         self.at
     }
 
-    /// What has not been read.
+    /// The unread bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
@@ -44,14 +44,14 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The next `len` bytes, which are the last ones.
+    /// The next `len` bytes. Fails if more bytes follow.
     pub(crate) fn take_last(&mut self, len: u64) -> Result<&'a [u8], Invalid> {
         let last = self.take(len)?;
         self.end()?;
         Ok(last)
     }
 
-    /// Whether everything has been read.
+    /// Checks that everything was read.
     pub(crate) fn end(&self) -> Result<(), Invalid> {
         let (expected, got) = (self.at as u64, self.bytes.len() as u64);
         if expected == got { Ok(()) } else { Err(Invalid::Length { expected, got }) }

@@ -1,4 +1,4 @@
-//! What bytes are, by their content.
+//! Recognising the system of bytes by their content.
 //!
 //! ```
 //! use umbel_foreign::recognise::{System, recognise};
@@ -11,8 +11,8 @@
 //! # Ok::<(), umbel_foreign::Invalid>(())
 //! ```
 //!
-//! Strings of go-zero and Redisson, filters of rbloom and of SlateDB have nothing that they could be recognised by: they are bits, with
-//! at most a number before them. Chunks of `BF.SCANDUMP` are several. Read those by their modules.
+//! Strings of go-zero and Redisson, filters of rbloom and of SlateDB cannot be recognised: they are bits, with
+//! at most a number before them. A `BF.SCANDUMP` consists of several chunks. Read those with their modules.
 
 use crate::error::Invalid;
 use crate::fastfilter::{BinaryFuse, FuseLayout, Width, Xor8, XorLayout};
@@ -24,7 +24,7 @@ use core::fmt;
 use umbel::InvalidShape;
 use umbel::kernels::Kernels;
 
-/// A system, and which of its formats.
+/// A system, and one of its formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum System {
@@ -38,7 +38,7 @@ pub enum System {
     BitsAndBlooms,
     /// bits-and-blooms for Go, as JSON.
     BitsAndBloomsJson,
-    /// DCSO's bloom for Go, also if it is compressed.
+    /// DCSO's bloom for Go, compressed or not.
     Dcso,
     /// Apache DataSketches.
     DataSketches,
@@ -50,7 +50,7 @@ pub enum System {
     Hudi,
     /// Apache Hudi's `DYNAMIC_V0` filter.
     HudiDynamic,
-    /// Apache Cassandra's `Filter.db`, in the old format or the new one, which look alike.
+    /// Apache Cassandra's `Filter.db`, in the old or the new format, which cannot be distinguished.
     Cassandra,
     /// Python's pybloomfiltermmap3.
     PyBloomFilter,
@@ -58,13 +58,13 @@ pub enum System {
     Milvus,
     /// A file of Parquet, with or without filters.
     Parquet,
-    /// An SST of RocksDB's.
+    /// An SST of RocksDB.
     RocksDbTable,
-    /// A full filter block of RocksDB's, cut out of an SST.
+    /// A full filter block of RocksDB, extracted from an SST.
     RocksDbBlock,
     /// A file of Redis or Valkey.
     Rdb,
-    /// What `DUMP` replied.
+    /// A reply of `DUMP`.
     RedisDump,
     /// A binary fuse filter of FastFilter.
     BinaryFuse(FuseLayout, Width),
@@ -107,29 +107,30 @@ impl fmt::Display for System {
     }
 }
 
-/// What bytes are.
+/// The result of recognising bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recognised {
     /// The system that wrote them.
     pub system: System,
-    /// The Bloom filters among them. Static filters have no numbers like these, and are not listed.
+    /// The Bloom filters in the bytes. Static filters do not have these parameters, and are not listed.
     pub filters: Vec<Facts>,
 }
 
-/// The numbers of a Bloom filter.
+/// The parameters of a Bloom filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    /// What its system calls it: the name of a key, or a column and a row group. Empty if there is only one.
+    /// Its name in its system: the name of a key, or a column and a row group. Empty if there is only one
+    /// filter.
     pub name: String,
-    /// How many bits it has.
+    /// The number of bits.
     pub bits: u64,
-    /// How many positions a key has.
+    /// The number of positions per key.
     pub probes: u32,
-    /// How many bits are set.
+    /// The number of set bits.
     pub set: u64,
-    /// About how many keys it has.
+    /// The estimated number of keys.
     pub keys: u64,
-    /// The share of absent keys that it finds.
+    /// The false positive rate, from the fill.
     pub rate: f64,
 }
 
@@ -158,19 +159,20 @@ impl Facts {
     }
 }
 
-/// What these bytes are.
+/// Recognises the system of these bytes.
 ///
-/// Formats that begin with a signature are told by it, and then have to be whole. All others are told by being whole: their lengths must
-/// be those that their fields announce.
+/// A format with a signature is recognised by it, and then has to be valid. Any other format is recognised by
+/// its lengths, which must be those that its fields announce.
 ///
 /// # Errors
 ///
-/// [`Invalid::Unknown`] if they are nothing that is known here; any other error if they have a signature and are wrong.
+/// [`Invalid::Unknown`] if the bytes match no known format. Any other error if they have a signature and are
+/// invalid.
 pub fn recognise(bytes: &[u8]) -> Result<Recognised, Invalid> {
     signed(bytes).unwrap_or_else(|| unsigned(bytes))
 }
 
-/// What has a signature.
+/// Recognises formats with a signature.
 fn signed(bytes: &[u8]) -> Option<Result<Recognised, Invalid>> {
     let found = |system, filters: Result<Vec<Facts>, Invalid>| {
         Some(filters.map(|filters| Recognised { system, filters }))
@@ -212,7 +214,7 @@ fn signed(bytes: &[u8]) -> Option<Result<Recognised, Invalid>> {
     }
 }
 
-/// The first format that these bytes are wholly, the strictest first.
+/// The first format that matches all of these bytes, the strictest first.
 fn unsigned(bytes: &[u8]) -> Result<Recognised, Invalid> {
     let found = |system, filters| Ok(Recognised { system, filters });
     if let Ok(filter) = bits_and_blooms::read::<[u8]>(bytes) {
@@ -220,7 +222,7 @@ fn unsigned(bytes: &[u8]) -> Result<Recognised, Invalid> {
     }
     match datasketches::read::<[u8]>(bytes, 0) {
         Ok(sketch) => return found(System::DataSketches, one(&sketch.filter)),
-        // An empty one, which announces bits without having them: no memory is taken for it here.
+        // An empty sketch, which announces bits without containing them: none are allocated here.
         Err(Invalid::Shape(InvalidShape::TooLarge { max: 0, .. })) => {
             return found(System::DataSketches, Vec::new());
         }
@@ -322,12 +324,13 @@ fn of_block(block: &rocksdb::Block) -> Vec<Facts> {
     }
 }
 
-/// A filter of one system cannot become one of another, because the two give a key other bits. It has to be built anew.
+/// A filter of one system cannot be converted to another, because the two use different bits for a key. It has
+/// to be rebuilt from the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeedsKeys {
-    /// The system that it is of.
+    /// The system of the filter.
     pub from: System,
-    /// The system that it should be of.
+    /// The requested system.
     pub to: System,
 }
 
@@ -344,11 +347,12 @@ impl fmt::Display for NeedsKeys {
 impl core::error::Error for NeedsKeys {}
 
 impl System {
-    /// Whether a filter of this system can become one of another without its keys: both give a key the same bits.
+    /// Checks that a filter of this system can be converted to another without its keys: both use the same bits
+    /// for a key.
     ///
     /// # Errors
     ///
-    /// [`NeedsKeys`] if not.
+    /// [`NeedsKeys`] if it cannot.
     pub fn becomes(self, to: Self) -> Result<(), NeedsKeys> {
         use System::{BitsAndBlooms, BitsAndBloomsJson, Hadoop, HadoopDynamic, Hudi, HudiDynamic};
         let alike = match (self, to) {
@@ -357,7 +361,7 @@ impl System {
             (Hadoop, Hudi) | (Hudi, Hadoop) => true,
             (HadoopDynamic, HudiDynamic) | (HudiDynamic, HadoopDynamic) => true,
             (Self::BinaryFuse(_, one), Self::BinaryFuse(_, other)) => one == other,
-            // Java's fingerprints are other bits of the hash.
+            // Java's fingerprints are different bits of the hash.
             (Self::Xor(one), Self::Xor(other)) => {
                 (one == XorLayout::Java) == (other == XorLayout::Java)
             }

@@ -10,7 +10,8 @@
 //!     bits       the first bit of a byte its lowest
 //! ```
 //!
-//! A filter that grows is a chain of filters. A key is found if one of them finds it, and is added to the last one.
+//! A filter that grows is a chain of filters. A key is present if one of them contains it. A new key is added
+//! to the last one.
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
@@ -22,10 +23,10 @@ use umbel::kernels::Kernels;
 /// One filter of a chain.
 pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 
-/// The hash: two of Murmur's.
+/// The hash: two Murmur hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hash {
-    /// MurmurHash2 of 32 bits, of filters that were made before 2019.
+    /// MurmurHash2 of 32 bits, in filters from before 2019.
     Old,
     /// MurmurHash64A.
     #[default]
@@ -74,31 +75,31 @@ impl Kernels for Positions {
     }
 }
 
-/// What RedisBloom tells of one filter, besides its bits.
+/// RedisBloom's fields of one filter, without its bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fields {
-    /// How many keys were added.
+    /// The number of keys that were added.
     pub size: u64,
-    /// The rate that it was planned for.
+    /// The planned rate.
     pub error: f64,
-    /// Bits for each key of its capacity.
+    /// The number of bits for each key of its capacity.
     pub bits_per_entry: f64,
-    /// For how many keys it was planned.
+    /// The planned number of keys.
     pub entries: u64,
-    /// The logarithm of the bits, if they were rounded up to a power of two; otherwise 0.
+    /// The base-2 logarithm of the number of bits, if it was rounded up to a power of two; otherwise 0.
     pub n2: u8,
 }
 
-/// ln(2), to as many digits as RedisBloom has.
+/// ln(2), with RedisBloom's number of digits.
 #[allow(clippy::approx_constant, reason = "the last digit is missing there too")]
 const LN2: f64 = 0.693_147_180_559_945;
 
-/// The option for hashes of 64 bits, and all of them: bits not rounded up, hashes of 64 bits, no growth, raw.
+/// The option for 64-bit hashes, and all known options: bits not rounded up, 64-bit hashes, no growth, raw.
 const FORCE64: u32 = 4;
 const ALL_OPTIONS: u32 = 15;
 
 impl Fields {
-    /// Whether the fields agree with each other, with the bits and with the probes.
+    /// Checks that the fields match each other, the bits and the probes.
     fn check(&self, bits: u64, probes: u64) -> Result<(), Invalid> {
         if self.entries == 0 {
             return Err(Invalid::Field { name: "entries", got: 0 });
@@ -133,31 +134,31 @@ pub struct Chain<T: ?Sized> {
 }
 
 impl<T: ?Sized> Chain<T> {
-    /// The filters, from the oldest to the newest, and what is told of each.
+    /// The filters, from the oldest to the newest, with their fields.
     #[must_use]
     pub fn links(&self) -> &[(BloomFilter<T>, Fields)] {
         &self.links
     }
 
-    /// How many keys were added that were not found before.
+    /// The number of added keys that were new.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// The options of RedisBloom's, as bits.
+    /// RedisBloom's options, as bits.
     #[must_use]
     pub const fn options(&self) -> u32 {
         self.options
     }
 
-    /// By how many times a new filter is larger than the one before.
+    /// The ratio of the capacity of a new filter to that of the one before.
     #[must_use]
     pub const fn growth(&self) -> u32 {
         self.growth
     }
 
-    /// Whether one of the filters finds the key.
+    /// Whether one of the filters contains the key.
     #[must_use]
     pub fn contains(&self, key: &T) -> bool
     where
@@ -168,8 +169,8 @@ impl<T: ?Sized> Chain<T> {
         self.links.iter().rev().any(|(link, _)| link.contains_digest(digest))
     }
 
-    /// Adds a key to the last filter, if none finds it; whether it was added. The chain does not grow here: past its capacity the
-    /// last filter goes on, at a rising rate.
+    /// Adds a key to the last filter, if none contains it; returns whether it was added. The chain does not
+    /// grow here: past its capacity the last filter accepts keys at a rising false positive rate.
     pub fn insert(&mut self, key: &T) -> bool
     where
         Hash: umbel::hash::Digester<T, (u64, u64)>,
@@ -201,11 +202,12 @@ impl<T: ?Sized> Chain<T> {
         Ok(Self { links, size, options, growth })
     }
 
-    /// The chain with these chunks: what the calls of `BF.SCANDUMP` replied, in their order, without the iterators.
+    /// Reads the chain from these chunks: the replies to the calls of `BF.SCANDUMP`, in their order, without
+    /// the iterators.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] says what is wrong with them.
+    /// [`Invalid`] describes what is wrong with them.
     pub fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, Invalid> {
         let mut chunks = chunks.into_iter();
         let mut reader = Reader::new(chunks.next().unwrap_or_default());
@@ -233,7 +235,7 @@ impl<T: ?Sized> Chain<T> {
         Self::of(links, size, options, growth)
     }
 
-    /// The chunks of `BF.SCANDUMP`, each with the iterator that is given to `BF.LOADCHUNK` with it.
+    /// The chunks of `BF.SCANDUMP`, each with the iterator that `BF.LOADCHUNK` needs.
     #[must_use]
     pub fn write(&self) -> Vec<(u64, Vec<u8>)> {
         const CHUNK: usize = 16 << 20;
@@ -261,7 +263,7 @@ impl<T: ?Sized> Chain<T> {
     }
 }
 
-/// The hash that these options ask for.
+/// The hash that these options select.
 pub(crate) fn hash_of(options: u32) -> Result<Hash, Invalid> {
     if options & !ALL_OPTIONS != 0 {
         return Err(Invalid::Field { name: "options", got: options.into() });
@@ -292,7 +294,7 @@ pub(crate) fn payload<T: ?Sized>(link: &BloomFilter<T>) -> Vec<u8> {
     bytes
 }
 
-/// So many bytes, from what is left of a chunk and from those that follow.
+/// The next `length` bytes, from the rest of a chunk and the following chunks.
 fn gather<'a>(
     bytes: u64,
     left: &mut &'a [u8],

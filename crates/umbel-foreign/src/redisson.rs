@@ -6,8 +6,9 @@
 //!     bits        in Redis order: the first bit of a byte is its highest
 //! ```
 //!
-//! The codec decides which bytes a key has: those of the text for `StringCodec`, the bytes as they are for
-//! `ByteArrayCodec`, the decimal digits for `LongCodec`. The default codec, Kryo, frames every type in its own way.
+//! The codec determines the bytes of a key: the bytes of the text for `StringCodec`, the bytes unchanged for
+//! `ByteArrayCodec`, the decimal digits for `LongCodec`. The default codec, Kryo, frames every type
+//! differently.
 
 use crate::unseeded;
 use highway::{HighwayHash, HighwayHasher, Key};
@@ -16,9 +17,9 @@ use umbel::InvalidShape;
 use umbel::kernels::Kernels;
 use umbel::sizing::Rate;
 
-/// The most bits that Redisson takes: twice the largest `int`.
+/// The maximum number of bits that Redisson accepts: twice the largest `int`.
 pub const MAX_BITS: u64 = 2 * (i32::MAX as u64);
-/// As many probes as any rate that can be written as a `double` needs.
+/// Sufficient for any rate that a `double` can represent.
 pub const MAX_PROBES: u32 = 1_100;
 
 /// The key of HighwayHash in Redisson's `Hash.java`.
@@ -46,7 +47,7 @@ digests! { Hash => Alternating, check unseeded;
     str: |_hash, key| Hash::of(key.as_bytes());
 }
 
-/// A hash, and the two that are added to it in turn.
+/// A hash, and the two hashes that are added to it alternately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alternating {
     at: u64,
@@ -54,7 +55,7 @@ pub struct Alternating {
     after: u64,
 }
 
-/// The kernels: two hashes, added in turn.
+/// The kernels: two hashes, added alternately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Positions;
 
@@ -70,8 +71,8 @@ impl Kernels for Positions {
     }
 }
 
-/// The bits and the probes that Redisson takes for so many keys at this rate. Like Redisson, it takes a rate of 0 for
-/// the smallest rate above 0.
+/// The number of bits and of probes that Redisson computes for `capacity` keys at this rate. Like Redisson, it
+/// treats a rate of 0 as the smallest rate above 0.
 ///
 /// # Errors
 ///
@@ -104,11 +105,11 @@ mod file {
     /// A filter of Redisson's.
     pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 
-    /// The filter whose string has these bytes. `size` and `hash_iterations` are in its config.
+    /// Reads the filter from the bytes of its string. `size` and `hash_iterations` are in its config.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if there are more bytes than so many bits take, no bits, or no probes.
+    /// [`Invalid`] if there are more bytes than `size` bits take, no bits, or no probes.
     pub fn read<T: ?Sized>(
         bytes: &[u8],
         size: u64,
@@ -119,7 +120,7 @@ mod file {
         bits::filter(shape, Hash, Positions, bytes, Order::Highest)
     }
 
-    /// The string, up to its last bit that is set.
+    /// The string, up to its last set bit.
     #[must_use]
     pub fn write<T: ?Sized>(filter: &BloomFilter<T>) -> Vec<u8> {
         bits::trimmed(filter.words(), filter.shape().bits(), Order::Highest)
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
     use umbel::hash::Digester;
 
-    /// From a Java program with Redisson's `HighwayHash.java`.
+    /// Values from a Java program with Redisson's `HighwayHash.java`.
     #[test]
     fn hashes_and_positions_are_those_of_redisson() {
         let hash = HighwayHasher::new(KEY).hash128(b"hello");

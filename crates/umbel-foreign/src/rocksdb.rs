@@ -1,4 +1,4 @@
-//! RocksDB's full filter blocks, and where in an SST they are.
+//! RocksDB's full filter blocks, and their position in an SST.
 //!
 //! ```text
 //!     block      bits or segments, then 5 bytes: 255, 0, probes, 0, 0 for a Bloom filter;
@@ -56,7 +56,7 @@ impl Kernels for Positions {
         position
     }
 
-    /// Whole lines, and as many probes as five bits can say.
+    /// The shape must have whole lines, and no more probes than five bits can store.
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
         let (bits, probes) = (shape.bits(), shape.probes());
         InvalidShape::check_range("probes", probes.into(), 1, 30)?;
@@ -70,7 +70,7 @@ impl Kernels for Positions {
     }
 }
 
-/// An empty Bloom filter of so many lines of 64 bytes.
+/// An empty Bloom filter of `lines` lines of 64 bytes.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ pub fn with<T: ?Sized>(lines: u64, probes: u32) -> Result<BloomFilter<T>, Invali
     bits::filter(shape, Hash, Positions, &[], Order::Lowest)
 }
 
-/// A Ribbon filter of RocksDB's (`Standard128Ribbon`): a static set, so that nothing can be inserted.
+/// A Ribbon filter of RocksDB (`Standard128Ribbon`): a static set, so no keys can be inserted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ribbon {
     ordinal: u8,
@@ -102,7 +102,7 @@ impl Ribbon {
         let (blocks, segments) = (u64::from(self.blocks), self.segments.as_chunks::<16>().0);
         let starts = blocks * SEGMENT - (SEGMENT - 1);
         let start = ((u128::from(hash) * u128::from(starts)) >> 64) as u64;
-        // The first blocks have a column less than the others.
+        // The first blocks have one column fewer than the others.
         let count = segments.len() as u64;
         let (most, mut few) = (count.div_ceil(blocks), 0);
         let upper = if most > 32 { 32 } else { most };
@@ -148,11 +148,11 @@ impl Block {
     }
 }
 
-/// The filter with these bytes, without the 5 bytes that follow every block of an SST.
+/// Reads the filter from these bytes, without the 5 bytes that follow every block of an SST.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read(bytes: &[u8]) -> Result<Block, Invalid> {
     let Some((payload, trailer)) = bytes.split_last_chunk::<5>() else {
         return Err(Invalid::Length { expected: 6, got: bytes.len() as u64 });
@@ -197,17 +197,19 @@ pub fn write(block: &Block) -> Vec<u8> {
     bytes
 }
 
-/// How an SST ends.
+/// The last bytes of an SST.
 pub(crate) const MAGIC: [u8; 8] = 0x88e2_41b7_85f4_cff7_u64.to_le_bytes();
 
-/// The bytes behind every block: how it is compressed, and a checksum.
+/// The bytes behind every block: its compression, and a checksum.
 const TRAILER: u64 = 5;
 
-/// Where in an SST its full filter block is, without the bytes behind it. `None` if it has no filter.
+/// The position of the full filter block in an SST, without the bytes behind it. `None` if the SST has no
+/// filter.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with the SST; [`Invalid::Field`] `partitionedfilter` if its filter is partitioned.
+/// [`Invalid`] describes what is wrong with the SST; [`Invalid::Field`] `partitionedfilter` if its filter is
+/// partitioned.
 pub fn find(sst: &[u8]) -> Result<Option<Range<usize>>, Invalid> {
     const FOOTER: usize = 53;
     let Some(footer) = sst.last_chunk::<FOOTER>().filter(|footer| footer.ends_with(&MAGIC)) else {
@@ -262,7 +264,7 @@ pub fn find(sst: &[u8]) -> Result<Option<Range<usize>>, Invalid> {
     Ok(None)
 }
 
-/// Where a block is, by its handle. The bytes behind it are there too.
+/// The position of a block, from its handle. Checks that the bytes behind it exist too.
 fn handle(reader: &mut Reader<'_>, sst: &[u8]) -> Result<Range<usize>, Invalid> {
     let (offset, size) = (varint(reader)?, varint(reader)?);
     let end =

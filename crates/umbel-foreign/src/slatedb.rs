@@ -16,7 +16,7 @@ use umbel::InvalidShape;
 use umbel::bloom::Shape;
 use umbel::kernels::Kernels;
 
-/// A filter of SlateDB's.
+/// A filter of SlateDB.
 pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 
 /// The hash: SipHash-1-3.
@@ -35,7 +35,7 @@ digests! { Hash => Enhanced, check unseeded;
     str: |_hash, key| Hash::of(key.as_bytes());
 }
 
-/// Where the positions are, how far apart, and how many there were.
+/// The position, the stride, and the number of positions so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enhanced {
     at: u64,
@@ -65,14 +65,14 @@ impl Kernels for Positions {
         position
     }
 
-    /// SlateDB counts bits in 32 bits.
+    /// SlateDB stores the number of bits in 32 bits.
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
         let (bits, max) = (shape.bits(), u32::MAX.into());
         if bits <= max { Ok(()) } else { Err(InvalidShape::TooLarge { bits, max }) }
     }
 }
 
-/// An empty filter for so many keys.
+/// An empty filter for `keys` keys.
 ///
 /// # Errors
 ///
@@ -84,11 +84,11 @@ pub fn new<T: ?Sized>(keys: u32, bits_per_key: u32) -> Result<BloomFilter<T>, In
     bits::filter(shape, Hash, Positions, &[], Order::Lowest)
 }
 
-/// The filter with these bytes.
+/// Reads the filter from these bytes.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read<T: ?Sized>(bytes: &[u8]) -> Result<BloomFilter<T>, Invalid> {
     let mut reader = Reader::new(bytes);
     let probes = reader.u16_be()?;
@@ -108,7 +108,7 @@ pub fn write<T: ?Sized>(filter: &BloomFilter<T>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// From the tests of SlateDB.
+    /// Values from the tests of SlateDB.
     #[test]
     fn positions_are_those_of_slatedb() {
         let key = Enhanced::of(0xdf77_ef56_dead_beef);

@@ -10,8 +10,8 @@
 //!                version 2: the same in 64 bits, with h1 (2^31 - 1) in the place of h1
 //! ```
 //!
-//! The hash is not the published MurmurHash3: every one of the last one to three bytes of a key is mixed as a word of its
-//! own, with its sign.
+//! The hash differs from the published MurmurHash3: each of the last one to three bytes of a key is mixed as a
+//! separate signed word.
 //!
 //! | in Spark | keys here |
 //! |---|---|
@@ -27,7 +27,7 @@ use umbel::InvalidShape;
 use umbel::bloom::Shape;
 use umbel::kernels::Kernels;
 
-/// A filter of Spark's.
+/// A filter of Spark.
 pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Version>;
 
 /// The hash: Spark's MurmurHash3, twice.
@@ -66,7 +66,7 @@ impl Hash {
 /// The kernels: those of version 1 or 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// Positions in 32 bits, which are too few for filters of hundreds of millions of bits.
+    /// Positions in 32 bits, which are not enough for filters of hundreds of millions of bits.
     V1,
     /// Positions in 64 bits, and a seed.
     #[default]
@@ -99,7 +99,7 @@ impl Kernels for Version {
         }
     }
 
-    /// What the bytes have room for.
+    /// The limits of the fields.
     fn accept(&self, shape: &Shape) -> Result<(), InvalidShape> {
         bits::whole_words(shape.bits(), i32::MAX as u64 * 64)
     }
@@ -120,11 +120,12 @@ pub fn new<T: ?Sized>(capacity: u64, err_rate: f64) -> Result<BloomFilter<T>, In
     with(Version::V2, capacity, bits, 0)
 }
 
-/// An empty filter with the sizes of `BloomFilter.create(version, capacity, bits, seed)`. Version 1 has no seed: it is 0.
+/// An empty filter with the sizes of `BloomFilter.create(version, capacity, bits, seed)`. Version 1 has no
+/// seed: pass 0.
 ///
 /// # Errors
 ///
-/// [`Invalid::Shape`] if there are no bits or too many, [`Invalid::Field`] if version 1 is given a seed.
+/// [`Invalid::Shape`] if there are no bits or too many, [`Invalid::Field`] if the seed for version 1 is not 0.
 pub fn with<T: ?Sized>(
     version: Version,
     capacity: u64,
@@ -140,11 +141,11 @@ pub fn with<T: ?Sized>(
     bits::filter(shape, Hash { seed: seed as u32 }, version, &[], Order::BigWords)
 }
 
-/// The filter with these bytes.
+/// Reads the filter from these bytes.
 ///
 /// # Errors
 ///
-/// [`Invalid`] says what is wrong with them.
+/// [`Invalid`] describes what is wrong with them.
 pub fn read<T: ?Sized>(bytes: &[u8]) -> Result<BloomFilter<T>, Invalid> {
     let mut reader = Reader::new(bytes);
     let version = match reader.u32_be()? {

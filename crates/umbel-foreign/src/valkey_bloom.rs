@@ -8,7 +8,8 @@
 //!     positions  a, b, then a + i b in 64 bits that wrap round, modulo 2^64 - 59, for i = 2, 3, ...; all modulo bits
 //! ```
 //!
-//! Written from the sources of valkey-bloom and of the crate `bloomfilter`; there is no sample of a real server yet.
+//! Written from the sources of valkey-bloom and of the crate `bloomfilter`. There is no sample of a real server
+//! yet.
 
 use crate::bits::{self, Order};
 use crate::error::Invalid;
@@ -22,7 +23,7 @@ use umbel::kernels::Kernels;
 /// One filter of a chain.
 pub type BloomFilter<T> = crate::BloomFilter<T, Hash, Positions>;
 
-/// The hash: two of SipHash-1-3.
+/// The hash: two SipHash-1-3 hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash {
     seed: [u8; 32],
@@ -102,19 +103,19 @@ impl<T: ?Sized> Chain<T> {
         &self.links
     }
 
-    /// The rate that the first filter was planned for, and by how much each is tighter than the one before.
+    /// The planned rate of the first filter, and the ratio by which each rate is tighter than the one before.
     #[must_use]
     pub const fn rates(&self) -> (f64, f64) {
         (self.rate, self.tightening)
     }
 
-    /// How many keys the newest filter has taken.
+    /// The number of keys in the newest filter.
     #[must_use]
     pub const fn in_last(&self) -> u64 {
         self.in_last
     }
 
-    /// Whether one of the filters finds the key.
+    /// Whether one of the filters contains the key.
     #[must_use]
     pub fn contains(&self, key: &T) -> bool
     where

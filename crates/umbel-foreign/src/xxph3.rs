@@ -1,5 +1,5 @@
-//! The preview of XXH3 that RocksDB has frozen (xxHash 0.7.2, by Yann Collet, BSD 2-clause), with seed 0. Its hashes are not those of
-//! XXH3.
+//! The preview of XXH3 that RocksDB has frozen (xxHash 0.7.2, by Yann Collet, BSD 2-clause), with seed 0. Its
+//! hashes differ from those of XXH3.
 
 const P32: [u64; 3] = [0x9e37_79b1, 0x85eb_ca77, 0xc2b2_ae3d];
 const P64: [u64; 5] = [
@@ -55,7 +55,7 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
     };
     let sum = |acc: u64, mixed: u64| acc.wrapping_add(mixed);
     match len {
-        // This one is RocksDB's own.
+        // This constant is RocksDB's own.
         0 => fold(u64_at(&SECRET, 0), P64[1]),
         1..=3 => {
             let [first, middle, last] = [key[0], key[len >> 1], key[len - 1]].map(u64::from);

@@ -1,4 +1,5 @@
-//! How much memory reading takes. Alone in its program, since it counts what everything there allocates.
+//! The peak memory of reading. A separate test program, because the counter includes all allocations of the
+//! process.
 
 use cap::Cap;
 use std::alloc::System;
@@ -12,7 +13,7 @@ mod samples;
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
-/// The most memory that this process ever had beyond what it has now, after this work.
+/// The peak memory during this work, beyond the memory at its start.
 fn peak(work: impl FnOnce()) -> usize {
     let before = HEAP.allocated();
     work();
@@ -37,7 +38,7 @@ fn lengths_are_tested_before_memory_is_taken() {
     }
     let samples = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden")).unwrap();
     let mut samples: Vec<_> = samples.map(|entry| entry.unwrap().path()).collect();
-    // From the least memory to the most: what is counted is the most there ever was.
+    // From the least memory to the most, because the peak of the process never decreases.
     samples.retain(|path| path.is_file());
     samples.sort_by_key(|path| std::fs::metadata(path).unwrap().len());
     for path in samples {

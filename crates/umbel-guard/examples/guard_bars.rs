@@ -23,7 +23,7 @@ use umbel_guard::{Answer, DataSet, Guard, Local, State};
 
 const ROWS: u64 = 10_000_000;
 const RATE: f64 = 0.01;
-/// Short rounds, by turns, so that what else the machine does is the same for both.
+/// Short rounds, alternating, so that other load on the machine affects both equally.
 const ROUNDS: usize = 100;
 
 type Failed = Box<dyn std::error::Error>;
@@ -32,7 +32,7 @@ fn mixed(number: u64) -> u64 {
     umbel::Digest::mixed(number.wrapping_add(0x9e37_79b9_7f4a_7c15)).bits()
 }
 
-/// The key of a row; of none, from as many as there are rows on.
+/// The key of a row. Numbers from `ROWS` on are absent keys.
 fn key(number: u64) -> [u8; 16] {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&mixed(number).to_be_bytes());
@@ -47,7 +47,7 @@ fn bar(what: &str, limit: &str, mut ratios: Vec<f64>, met: impl Fn(f64) -> bool)
     println!("{what:<62} {limit:>9} {middle:>9.3}   {low:.3}-{high:.3}   {met}");
 }
 
-/// The time of asking for all these keys, as many at a time.
+/// The time of looking up all these keys, in `tasks` tasks at once.
 async fn time<F: Future<Output = ()> + Send + 'static>(
     keys: &Arc<Vec<[u8; 16]>>,
     tasks: usize,
@@ -70,7 +70,7 @@ async fn time<F: Future<Output = ()> + Send + 'static>(
     begun.elapsed()
 }
 
-/// The times of rounds in which the data set and the guard are asked by turns, for each key.
+/// The times of alternating rounds of the data set and the guard, per key.
 async fn rounds<D: DataSet>(
     guard: &Guard<D, Local>,
     keys: Vec<[u8; 16]>,
@@ -105,7 +105,7 @@ async fn rounds<D: DataSet>(
             });
             took.await.as_secs_f64() / many.len() as f64
         };
-        // Who comes second finds pages that are in memory.
+        // The second one finds its pages in memory, so the order alternates.
         let (plain, guarded) = if round % 2 == 0 {
             (plain().await, guarded().await)
         } else {
@@ -205,7 +205,7 @@ async fn guarded() -> Result<Guard<Redb, Local>, Failed> {
     Ok(guard)
 }
 
-/// Forgets what the kernel has of the files.
+/// Drops the kernel's cached pages of the files.
 fn drop_caches() {
     let _ = Command::new("sync").status();
     let from = format!("if={}", place().join("rows.redb").display());
@@ -223,7 +223,7 @@ fn cold(what: &str, seed: u64) -> Result<f64, Failed> {
         .map_err(|_| format!("{said}{}", String::from_utf8_lossy(&child.stderr)).into())
 }
 
-/// In a fresh process: look-ups of absent keys, whose file nobody has read.
+/// In a fresh process: look-ups of absent keys in a file that is not in memory.
 async fn cold_child(with_guard: bool, seed: u64) -> Result<(), Failed> {
     const KEYS: u64 = 5_000;
     let guard = guarded().await?;
@@ -248,7 +248,7 @@ async fn redb() -> Result<(), Failed> {
     }
     bar("absent keys, redb, 1e7 rows, cold: throughput, times", ">= 5", ratios, |r| r >= 5.0);
     let guard = guarded().await?;
-    // Everything is read once, so that it is warm.
+    // Every page is read once, so that the cache is warm.
     let warm: Vec<[u8; 16]> = (0..ROWS).step_by(20).map(key).collect();
     for key in &warm {
         guard.data_set().get(key).await?;
@@ -264,7 +264,7 @@ async fn redb() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Reads for some time, or until it is told to stop; reads a second.
+/// Reads until `stop` is set; returns reads per second.
 async fn reads(guard: &Guard<Redb, Local>, stop: Arc<AtomicBool>) -> f64 {
     let (done, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
     let readers: Vec<_> = (0..2)

@@ -1,12 +1,13 @@
-//! Cache penetration: somebody asks for random keys that do not exist, so that no cache helps and every question
-//! reaches PostgreSQL; and the same with a guard in between.
+//! Cache penetration: an attacker looks up random keys that do not exist, so that no cache helps and every
+//! look-up reaches PostgreSQL. Then the same flood with a guard in between.
 //!
 //! ```sh
 //! cargo run --release -p umbel-guard --features postgres --example penetration
 //! ```
 //!
-//! A few honest clients ask for rows that exist, as fast as they are answered. First alone, then together with a flood of
-//! 200,000 questions a second, if they are answered as fast, then with the same flood behind a guard.
+//! A few honest clients look up existing rows, as fast as they are answered. First they run alone, then
+//! together with a flood of 200,000 look-ups per second, if they are answered as fast, then with the same flood
+//! behind a guard.
 
 #[path = "../tests/it/server.rs"]
 #[allow(dead_code, reason = "nothing is encrypted here")]
@@ -21,7 +22,7 @@ use umbel_guard::{DataSet, Guard, Local};
 const ROWS: u64 = 200_000;
 const HONEST: u64 = 4;
 const FLOOD: u64 = 64;
-/// What the flood asks for in a second at most, all of them together.
+/// The maximum rate of the flood per second, over all of its tasks.
 const RATE: u64 = 200_000;
 const SPELL: Duration = Duration::from_secs(5);
 
@@ -32,7 +33,7 @@ fn random(number: u64) -> u64 {
     umbel::Digest::mixed(number).bits()
 }
 
-/// What one spell of five seconds was like.
+/// The measurements of one period of five seconds.
 #[derive(Debug, Default)]
 struct Seen {
     honest: AtomicU64,

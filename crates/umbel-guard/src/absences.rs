@@ -1,8 +1,8 @@
-//! Keys that the filter takes for present and the data set does not have, remembered for a while: who found one
-//! cannot ask for it again and again.
+//! A cache of false positives: keys that the filter reported present and the data set does not have. Repeated
+//! look-ups of such a key do not reach the data set.
 //!
-//! A remembered absence must never outlive a write. So a key is remembered only if no write in its shard
-//! was under way while the data set was asked, and every write forgets its key before it begins:
+//! A remembered absence must never outlive a write. So a key is remembered only if no write in its shard was
+//! under way while the data set was queried, and every write forgets its key before it begins:
 //!
 //! ```text
 //!     reader   --- notes the shard's version ---- asks the set: none ---- same version, no writer: remembers
@@ -20,7 +20,7 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Absences {
     hasher: RandomState,
-    /// The most keys in a shard.
+    /// The maximum number of keys per shard.
     room: usize,
     age: Duration,
     shards: [Mutex<Shard>; SHARDS],
@@ -31,18 +31,18 @@ struct Shard {
     known: HashMap<Box<[u8]>, Instant>,
     writers: u64,
     version: u64,
-    /// A write with an unknown outcome may happen until then.
+    /// Until this instant, a write with an unknown outcome may still happen.
     doubtful: Option<Instant>,
 }
 
-/// A shard as it was before the data set was asked.
+/// The state of a shard before the data set was queried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Noted {
     shard: usize,
     version: u64,
 }
 
-/// A write under way.
+/// A write in progress.
 #[derive(Debug)]
 pub(crate) struct Writing<'a> {
     absences: &'a Absences,
@@ -50,7 +50,7 @@ pub(crate) struct Writing<'a> {
 }
 
 impl Absences {
-    /// Room for so many keys, each remembered for so long.
+    /// Room for `keys` keys, each remembered for `age`.
     pub(crate) fn new(keys: usize, age: Duration) -> Self {
         let room = keys.div_ceil(SHARDS).max(1);
         let shards = std::array::from_fn(|_| Mutex::default());
@@ -65,7 +65,7 @@ impl Absences {
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the key is known to be absent; if not, what is needed to remember that it is.
+    /// Returns `Ok` if the key is known to be absent, and otherwise what [`remember`](Self::remember) needs.
     pub(crate) fn knows(&self, key: &[u8]) -> Result<(), Noted> {
         let shard = self.shard_of(key);
         let mut table = self.lock(shard);
@@ -107,7 +107,7 @@ impl Absences {
         Writing { absences: self, shard }
     }
 
-    /// Nothing is known any more, nor will be of what was asked before.
+    /// Forgets all keys, and refuses to remember absences that were looked up before this call.
     pub(crate) fn clear(&self) {
         for shard in 0..SHARDS {
             let mut table = self.lock(shard);
@@ -118,9 +118,9 @@ impl Absences {
 }
 
 impl Writing<'_> {
-    /// The write may happen within this time: until then nothing is remembered in its shard.
+    /// The write may still happen within this time. Until then the shard remembers nothing.
     pub(crate) fn in_doubt(self, age: Duration) {
-        // An instant cannot be for ever away; thirty years are enough.
+        // Adding `Duration::MAX` to an instant panics, so the time is limited to thirty years.
         let until = Instant::now() + age.min(Duration::from_secs(30 * 365 * 24 * 3600));
         let mut table = self.absences.lock(self.shard);
         table.doubtful = table.doubtful.max(Some(until));
@@ -131,7 +131,7 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         let mut table = self.absences.lock(self.shard);
         table.writers -= 1;
-        // A look-up that began after this write may have read what was there before it.
+        // A look-up that began after this write may still have read the old value.
         table.version += 1;
     }
 }

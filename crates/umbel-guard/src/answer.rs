@@ -1,4 +1,4 @@
-//! What the guard says: answers with their reasons, and the state it is in.
+//! Answers of the guard with their reasons, and the state of the guard.
 //!
 //! ```text
 //!     Empty ---> Building ---> Active <----------------------.
@@ -9,20 +9,20 @@
 //!                                `-------------'
 //! ```
 //!
-//! Only `Active` says [`Answer::Absent`]. In every other state all look-ups go through to the data set. A
-//! filter that is sound and has only become too full stays `Active` while the next one is built.
+//! The guard returns [`Answer::Absent`] only in the state `Active`. In every other state all look-ups go
+//! through to the data set. A sound filter that has become too full stays `Active` while the next one is built.
 
 use std::fmt;
 
-/// Whether a key is in the data set, as far as the filter can tell. There is no way to make a `bool` of
-/// it: what to do with [`Unknown`](Self::Unknown) is for the caller to decide.
+/// Whether a key is in the data set, as far as the filter can tell. It does not convert to a `bool`, because
+/// the caller has to decide what to do with [`Unknown`](Self::Unknown).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// It is not there: proof.
+    /// The key is not in the data set. This is guaranteed.
     Absent,
-    /// It may be there: ask the data set.
+    /// The key may be in the data set, or is a false positive: query the data set.
     Maybe,
-    /// The filter cannot tell: ask the data set.
+    /// The filter cannot tell: query the data set.
     Unknown(Reason),
 }
 
@@ -32,16 +32,16 @@ pub enum Answer {
 pub enum Reason {
     /// There is no filter yet.
     Building,
-    /// The filter is not to be trusted.
+    /// The filter is not trusted.
     Suspect(Suspicion),
     /// The filter did not answer in time.
     TimedOut,
-    /// The filter is away, or no longer the one it was.
+    /// The filter cannot be reached, or was replaced by another one.
     Unavailable,
-    /// The filter was replaced while it was asked, again and again.
+    /// The filter was replaced during the look-up, several times in a row.
     Changing,
-    /// The data set could not be reached for longer than [`trust_for`](crate::Builder::trust_for) allows, so another guard
-    /// may have written to it.
+    /// The data set could not be reached for longer than [`trust_for`](crate::Builder::trust_for) allows, so
+    /// another guard may have written to it.
     Unwatched,
 }
 
@@ -49,17 +49,17 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Suspicion {
-    /// It lacked a key of the data set: something writes to the data set without the guard.
+    /// The filter lacked a key of the data set: another program writes to the data set without the guard.
     Missed,
     /// A key could not be added.
     Full,
-    /// The shared filter is gone, or another one is in its place.
+    /// The shared filter is gone, or was replaced by another one.
     Gone,
-    /// More writes than the guard can remember have an unknown outcome.
+    /// More writes have an unknown outcome than the guard can remember.
     Doubts,
     /// [`Guard::distrust`](crate::Guard::distrust) was called, or the guard was closed.
     Told,
-    /// The data set is another one than before: a standby has taken over, or a backup was restored.
+    /// The data set was replaced: a standby was promoted, or a backup was restored.
     Moved,
     /// Another guard was started in front of the same data set. This guard builds no more filters.
     Superseded,
@@ -79,10 +79,10 @@ impl Suspicion {
     }
 }
 
-/// How far a guard is in its life. The [module](self) has the picture.
+/// The state of a guard. The [module](self) has the diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Nothing was done yet.
+    /// The guard has done nothing yet.
     Empty,
     /// The first filter is being built.
     Building,

@@ -1,4 +1,4 @@
-//! Asking: the filter first, and the data set for what it cannot prove.
+//! Look-ups: the filter first, then the data set for keys that the filter cannot prove absent.
 
 use crate::answer::{Answer, Reason, State, Suspicion};
 use crate::data_set::DataSet;
@@ -12,11 +12,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// How often a filter that is replaced meanwhile is asked again.
+/// How often a look-up is repeated when the filter is replaced during it.
 const TRIES: usize = 3;
 
 impl<D: DataSet, K: Kind> Inner<D, K> {
-    /// Asks the filter.
     pub(crate) async fn ask(&self, key: &[u8]) -> Answer {
         let answer = self.ask_uncounted(key).await;
         match answer {
@@ -39,7 +38,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 Some(Ok(false)) if !self.is_watched() => {
                     return Answer::Unknown(Reason::Unwatched);
                 }
-                // Somebody may have ended the trust in between, and put what the filter lacks.
+                // The trust may have ended since the filter answered, and a key may have been written that the
+                // filter lacks.
                 Some(Ok(false)) if std::ptr::eq(&**self.epoch.load(), &**epoch) => {
                     return Answer::Absent;
                 }
@@ -54,7 +54,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Answer::Unknown(Reason::Changing)
     }
 
-    /// What an answer that did not come means.
+    /// Handles a look-up that the filter did not answer.
     pub(crate) fn doubt_filter(&self, trouble: &Trouble) -> Reason {
         if let Trouble::Gone = trouble {
             self.suspect(Suspicion::Gone);
@@ -62,7 +62,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Reason::Unavailable
     }
 
-    /// The value of a key that the filter has not proven to be absent.
+    /// The value of a key that the filter has not proven absent.
     pub(crate) async fn get(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
         let mut noted = None;
         if let (Answer::Maybe, Some(absences)) = (answer, &self.absences)
@@ -86,9 +86,9 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Ok(value)
     }
 
-    /// Asks the data set, together with everybody who asks for the same key.
+    /// Queries the data set. Concurrent look-ups of the same key share one query (single-flight).
     async fn fetch(&self, key: &[u8], answer: Answer) -> Got<D::Error> {
-        // Other guards of a fleet write keys while a look-up waits, and this one does not see it.
+        // Other guards of a fleet write keys during a look-up, and this guard does not see those writes.
         let alone = K::SHARED || !self.options.single_flight || self.doubts.has(key);
         let question = loop {
             if alone {
@@ -139,7 +139,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// Whether a filter that is trusted lacks this key, which the data set has or just had.
+    /// Whether a trusted filter lacks this key, which the data set has or just had.
     pub(crate) async fn missed(&self, epoch: &Epoch<K::Generation>, key: &[u8]) -> bool {
         let (State::Active, Some(filter)) = (epoch.state, &epoch.current) else { return false };
         let asking = filter.contains(filter.digest(key));

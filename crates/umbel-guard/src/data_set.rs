@@ -1,7 +1,7 @@
-//! What is guarded: a set of keys with values that is dear to ask.
+//! The guarded data set: a key-value store that is expensive to query.
 //!
-//! A data set is anything with keys and values: a table, a file, a service. Four operations are what
-//! clients want of it; a scan is what a filter is built from.
+//! A data set is anything with keys and values: a table, a file, a service. Clients look up, put and delete
+//! keys. The guard builds its filter from a scan.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -63,54 +63,55 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
 
-/// Keys with values, as the guard sees them.
+/// A key-value store, as the guard uses it.
 ///
-/// Implement it with `async fn`s; the [module](self) has an example. What the guard promises rests on
-/// four things that an implementation must keep:
+/// Implement it with `async fn`s; the [module](self) has an example. The guarantees of the guard rest on four
+/// rules that an implementation must keep:
 ///
 /// * When [`put`](Self::put) has returned `Ok`, every later `get` and every later scan sees the key.
-/// * [`scan`](Self::scan) sees every key that was put before it was called; with [`SNAPSHOT`](Self::SNAPSHOT)
-///   the view is the one of that moment, else keys that are there all the time are all seen.
-/// * A [page](Self::page) that is the last one says so, and no other does. What fails is an error, never a
-///   short page.
-/// * Keys are equal if their bytes are, after [`canonical`](Self::canonical).
+/// * With [`SNAPSHOT`](Self::SNAPSHOT), a [`scan`](Self::scan) returns the keys of one moment. Without it, a
+///   scan returns every key that exists from its beginning to its end. Either way it returns every key that was
+///   put before it was called and not deleted since.
+/// * The last [page](Self::page) of a scan is marked as the last, and no other page is. A failure is an error,
+///   never a short page.
+/// * Two keys are equal if their bytes are equal after [`canonical`](Self::canonical).
 pub trait DataSet: Send + Sync + 'static {
-    /// Why it did not answer.
+    /// The error of a failed call.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// A scan under way: the view it has, and how far it is.
+    /// A scan in progress: its view of the data, and its position.
     type Scan: Send;
 
-    /// Whether a scan sees the set as it was at one moment.
+    /// Whether a scan reads a snapshot of the set.
     const SNAPSHOT: bool = true;
 
-    /// The value of a key; `None` says that it is not there.
+    /// The value of a key; `None` if the set does not have the key.
     ///
     /// # Errors
     ///
-    /// If the set does not answer, which says nothing of the key.
+    /// If the set does not answer. The key may or may not exist then.
     fn get(&self, key: &[u8]) -> impl Future<Output = Result<Option<Vec<u8>>, Self::Error>> + Send;
 
-    /// Puts a value, in the place of the one that was there.
+    /// Stores a value, and replaces the old one if there is one.
     ///
     /// # Errors
     ///
-    /// If it did not happen, or nobody knows whether it did.
+    /// If the write did not happen, or its outcome is unknown.
     fn put(
         &self,
         key: &[u8],
         value: &[u8],
     ) -> impl Future<Output = Result<Put, Self::Error>> + Send;
 
-    /// Takes a key away. `true` is proof that it was there, and is said once.
+    /// Deletes a key. Returns `true` only if the key existed and this call deleted it.
     ///
     /// # Errors
     ///
-    /// If it did not happen, or nobody knows whether it did.
+    /// If the write did not happen, or its outcome is unknown.
     fn delete(&self, key: &[u8]) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 
-    /// Begins a scan of all keys; with `after`, of those behind that key in the order of the set. Only the
-    /// audit asks for that, and a set without an order may begin anywhere.
+    /// Begins a scan of all keys; with `after`, of the keys behind that key in the order of the set. Only the
+    /// audit uses `after`, and a set without an order may begin anywhere.
     ///
     /// # Errors
     ///
@@ -124,14 +125,14 @@ pub trait DataSet: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If they could not be read. The scan is given up then.
+    /// If the keys could not be read. The guard then gives up the scan.
     fn page(
         &self,
         scan: &mut Self::Scan,
         limit: usize,
     ) -> impl Future<Output = Result<Page, Self::Error>> + Send;
 
-    /// How many keys there are for this scan; without [`SNAPSHOT`](Self::SNAPSHOT), how many there are now.
+    /// The number of keys in this scan; without [`SNAPSHOT`](Self::SNAPSHOT), the number of keys now.
     ///
     /// # Errors
     ///
@@ -139,19 +140,19 @@ pub trait DataSet: Send + Sync + 'static {
     fn count(&self, scan: &mut Self::Scan)
     -> impl Future<Output = Result<u64, Self::Error>> + Send;
 
-    /// The one way in which equal keys are written. Where a set takes `007` for `7`, so must the filter.
+    /// The canonical form of a key. If the set treats `007` as equal to `7`, the filter must do so too.
     fn canonical<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
         Cow::Borrowed(key)
     }
 
-    /// How long a write may go on after the process that asked for it is gone. A guard that has just been started
-    /// waits so long before it scans: the one before it may have been killed while a write was on its way.
+    /// How long a write may continue after the process that sent it has ended. A guard waits this long before
+    /// its first scan, because the guard before it may have been killed during a write.
     fn lingering(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// What tells this set from others, and from itself after it was restored from a backup. A saved
-    /// filter is used only for the set it was saved for.
+    /// Identifies this set, and distinguishes it from a copy restored from a backup. A saved filter is used
+    /// only for the set it was saved for.
     ///
     /// # Errors
     ///
@@ -160,8 +161,8 @@ pub trait DataSet: Send + Sync + 'static {
         async { Ok(Vec::new()) }
     }
 
-    /// What the set keeps of the guard that was started last: its [`Stamp`]. `None` if the set keeps none; a saved
-    /// filter is never used then, because nothing shows whether it is older than the data.
+    /// The [`Stamp`] of the guard that was started last, as stored in the set. `None` if the set stores none. A
+    /// saved filter is then never used, because nothing shows whether it is older than the data.
     ///
     /// # Errors
     ///
@@ -170,9 +171,10 @@ pub trait DataSet: Send + Sync + 'static {
         async { Ok(None) }
     }
 
-    /// A guard starts: stores the random number that tells it from all others, durably, and keeps the mark. From then
-    /// on [`put_marked`](Self::put_marked) and [`delete_marked`](Self::delete_marked) of every other guard fail.
-    /// `false` if the set keeps no stamp, for example because the user may not write there.
+    /// Called when a guard starts. Durably stores `incarnation`, the random number of this guard, and keeps the
+    /// mark. From then on [`put_marked`](Self::put_marked) and [`delete_marked`](Self::delete_marked) of every
+    /// other guard fail. Returns `false` if the set stores no stamp, for example because the user may not write
+    /// there.
     ///
     /// # Errors
     ///
@@ -182,9 +184,9 @@ pub trait DataSet: Send + Sync + 'static {
         async { Ok(false) }
     }
 
-    /// As [`put`](Self::put), in one transaction with two more steps: it fails with [`Outcome::Superseded`] if the
-    /// [claim](Claim) does not hold, and it raises the mark that the set keeps to the one of the claim. Only called after
-    /// `begin` returned `true`.
+    /// As [`put`](Self::put), in one transaction with two more steps. It fails with [`Outcome::Superseded`] if
+    /// the [claim](Claim) does not hold, and it raises the mark of the set to the mark of the claim. Only
+    /// called after `begin` returned `true`.
     ///
     /// # Errors
     ///
@@ -199,7 +201,7 @@ pub trait DataSet: Send + Sync + 'static {
         self.put(key, value)
     }
 
-    /// As [`delete`](Self::delete), with a claim as [`put_marked`](Self::put_marked) has it.
+    /// As [`delete`](Self::delete), with the claim of [`put_marked`](Self::put_marked).
     ///
     /// # Errors
     ///
@@ -213,23 +215,23 @@ pub trait DataSet: Send + Sync + 'static {
         self.delete(key)
     }
 
-    /// What an error says about the write that failed, or about the data set. The default is always safe for writes: the
-    /// guard prepares for a write that may still happen.
+    /// What an error means for the write that failed, or for the data set. The default is always safe for
+    /// writes: the guard assumes that the write may still happen.
     fn outcome(&self, error: &Self::Error) -> Outcome {
         let _ = error;
         Outcome::Unknown
     }
 
-    /// Whether the key or the value is the reason why a write failed. `None` if the failure has another reason, or none is
-    /// known.
+    /// Whether the write failed because of the key or the value. `None` if it failed for another or an unknown
+    /// reason.
     fn refusal(&self, error: &Self::Error) -> Option<Refusal> {
         let _ = error;
         None
     }
 
-    /// A number that changes when anything but this value may have written to the set: the guard reads it about once
-    /// a second, and compares all keys with its filter when it has changed. It may change without need, and may
-    /// change late. `None` if the set has nothing of the kind, or if nothing else can write.
+    /// A counter that changes when another program may have written to the set. The guard reads it about once a
+    /// second, and compares all keys with its filter when it has changed. It may change without a foreign
+    /// write, and may change late. `None` if the set has no such counter, or if no other program can write.
     ///
     /// # Errors
     ///
@@ -239,48 +241,51 @@ pub trait DataSet: Send + Sync + 'static {
     }
 }
 
-/// Which guard wrote to a data set last, and how far it was.
+/// The last guard that wrote to a data set, and its last write.
 ///
-/// A guard keeps the same two numbers in its journal. If they differ at the next start, the journal and the data set
-/// do not belong to each other: one of them was restored from a backup or copied, or another guard has written since.
+/// A guard keeps the same two numbers in its journal. If they differ at the next start, the journal and the
+/// data set do not belong together: one of them was restored from a backup or copied, or another guard has
+/// written since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// The random number of the guard that was started last; 0 if none was started yet.
+    /// The random number of the guard that was started last; 0 if no guard was started yet.
     pub incarnation: u64,
-    /// The number of the last write through a guard; 0 if there was none. It never falls, also not from one
-    /// guard to the next.
+    /// The number of the last write through a guard; 0 if there was none. It never decreases, not even when
+    /// another guard starts.
     pub mark: u64,
 }
 
-/// What a guard claims with a write: that it is the guard that was started last, and that the data set has all writes that
-/// it confirmed before.
+/// What a guard claims with a write: that it is the guard that was started last, and that the data set has all
+/// writes that it confirmed before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// The number that [`begin`](DataSet::begin) was called with last. If the set has another one, another guard was started.
+    /// The number of the last call of [`begin`](DataSet::begin). If the set has a different one, another guard
+    /// was started.
     pub incarnation: u64,
-    /// The mark that the set may not be below. If it is, the set was replaced by an older copy of itself.
+    /// The smallest mark that the set may have. A lower mark means that the set was replaced by an older copy
+    /// of itself.
     pub least: u64,
-    /// The number of this write, which becomes the mark of the set unless that is higher.
+    /// The number of this write. The set stores it as its mark, unless its mark is higher.
     pub mark: u64,
 }
 
 impl From<Stamp> for Claim {
-    /// Without a mark that the set must have.
+    /// A claim that accepts any mark.
     fn from(stamp: Stamp) -> Self {
         Self { incarnation: stamp.incarnation, least: 0, mark: stamp.mark }
     }
 }
 
-/// What is known about a write that failed.
+/// What is known about a failed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It may have happened, or may happen yet.
+    /// The write may have happened, or may still happen.
     Unknown,
-    /// It did not happen and will not.
+    /// The write did not happen and will not happen.
     NotDone,
-    /// It did not happen and will not: another guard was started in front of this data set, or this is no longer the
-    /// data set that was opened, for example because its file was replaced. An error with this outcome, of any
-    /// function, ends the trust in the filter.
+    /// The write did not happen and will not happen. Another guard was started in front of this data set, or
+    /// the data set was replaced, for example its file. An error with this outcome, from any function, ends the
+    /// trust in the filter.
     Superseded,
 }
 
@@ -288,24 +293,24 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Other rows stand against it: a unique column, a foreign key, a trigger that keeps the row.
+    /// The write conflicts with other rows: a unique column, a foreign key, a trigger that keeps the row.
     Conflict,
-    /// The data set cannot store this key or this value: its type, its length, a check.
+    /// The data set cannot store this key or value because of its type, its length or a check.
     Unfit,
 }
 
-/// What putting a value did to the key.
+/// The effect of a put on the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// It was not there before, for certain.
+    /// The key did not exist before.
     New,
-    /// It was there before, for certain.
+    /// The key existed before.
     Replaced,
-    /// Nobody can tell.
+    /// The data set does not report whether the key existed before.
     Either,
 }
 
-/// Some keys of a scan, in one piece of memory.
+/// A page of keys, stored in one block of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     bytes: Vec<u8>,
@@ -314,7 +319,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// No keys yet.
+    /// An empty page.
     #[must_use]
     pub const fn new() -> Self {
         Self { bytes: Vec::new(), ends: Vec::new(), last: false }
@@ -326,26 +331,26 @@ impl Page {
         self.ends.push(self.bytes.len());
     }
 
-    /// The same keys, after which there are no more: the proof that a scan is complete.
+    /// Marks this page as the last one, which proves that the scan is complete.
     #[must_use]
     pub const fn last(mut self) -> Self {
         self.last = true;
         self
     }
 
-    /// Whether no keys follow.
+    /// Whether this is the last page.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         self.last
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether the page has no keys.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.ends.is_empty()

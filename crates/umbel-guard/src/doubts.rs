@@ -1,8 +1,9 @@
-//! Writes whose outcome nobody knows: the data set failed, was too slow, or the caller went away.
+//! Writes with an unknown outcome: the data set failed, was too slow, or the caller dropped the future.
 //!
-//! Such a write may happen yet, after a scan that did not see it. So its key goes into every filter that is built
-//! meanwhile; if it never happens, that is a false positive. And whoever asks for it asks alone: an answer from before the
-//! write happened is not for those who ask after it, and nobody tells when that is.
+//! Such a write may still happen after a scan that did not see it. So the guard adds its key to every filter
+//! that it builds in the meantime. If the write never happens, the key is a false positive. Look-ups of such a
+//! key are not shared: the guard does not know when the write happens, and a look-up that began before it must
+//! not answer one that began after it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -15,14 +16,14 @@ pub(crate) struct Doubts {
     room: usize,
     age: Duration,
     table: Mutex<Table>,
-    /// How many keys there are, those that were lost included.
+    /// The number of keys, including lost ones.
     count: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     keys: HashMap<Box<[u8]>, Instant>,
-    /// When a key was not remembered for want of room.
+    /// When a key was last lost for lack of room.
     lost: Option<Instant>,
 }
 
@@ -39,7 +40,7 @@ impl Doubts {
         table
     }
 
-    /// Remembers a key. `false` if there is no room: no filter can be trusted then for a while.
+    /// Remembers a key. Returns `false` if there is no room; then no filter can be trusted for a while.
     #[must_use]
     pub(crate) fn add(&self, key: &[u8]) -> bool {
         let mut table = self.table();
@@ -57,9 +58,9 @@ impl Doubts {
         true
     }
 
-    /// Whether a write to this key may happen yet.
+    /// Whether a write to this key may still happen.
     pub(crate) fn has(&self, key: &[u8]) -> bool {
-        // Mostly there are none.
+        // The fast path: mostly there are no such keys.
         if self.count.load(SeqCst) == 0 {
             return false;
         }
@@ -98,7 +99,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(6)).await;
         assert!(doubts.add(b"b"));
         assert_eq!(doubts.keys().map(|keys| keys.len()), Some(2));
-        // No room: until that is long ago, nobody knows all keys.
+        // The lost key is unknown until its time is over.
         assert!(!doubts.add(b"c"));
         assert_eq!(doubts.keys(), None);
         assert!(doubts.has(b"c") && doubts.has(b"d"), "any key may be one that was lost");

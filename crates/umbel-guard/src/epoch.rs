@@ -1,8 +1,8 @@
-//! What everybody who comes now works with: the state, the filter, and the one that is being built.
+//! The snapshot that every call works with: the state, the filter, and the filter that is being built.
 //!
-//! An epoch never changes; another one takes its place. Whoever works with one holds it, and with it its era: all epochs
-//! between two rebuilds have the same. So the guard can wait until nobody is left who began before a rebuild: that is
-//! its grace period.
+//! An epoch is immutable; a change replaces it. A call holds the epoch it works with, and with it an era, which
+//! all epochs between two rebuilds share. So a rebuild can wait until all calls that began before it have
+//! ended. That wait is its grace period.
 
 use crate::answer::{Reason, State, Suspicion};
 use crate::error::{GuardError, Trouble};
@@ -17,17 +17,17 @@ use umbel::Digest;
 pub(crate) struct Epoch<G> {
     pub(crate) state: State,
     pub(crate) suspicion: Option<Suspicion>,
-    /// What answers, or would if it were trusted.
+    /// The filter that answers, or would answer if it were trusted.
     pub(crate) current: Option<Arc<G>>,
-    /// What is being built.
+    /// The filter that is being built.
     pub(crate) next: Option<Arc<Next<G>>>,
-    /// Whether the scan for `next` has its snapshot, so that whatever is deleted from now on is known there.
+    /// Whether the scan for `next` has its snapshot. A delete after that moment removes a key that `next` has.
     pub(crate) scanned: bool,
-    /// Why no more filters are built, if that is so.
+    /// Why the guard builds no more filters; `None` while it does.
     pub(crate) end: Option<End>,
-    /// The filter that answered until the guard was closed, while it is being saved.
+    /// The filter that answered until the guard was closed. It is kept while it is being saved.
     pub(crate) closing: Option<Arc<G>>,
-    /// What those have in common who need not wait for each other.
+    /// Shared by all epochs that need no grace period between them.
     pub(crate) era: Arc<Era>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// What calls that need a filter return.
+    /// The error for calls that need a filter.
     pub(crate) fn error<E>(self) -> GuardError<E> {
         match self {
             Self::Closed => GuardError::Closed,
@@ -52,13 +52,14 @@ impl End {
         }
     }
 
-    /// Whether writes are refused. Without a background task they are safe: they need no filter.
+    /// Whether the guard refuses writes. Without a background task writes stay safe, because they need no
+    /// filter.
     pub(crate) fn refuses_writes(self) -> bool {
         self != Self::Untended
     }
 }
 
-/// Epochs that follow each other without a grace period.
+/// Shared by epochs that follow each other without a grace period.
 #[derive(Debug, Default)]
 pub(crate) struct Era;
 
@@ -84,7 +85,7 @@ impl<G> Epoch<G> {
         }
     }
 
-    /// Begins another era; the one before it is for [`Ended`].
+    /// Begins a new era, and returns the old one for [`Ended`].
     pub(crate) fn turn(&mut self) -> Arc<Era> {
         std::mem::take(&mut self.era)
     }
@@ -97,7 +98,7 @@ impl<G> Epoch<G> {
         }
     }
 
-    /// Why it does not answer, if it does not.
+    /// Why the filter does not answer, if it does not.
     pub(crate) fn reason(&self) -> Reason {
         self.suspicion.map_or(Reason::Building, Reason::Suspect)
     }
@@ -110,23 +111,23 @@ impl<G> Clone for Epoch<G> {
     }
 }
 
-/// A filter that is being built while writes go on.
+/// A filter that is built while writes continue.
 #[derive(Debug)]
 pub(crate) struct Next<G> {
     pub(crate) filter: Arc<G>,
-    /// A key that was written could not be added: it must not be used.
+    /// A written key could not be added, so this filter must not be used.
     pub(crate) broken: AtomicBool,
-    /// How many keys writes have added.
+    /// The number of keys that writes have added.
     pub(crate) mirrored: AtomicU64,
-    /// How many keys are in it that have left the data set.
+    /// The number of keys in the filter that were deleted from the data set.
     pub(crate) ghosts: AtomicU64,
-    /// What must be removed when the scan is done; `None` once that has happened.
+    /// Removals that wait for the end of the scan; `None` once they are done.
     deferred: Mutex<Option<Vec<Digest>>>,
-    /// Keys that were replaced while it was built, and kept the entry of one write.
+    /// Keys that were replaced during the build. The filter keeps one write's entry for each.
     kept: Mutex<HashSet<Digest>>,
 }
 
-/// The most removals that wait; what is not removed is a ghost.
+/// The maximum number of waiting removals. A key that is not removed is a ghost.
 const DEFERRED: usize = 1 << 20;
 
 impl<G: Generation> Next<G> {
@@ -147,14 +148,15 @@ impl<G: Generation> Next<G> {
         self.filter.add(digest).await
     }
 
-    /// Whether an earlier write has left an entry for this key, which replaced a row; if not, this one must.
+    /// Whether an earlier write that replaced this row has left an entry for its key. If not, this write must
+    /// leave one.
     pub(crate) fn has_kept_one(&self, digest: Digest) -> bool {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < DEFERRED { !kept.insert(digest) } else { kept.contains(&digest) }
     }
 
-    /// Removes what the snapshot or a write has added, or will have when the scan is done. Whether it
-    /// is removed.
+    /// Removes an entry that the snapshot or a write has added, or will have added when the scan is done.
+    /// Returns whether the entry is removed.
     pub(crate) async fn remove(&self, digest: Digest) -> bool {
         {
             let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +172,7 @@ impl<G: Generation> Next<G> {
         true
     }
 
-    /// The scan is done: removes what waited, and lets others remove.
+    /// The scan is done: applies the waiting removals, and lets later removals happen at once.
     pub(crate) async fn settle(&self) {
         loop {
             let digests = {
@@ -190,8 +192,7 @@ impl<G: Generation> Next<G> {
     }
 }
 
-/// Eras that are over, each until nobody is left who began in it. A rebuild that is given up while it waits leaves
-/// them to the next one.
+/// Past eras that calls may still hold. A rebuild that is given up during its wait leaves them to the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Ended(Mutex<Vec<Arc<Era>>>);
 
@@ -202,12 +203,12 @@ impl Ended {
 
     fn is_over(&self) -> bool {
         let mut eras = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // `get_mut` and not the count: it sees all that the others did before they let go.
+        // `get_mut`, not the reference count: it synchronizes with the drops of other holders.
         eras.retain_mut(|era| Arc::get_mut(era).is_none());
         eras.is_empty()
     }
 
-    /// Returns when nobody holds an epoch of an era that is over.
+    /// Returns when no call holds an epoch of a past era.
     pub(crate) async fn grace(&self) {
         while !self.is_over() {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! Every way to fail.
+//! The errors of the guard.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,33 +7,33 @@ use umbel::InvalidShape;
 use umbel::format::OpenError;
 use umbel::frozen::BuildError;
 
-/// The guard could not do what it was asked for. None of these says that a key is absent.
+/// The guard could not carry out a call. None of these errors means that a key is absent.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum GuardError<E> {
-    /// The data set failed. Many who asked for one key share one error.
+    /// The data set failed. Look-ups that shared one query share its error.
     DataSet(Arc<E>),
-    /// The data set did not answer in time. Of a write nobody knows whether it happened.
+    /// The data set did not answer in time. If the call was a write, its outcome is unknown.
     TimedOut {
-        /// How long was waited.
+        /// How long the guard waited.
         after: Duration,
     },
-    /// As many queries as may go through to the data set while there is no filter are under way.
+    /// Too many queries: while no filter answers, the guard limits concurrent queries to the data set.
     Busy {
-        /// How many that are.
+        /// The maximum number of concurrent queries.
         limit: usize,
     },
     /// The filter is for a static set, or the guard was [built for reading](crate::Builder::read_only).
     ReadOnly,
-    /// The key could not be added to a filter that others rely on; the data set was not asked.
+    /// The key could not be added to a filter that other guards rely on. The data set was not queried.
     Filter(Trouble),
-    /// What must be on the disk before the data set may change could not be written, nor could the saved
-    /// filter be taken away.
+    /// The journal record that must be on the disk before the data set may change could not be written, and the
+    /// saved filter could not be removed.
     Journal(io::Error),
     /// The guard was closed.
     Closed,
-    /// Another guard was started in front of the same data set. This one answers no more `Absent` and takes no more
-    /// writes; reads go through to the data set.
+    /// Another guard was started in front of the same data set. This one no longer answers `Absent` and refuses
+    /// writes. Reads go through to the data set.
     Superseded,
     /// The background task of the guard has ended: it panicked, or its runtime was shut down.
     Untended,
@@ -61,7 +61,7 @@ impl<E: fmt::Display> fmt::Display for GuardError<E> {
     }
 }
 
-/// What to do about it.
+/// The advice in the messages of all errors of this kind.
 const SUPERSEDED: &str = "another guard was started in front of this data set, or a copy of the data set was restored; \
      stop the other guard, or start this one again; guards that share one filter use `Shared`";
 
@@ -92,21 +92,21 @@ impl<E> Clone for GuardError<E> {
     }
 }
 
-/// A filter could not do something. It is unchanged, or holds more than it should, never less.
+/// A filter operation failed. The filter is unchanged, or holds more keys than it should, never fewer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// There is no room for the key.
+    /// The filter has no room for the key.
     Full,
-    /// The filter is for a set that does not change.
+    /// The filter is for a static set.
     ReadOnly,
-    /// The filter is away, maybe for a moment.
+    /// The filter cannot be reached, perhaps only for a moment.
     Unavailable(Arc<str>),
-    /// The shared filter is gone, or another one is in its place.
+    /// The shared filter is gone, or was replaced by another one.
     Gone,
-    /// It did not answer in time.
+    /// The filter did not answer in time.
     TimedOut,
-    /// There can be no such filter.
+    /// The requested parameters are invalid for this filter.
     Shape(InvalidShape),
     /// The filter could not be built from its keys.
     Build(Arc<BuildError>),
@@ -134,7 +134,7 @@ impl From<InvalidShape> for Trouble {
     }
 }
 
-/// A filter was not built, or not put to use. The one before it, if there is one, still is.
+/// A filter was not built, or not put to use. The previous filter, if any, stays in use.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RebuildError<E> {
@@ -142,25 +142,26 @@ pub enum RebuildError<E> {
     DataSet(E),
     /// The data set did not answer in time.
     TimedOut {
-        /// How long was waited for a page.
+        /// How long the guard waited for a page.
         after: Duration,
     },
     /// The filter failed.
     Filter(Trouble),
     /// The scan gave fewer keys than the data set has.
     Incomplete {
-        /// How many it has.
+        /// The number of keys in the data set.
         expected: u64,
-        /// How many were seen.
+        /// The number of keys in the scan.
         got: u64,
     },
-    /// Keys that were added to the new filter are not in it.
+    /// The new filter does not contain some keys that were added to it.
     Lost {
-        /// How many.
+        /// The number of these keys.
         keys: u64,
     },
-    /// The data set is not the one that the scan began with any more, because another guard was started in front of it or an older copy
-    /// was restored; or a key that was written meanwhile could not be added to the new filter.
+    /// The data set has changed identity since the scan began, because another guard was started in front of it
+    /// or an older copy was restored. Or a key that was written during the scan could not be added to the new
+    /// filter.
     Overtaken,
     /// Another filter is being built already.
     UnderWay,
@@ -211,10 +212,10 @@ impl<E> From<Trouble> for RebuildError<E> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError<E> {
-    /// The data set did not give its identity or its stamp, or did not store a new one.
+    /// The data set did not return its identity or its stamp, or did not store a new stamp.
     DataSet(E),
-    /// Another guard uses these files, or a guard that was dropped without [`close`](crate::Guard::close) is still saving
-    /// its filter.
+    /// Another guard uses these files, or a guard that was dropped without [`close`](crate::Guard::close) is
+    /// still saving its filter.
     Locked,
     /// The folder cannot be read or written.
     Io(io::Error),
@@ -230,7 +231,8 @@ pub enum StartError<E> {
         /// The permissions of the folder.
         mode: u32,
     },
-    /// Absences are remembered by each guard alone, and a shared filter is written to by others.
+    /// The options combine remembered absences with a shared filter. Each guard remembers absences alone, and
+    /// would not see the writes of the other guards.
     RemembersShared,
 }
 
@@ -268,41 +270,41 @@ impl<E: std::error::Error + 'static> std::error::Error for StartError<E> {
     }
 }
 
-/// Why saved files were not used. It is no error: the filter is built anew.
+/// Why saved files were not used. This is not an error: the filter is rebuilt.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Unusable {
-    /// There are none.
+    /// There are no saved files.
     Missing,
     /// The filter does not open.
     Filter(OpenError),
-    /// The journal is damaged, or of another filter.
+    /// The journal is damaged, or belongs to another filter.
     Journal(&'static str),
-    /// They are of another data set.
+    /// The files belong to another data set.
     Identity,
-    /// The data set keeps no [`Stamp`](crate::Stamp), so nothing shows whether they are older than the data.
+    /// The data set stores no [`Stamp`](crate::Stamp), so nothing shows whether the files are older than the
+    /// data.
     Stampless,
-    /// Another guard has written to the data set since, or to a copy that has replaced it; or they are a copy that was
-    /// made before another start of this guard.
+    /// Another guard has written to the data set since the files were saved, or to a copy that has replaced it.
+    /// Or the files are a copy from before another start of this guard.
     Incarnation,
-    /// The data set has writes that the journal has not.
+    /// The data set has writes that are not in the journal.
     Stale {
         /// The mark of the data set.
         set: u64,
-        /// The last one of the journal.
+        /// The last mark of the journal.
         journal: u64,
     },
-    /// The data set was at a later mark already: it was restored from a backup, and keys that were deleted may
-    /// be there again.
+    /// The data set had a higher mark before: it was restored from a backup, and deleted keys may exist again.
     RolledBack {
         /// The mark of the data set.
         set: u64,
-        /// One that it had reached.
+        /// A mark that the data set had reached before.
         floor: u64,
     },
-    /// A key of the journal does not fit.
+    /// The filter has no room for a key of the journal.
     Full,
-    /// They could not be read.
+    /// The files could not be read.
     Io(io::Error),
 }
 

@@ -1,5 +1,5 @@
-//! What a guard reports while it runs: a program gives [`Builder::observe`](crate::Builder::observe) a function that gets
-//! every [`Event`].
+//! Events that a guard reports while it runs. A program passes [`Builder::observe`](crate::Builder::observe) a
+//! function that receives every [`Event`].
 
 use crate::answer::Suspicion;
 use std::fmt;
@@ -7,36 +7,36 @@ use std::sync::Arc;
 use std::time::Duration;
 use umbel::internal::Grouped;
 
-/// Something that happened to the filter of a guard. Its text is one line.
+/// A change in the filter of a guard. Its `Display` text is one line.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
     /// The guard started with the saved filter.
     Restored,
-    /// There is no saved filter, so one is built.
+    /// There is no saved filter, so the guard builds one.
     Building,
-    /// There is a saved filter that cannot be used, so another one is built.
+    /// The saved filter cannot be used, so the guard builds another one.
     Unusable {
         /// Why it cannot be used.
         why: String,
     },
-    /// A filter was built and is in use.
+    /// A new filter was built and is in use.
     Ready {
-        /// How many keys the data set has.
+        /// The number of keys in the data set.
         keys: u64,
-        /// How long it took.
+        /// How long the build took.
         took: Duration,
     },
-    /// The filter is not trusted any more.
+    /// The filter is no longer trusted.
     Lost {
         /// Why.
         why: Suspicion,
-        /// What the data set said, if it said something.
+        /// The error of the data set, if there was one.
         error: Option<String>,
     },
-    /// Something else has written to the data set, so all keys are compared with the filter.
+    /// Another program has written to the data set, so the guard compares all keys with the filter.
     ForeignWrite,
-    /// The next filter is built while this one answers.
+    /// The guard builds the next filter while this one answers.
     Renewing {
         /// Why.
         why: Renewal,
@@ -61,14 +61,14 @@ pub enum Event {
 pub enum Renewal {
     /// Its false positive rate is too high.
     Rate,
-    /// Too many of its keys have left the data set.
+    /// Too many of its keys were deleted from the data set.
     Deletes,
-    /// Others wrote to the data set, and keys can be removed from the filter.
+    /// Other programs wrote to the data set, and keys can be removed from the filter.
     ForeignWrites,
 }
 
 impl Event {
-    /// Whether look-ups reach the data set, or a later start has more work, because of this.
+    /// Whether this event costs performance: look-ups reach the data set, or a later start takes longer.
     #[must_use]
     pub const fn is_warning(&self) -> bool {
         matches!(
@@ -128,7 +128,7 @@ impl fmt::Display for Renewal {
     }
 }
 
-/// The function that gets events.
+/// The function that receives events.
 #[derive(Clone)]
 pub(crate) struct Observer(pub(crate) Arc<dyn Fn(&Event) + Send + Sync>);
 

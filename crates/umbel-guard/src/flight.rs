@@ -1,10 +1,12 @@
-//! One question at a time for each key: who asks for what another one is asking for waits for that answer.
+//! Single-flight: concurrent look-ups of one key share one query to the data set.
 //!
-//! An answer may be shared only by those who asked before it was out of date. So a write, once it is done and
-//! before that is told, takes the question for its key out of the table: whoever asks from then on asks anew.
+//! A look-up may share an answer only if it began before the answer was out of date. So a write removes its
+//! key's query from the table after the data set has done the write, and before the caller's call returns.
+//! Later look-ups send a new query.
 //!
-//! Who gets the answer at once, as from a file in memory, never enters the table. Whoever has to wait enters it after the
-//! question was sent; unless a write has come in between, which the version of the shard tells.
+//! A query that is answered at once, as from a file in memory, never enters the table. A query that has to wait
+//! enters the table after it was sent, unless a write has ended in between. The version of the shard shows
+//! that.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -19,21 +21,21 @@ pub(crate) struct Flights<T> {
     shards: Box<[Shard<T>]>,
 }
 
-/// The flights of a shard with the hashes of their keys: few, so that to go through all of them is the fastest.
+/// The flights of a shard with the hashes of their keys. There are few, so a linear search is fastest.
 type Table<T> = Vec<(u64, Arc<Flight<T>>)>;
 
-/// On lines of its own: processors that work on different keys do not wait for each other.
+/// On separate cache lines, so that processors that work on different keys do not wait for each other.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Shard<T> {
     table: Mutex<Table<T>>,
-    /// How many there are in the table: none, mostly.
+    /// The number of flights in the table, mostly 0.
     flights: AtomicUsize,
-    /// How many writes have ended.
+    /// The number of writes that have ended.
     version: AtomicU64,
 }
 
-/// A key, and its shard as it was before the data set was asked.
+/// A key, and the state of its shard before the data set was queried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question<'a> {
     key: &'a [u8],
@@ -41,7 +43,7 @@ pub(crate) struct Question<'a> {
     version: u64,
 }
 
-/// A question under way, and its answer, which is `None` if whoever asked went away.
+/// A query in progress, and its answer. The answer is `None` if the look-up that sent the query was dropped.
 #[derive(Debug)]
 pub(crate) struct Flight<T> {
     key: Box<[u8]>,
@@ -61,7 +63,7 @@ impl<T> Shard<T> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out the flights that are not to be kept.
+    /// Removes all flights that `kept` rejects.
     fn keep(&self, table: &mut Table<T>, mut kept: impl FnMut(u64, &Arc<Flight<T>>) -> bool) {
         table.retain(|(hash, flight)| kept(*hash, flight));
         self.flights.store(table.len(), SeqCst);
@@ -87,7 +89,7 @@ impl<T> Flights<T> {
         &self.shards[hash as usize % SHARDS]
     }
 
-    /// The flight for this key that is under way; if there is none, what it takes to begin one.
+    /// The flight in progress for this key, or what [`begin`](Self::begin) needs to start one.
     pub(crate) fn find<'a>(&self, key: &'a [u8]) -> Result<Arc<Flight<T>>, Question<'a>> {
         let hash = self.hasher.hash_one(key);
         let shard = self.shard(hash);
@@ -98,8 +100,8 @@ impl<T> Flights<T> {
         of(&shard.lock(), hash, key).cloned().ok_or(question)
     }
 
-    /// Begins a flight for a question that was sent; `None` if a write has ended since, or another one has begun
-    /// one.
+    /// Registers a flight for a query that was sent. Returns `None` if a write has ended since, or another
+    /// look-up has registered one.
     pub(crate) fn begin(&self, question: Question<'_>) -> Option<Pilot<'_, T>> {
         let Question { key, hash, version } = question;
         let shard = self.shard(hash);
@@ -114,7 +116,7 @@ impl<T> Flights<T> {
         Some(Pilot { shard, flight, landed: false })
     }
 
-    /// A write to this key has ended: whoever asks for it from now on asks anew.
+    /// Called when a write to this key has ended: later look-ups send a new query.
     pub(crate) fn forget(&self, key: &[u8]) {
         let hash = self.hasher.hash_one(key);
         let shard = self.shard(hash);
@@ -125,7 +127,7 @@ impl<T> Flights<T> {
 }
 
 impl<T: Clone> Flight<T> {
-    /// The answer; `None` if nobody will give one.
+    /// The answer; `None` if the query was dropped.
     pub(crate) async fn wait(&self) -> Option<T> {
         loop {
             let done = self.done.notified();
@@ -138,11 +140,11 @@ impl<T: Clone> Flight<T> {
 }
 
 impl<T: Clone> Pilot<'_, T> {
-    /// Tells everybody who waits. Copies the answer only if somebody does.
+    /// Hands the answer to all look-ups that wait. Copies it only if there are any.
     pub(crate) fn land(mut self, answer: &T) {
         self.leave();
         self.landed = true;
-        // The table has it no longer, so nobody can come in between.
+        // The table no longer has the flight, so no look-up can join it now.
         if Arc::strong_count(&self.flight) > 1 {
             let _ = self.flight.answer.set(Some(answer.clone()));
         }
@@ -150,14 +152,14 @@ impl<T: Clone> Pilot<'_, T> {
 }
 
 impl<T> Pilot<'_, T> {
-    /// Takes the flight out of the table, if a write has not done so.
+    /// Removes the flight from the table, unless a write has already done so.
     fn leave(&self) {
         let mut table = self.shard.lock();
         self.shard.keep(&mut table, |_, flight| !Arc::ptr_eq(flight, &self.flight));
     }
 }
 
-/// Also when whoever asked is dropped.
+/// Also runs when the future of the look-up is dropped.
 impl<T> Drop for Pilot<'_, T> {
     fn drop(&mut self) {
         if !self.landed {
@@ -226,7 +228,7 @@ mod tests {
         let new = pilot(&flights, b"k");
         let late = passenger(&flights, b"k");
         old.land(&1);
-        // The old flight took no other one with it.
+        // The old flight did not remove the new one.
         let later = passenger(&flights, b"k");
         new.land(&2);
         assert_eq!((early.wait().await, late.wait().await), (Some(1), Some(2)));

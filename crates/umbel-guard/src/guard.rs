@@ -1,4 +1,4 @@
-//! The guard: what clients call.
+//! The [`Guard`]: the functions that clients call.
 //!
 //! ```text
 //!     get  --->  filter: absent ------------------------------------------>  none: proof
@@ -7,8 +7,9 @@
 //!     delete  ------------------>  data set commits  --->  filter.remove  ->  done
 //! ```
 //!
-//! These two orders are all there is to being right. A key is in the filter before it can be read, and leaves the filter
-//! only after a delete that is proven. Whatever fails in between leaves too much in the filter, never too little.
+//! The correctness of the guard rests on these two orders. A key is in the filter before it can be read. It
+//! leaves the filter only after the data set has confirmed its delete. A failure in between leaves too many
+//! keys in the filter, never too few.
 
 use crate::absences::Absences;
 use crate::answer::{Answer, State, Suspicion};
@@ -33,7 +34,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
-/// A data set behind a filter. Clones are the same guard.
+/// A data set behind a filter. Clones share the same guard.
 ///
 /// ```
 /// use umbel_guard::{Answer, Guard, Local};
@@ -74,7 +75,7 @@ impl<D: DataSet, K: Kind> std::fmt::Debug for Guard<D, K> {
     }
 }
 
-/// The value of a key, if it has one.
+/// The result of a look-up: the value of a key, or `None`.
 pub type Got<E> = Result<Option<Vec<u8>>, GuardError<E>>;
 
 pub(crate) struct Inner<D: DataSet, K: Kind> {
@@ -82,7 +83,7 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     pub(crate) kind: K,
     pub(crate) options: Options,
     pub(crate) epoch: ArcSwap<Epoch<K::Generation>>,
-    /// Held while one epoch takes the place of another.
+    /// Held while the epoch is replaced.
     changing: Mutex<()>,
     pub(crate) ended: Ended,
     /// Held while a filter is built or saved.
@@ -93,69 +94,72 @@ pub(crate) struct Inner<D: DataSet, K: Kind> {
     pub(crate) doubts: Doubts,
     pub(crate) counters: Counters,
     pub(crate) passing: Semaphore,
-    /// Where keys are removed, writes to one key come one after another: a filter holds few copies of a key.
+    /// Writes to one key run one after another if keys can be removed, because a filter holds few copies of a
+    /// key.
     pub(crate) stripes: Box<[tokio::sync::Mutex<()>]>,
-    /// The state, and why there will be no other, for callers that wait for one.
+    /// The state, and why it is final, for callers that wait for a state.
     pub(crate) state: watch::Sender<(State, Option<End>)>,
-    /// Wakes who tends the guard.
+    /// Wakes the background task.
     pub(crate) attention: Arc<Notify>,
     pub(crate) ghosts: AtomicU64,
     pub(crate) generation: AtomicU64,
     pub(crate) tending: Mutex<Tending>,
     /// Numbers the writes of a guard without a folder.
     pub(crate) marks: AtomicU64,
-    /// What writes are stamped with, and what the data set must have; 0 if there is none, because the data set keeps no
-    /// stamp or the filter is shared.
+    /// The incarnation in the stamp of every write, which the data set must have. 0 if writes are not stamped,
+    /// because the data set stores no stamp or the filter is shared.
     pub(crate) incarnation: AtomicU64,
-    /// The last incarnation that the data set was asked to take. It may have taken it although the answer is not known.
+    /// The last incarnation that the guard asked the data set to store. The data set may have stored it even if
+    /// its answer was lost.
     pub(crate) offered: AtomicU64,
-    /// The largest mark of a write that the data set has confirmed.
+    /// The largest mark of a confirmed write.
     pub(crate) confirmed: AtomicU64,
-    /// The incarnations that the data set had before: the one of the guard before this one, and earlier ones of this
-    /// guard. A data set that has one of them again was restored.
+    /// Earlier incarnations of the data set: that of the previous guard, and earlier ones of this guard. A data
+    /// set that has one of them again was restored from a backup.
     pub(crate) past: Mutex<HashSet<u64>>,
-    /// Held while the data set is looked at.
+    /// Held during a look at the data set.
     pub(crate) watching: tokio::sync::Mutex<()>,
-    /// Keeps other guards from changing the files of a guard that only reads them.
+    /// Keeps other guards from changing the files, if this guard only reads them.
     _lock: Option<keep::Lock>,
     pub(crate) started: Instant,
-    /// When the last look at the data set that succeeded began, in nanoseconds after the start.
+    /// When the last successful look at the data set began, in nanoseconds after the start.
     pub(crate) looked: AtomicU64,
 }
 
-/// What is remembered between two rounds of tending.
+/// The state of the background task between two rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Tending {
-    /// The data set, when it was looked at last.
+    /// The identity of the data set at the last look.
     pub(crate) identity: Vec<u8>,
-    /// [`foreign_writes`](DataSet::foreign_writes), when it was read last.
+    /// [`foreign_writes`](DataSet::foreign_writes) at the last look.
     pub(crate) foreign: Option<u64>,
-    /// Whether all keys were compared with the filter since something else wrote to the data set.
+    /// Whether all keys were compared with the filter since the last foreign write.
     pub(crate) swept: bool,
-    /// Something else has written to the data set since the filter was built, and keys can be removed from it.
+    /// Another program has written to the data set since the filter was built, and keys can be removed from the
+    /// filter.
     pub(crate) shares_entries: bool,
     /// When all keys may be compared with the filter again.
     pub(crate) sweep_after: Option<Instant>,
-    /// When some keys were compared with it last.
+    /// When the last audit ran.
     pub(crate) audited: Option<Instant>,
     /// The last key that was audited.
     pub(crate) place: Option<Vec<u8>>,
     pub(crate) measure: Option<Measure>,
-    /// `puts` when the filter was measured.
+    /// The value of `puts` at the last measurement of the filter.
     pub(crate) measured_at: u64,
     /// False positives and absences when the filter was put to use.
     pub(crate) baseline: (u64, u64),
     /// When the filter was put to use.
     pub(crate) since: Option<Instant>,
-    /// Somebody wants another filter.
+    /// The caller or the guard wants another filter.
     pub(crate) wanted: bool,
-    /// When to try again, and how long to wait after that.
+    /// When to try again, and how long to wait after that attempt.
     pub(crate) retry: Option<(Instant, Duration)>,
 }
 
 const STRIPES: usize = 256;
 impl<D: DataSet, K: Kind> Guard<D, K> {
-    /// Sets up a guard of a data set by filters of a kind.
+    /// Sets up a guard for a data set, with filters of the given kind.
     #[must_use]
     pub fn builder(set: D, kind: K) -> Builder<D, K> {
         Builder::new(set, kind)
@@ -191,10 +195,11 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
             None => Err(Unusable::Missing),
         };
         if !options.read_only {
-            // After the journal has it, so that a guard that is killed in between can use its files again.
+            // After the journal is written, so that a guard that is killed in between can use its files again.
             stamped = set.begin(incarnation).await.map_err(StartError::DataSet)?;
         }
-        // From here on other guards cannot write. One that has written since the stamp was read has raised the mark.
+        // From here on other guards cannot write. A guard that has written since the stamp was read has raised
+        // the mark.
         let again = set.stamp().await.map_err(StartError::DataSet)?;
         let mark = |stamp: Option<Stamp>| stamp.map_or(0, |stamp| stamp.mark);
         let quiet = if options.read_only { again == stamp } else { mark(again) == mark(stamp) };
@@ -217,12 +222,12 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
                     options.tell(|| Event::Unusable { why: unusable.to_string() });
                 }
                 if let Some(keep) = &keep {
-                    // It may be readable the next time, and lack what was written since.
+                    // The files may be readable at the next start, and would lack the writes of this run.
                     keep.distrust().map_err(StartError::Io)?;
                 }
             }
         }
-        // Guards that share a filter write side by side: none of them may shut out the others.
+        // Guards that share a filter write concurrently, so none of them may shut out the others.
         let incarnation = match (K::SHARED, options.read_only) {
             (true, _) => 0,
             (_, true) => again.map_or(0, |stamp| stamp.incarnation),
@@ -253,7 +258,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
                 since: active.then(Instant::now),
                 identity,
                 foreign,
-                // Something else may have written while no guard ran.
+                // Another program may have written while no guard ran.
                 swept: !active,
                 shares_entries: active && removes,
                 ..Tending::default()
@@ -276,27 +281,29 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         Ok(guard)
     }
 
-    /// What is guarded.
+    /// The guarded data set.
     #[must_use]
     pub fn data_set(&self) -> &D {
         &self.inner.set
     }
 
-    /// Whether a key is in the data set, as far as the filter can tell. The data set is not asked.
+    /// Whether a key is in the data set, as far as the filter can tell. This never queries the data set.
     pub async fn contains(&self, key: &[u8]) -> Answer {
         self.inner.ask(&self.inner.set.canonical(key)).await
     }
 
-    /// The value of a key; `None` says that it is not there, which the filter has proven or the data set said.
+    /// The value of a key. `None` means that the key is not in the data set: the filter has proven it, or the
+    /// data set answered so.
     ///
     /// # Errors
     ///
-    /// [`GuardError`] if the data set had to be asked and did not answer. That says nothing of the key.
+    /// [`GuardError`] if the data set had to be queried and did not answer. The key may or may not exist then.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, GuardError<D::Error>> {
         self.get_answered(key).await.1
     }
 
-    /// What [`contains`](Self::contains) says, and what [`get`](Self::get) does then, as one question.
+    /// Returns the answer of [`contains`](Self::contains) and the result of [`get`](Self::get), counted as one
+    /// look-up.
     pub async fn get_answered(&self, key: &[u8]) -> (Answer, Got<D::Error>) {
         let inner = &*self.inner;
         let key = inner.set.canonical(key);
@@ -307,19 +314,19 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         (answer, inner.get(&key, answer).await)
     }
 
-    /// Puts a value, in the place of the one that was there.
+    /// Stores a value, and replaces the old one if there is one.
     ///
     /// # Errors
     ///
-    /// [`GuardError`] if the data set, or a filter that others rely on, did not take it. After
-    /// [`GuardError::DataSet`] and [`GuardError::TimedOut`] it may have happened all the same, or happen yet;
-    /// the guard is prepared for both.
+    /// [`GuardError`] if the write failed in the data set, or in a filter that other guards rely on. After
+    /// [`GuardError::DataSet`] and [`GuardError::TimedOut`] the write may have happened, or may still happen.
+    /// The guard stays correct in both cases.
     pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<(), GuardError<D::Error>> {
         let inner = &*self.inner;
         inner.takes_writes()?;
         let key = inner.set.canonical(key);
         let _alone = inner.stripe(&key).await;
-        // Held to the end: a rebuild that begins meanwhile waits for it.
+        // The epoch is held until the write ends, so that a rebuild that begins in the meantime waits for it.
         let (epoch, digests, fresh) = inner.add_in_time(&key).await?;
         let mark = inner.record(digests).await.map_err(GuardError::Journal)?;
         let mut write = Write::begin(inner, &key);
@@ -330,7 +337,8 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
                 inner.confirmed.fetch_max(mark, Relaxed);
                 inner.counters.puts.one();
                 match put {
-                    // The row had no entry: it was written without the guard. Its entry is the one just added.
+                    // The row had no entry, so it was written without the guard. Its entry is the one just
+                    // added.
                     Put::Replaced if fresh => inner.miss(),
                     Put::Replaced => inner.release_replaced(&epoch, &key).await,
                     Put::Either if inner.kind.removes() => _ = inner.ghosts.fetch_add(1, Relaxed),
@@ -350,11 +358,11 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         }
     }
 
-    /// Takes a key away. `true` says that it was there.
+    /// Deletes a key. Returns `true` if the key existed.
     ///
     /// # Errors
     ///
-    /// [`GuardError`] if the data set did not do it, or nobody knows whether it did.
+    /// [`GuardError`] if the delete did not happen, or its outcome is unknown.
     pub async fn delete(&self, key: &[u8]) -> Result<bool, GuardError<D::Error>> {
         let inner = &*self.inner;
         inner.takes_writes()?;
@@ -362,7 +370,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         let epoch = inner.epoch.load_full();
         epoch.takes_writes()?;
         let _alone = inner.stripe(&key).await;
-        // The data set is asked whatever the filter says: a delete that does nothing must be true.
+        // The data set is always asked, even for a key that the filter reports absent: `false` must be certain.
         let mark = inner.delete_mark().map_err(GuardError::Journal)?;
         let deleted = inner.delete(&key, mark).await;
         inner.flights.forget(&key);
@@ -383,7 +391,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
                 Ok(true)
             }
             Some(Ok(false)) => Ok(false),
-            // It may have happened: the key stays in the filter.
+            // The delete may have happened, so the key stays in the filter.
             Some(Err(error)) => {
                 inner.counters.failed_writes.one();
                 Err(inner.failed(error).await)
@@ -395,13 +403,13 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         }
     }
 
-    /// The state now.
+    /// The current state.
     #[must_use]
     pub fn state(&self) -> State {
         self.inner.epoch.load().state
     }
 
-    /// Returns when the filter answers.
+    /// Waits until the filter answers.
     ///
     /// # Errors
     ///
@@ -415,17 +423,17 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         }
     }
 
-    /// Ends the trust in the filter: everything goes through to the data set until there is another one.
+    /// Ends the trust in the filter. All look-ups go through to the data set until another filter is built.
     pub fn distrust(&self) {
         self.inner.suspect(Suspicion::Told);
     }
 
-    /// Measures the filter now, for [`Stats::filter`]. Reads the whole filter.
+    /// Measures the filter now, for [`Stats::filter`]. This reads the whole filter.
     pub async fn measure(&self) -> Option<Measure> {
         self.inner.measure().await
     }
 
-    /// How the guard is and what it has done.
+    /// Counters and the current state.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let (inner, counters) = (&*self.inner, &self.inner.counters);
@@ -478,7 +486,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The share of absent keys that this filter took for present.
+    /// The measured false positive rate of this filter.
     pub(crate) fn measured(&self, tending: &Tending) -> Share {
         // A rebuild may set the baseline after these counters were read.
         let hits = self.counters.false_positives.get().saturating_sub(tending.baseline.0);
@@ -491,7 +499,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         GuardError::TimedOut { after: self.options.set_timeout }
     }
 
-    /// Puts another epoch in the place of this one, which is returned.
+    /// Replaces this epoch, and returns the old one.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(&mut Epoch<K::Generation>),
@@ -509,18 +517,18 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         old
     }
 
-    /// Looks at the epoch while none can take its place.
+    /// Runs `look` on the epoch while it cannot be replaced.
     pub(crate) fn still<R>(&self, look: impl FnOnce(&Epoch<K::Generation>) -> R) -> R {
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         look(&self.epoch.load())
     }
 
-    /// Ends the trust in the filter, here and in its file.
+    /// Ends the trust in the filter, in memory and in its file.
     pub(crate) fn suspect(&self, why: Suspicion) {
         self.suspect_since(why, None);
     }
 
-    /// The same, because of what the data set said.
+    /// As [`suspect`](Self::suspect), because of an error of the data set.
     pub(crate) fn suspect_since(&self, why: Suspicion, error: Option<&D::Error>) {
         tracing::warn!(%why, "the filter is not trusted any more");
         self.counters.trips.one();
@@ -534,12 +542,12 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 epoch.current = None;
             }
             if let (Some(next), true) = (&epoch.next, why.is_of_content()) {
-                // What was written past the guard may be missing there too.
+                // Keys that were written without the guard may be missing in the next filter too.
                 next.broken.store(true, Relaxed);
             }
         });
         if let Some(keep) = &self.keep
-            // A runtime that is shut down drops the background task first; the files are as good as before.
+            // A runtime that shuts down drops the background task first. The saved files are still good.
             && why != Suspicion::Untended
             && let Err(error) = keep.distrust()
         {
@@ -557,7 +565,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         self.attention.notify_one();
     }
 
-    /// Whether keys can be written at all.
+    /// Whether this guard accepts writes.
     fn takes_writes(&self) -> Result<(), GuardError<D::Error>> {
         if self.options.read_only || !self.kind.takes() {
             return Err(GuardError::ReadOnly);
@@ -565,7 +573,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Ok(())
     }
 
-    /// Ends the guard: no filter answers from now on, and none is built.
+    /// Ends the guard: from now on no filter answers, and none is built.
     pub(crate) fn end(&self, end: End) {
         self.change(|epoch| _ = epoch.end.get_or_insert(end));
         self.suspect(match end {
@@ -575,7 +583,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         });
     }
 
-    /// A key of the data set is not in the filter.
+    /// Called when a key of the data set is not in the filter.
     pub(crate) fn miss(&self) {
         self.counters.audit_misses.one();
         self.suspect(Suspicion::Missed);

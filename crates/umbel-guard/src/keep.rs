@@ -1,4 +1,4 @@
-//! What outlives the process: a saved filter and the journal of what was added to it since.
+//! Persistent state: a saved filter, and the journal (write-ahead log) of the keys that were added to it since.
 //!
 //! ```text
 //!     folder/lock                       one guard at a time
@@ -6,9 +6,10 @@
 //!     folder/18.umbel  18.journal       the next pair, while it takes over
 //! ```
 //!
-//! A key is added to the filter, then to the journal, and only then is the data set asked to store it. So a pair whose
-//! journal is complete has every key that the data set can have. Two numbers show that it is complete: the data set
-//! keeps a [`Stamp`], which it changes in the transaction of every write, and the journal keeps the same.
+//! The guard adds a key to the filter, then to the journal, and only then asks the data set to store it. So a
+//! pair whose journal is complete has every key that the data set can have. Two numbers show that it is
+//! complete: the data set stores a [`Stamp`], which it changes in the transaction of every write, and the
+//! journal stores the same numbers.
 //!
 //! | the journal and the data set | what happened | the saved filter |
 //! |---|---|---|
@@ -21,15 +22,15 @@
 //! A guard chooses a random incarnation at its start. It writes it to the journal, then to the data set.
 //! Files that are missing, damaged or of another data set are not used either.
 //!
-//! The folder belongs to the user that runs the guard, and only that user can write to it: the files have the secret of the
-//! filter. Files are never opened through symbolic links.
+//! The folder must belong to the user that runs the guard, and only that user may write to it, because the
+//! files contain the secret of the filter. Files are never opened through symbolic links.
 //!
-//! A pair takes over like this: the new journal is begun, and both get every digest; the new filter is saved; the
-//! old journal is retired; the old pair is removed. Wherever this ends, the pair with the highest number that
-//! has a filter is whole.
+//! A new pair takes over in four steps. The new journal begins, and both journals get every digest. The new
+//! filter is saved. The old journal is retired. The old pair is removed. Wherever this is interrupted, the pair
+//! with the highest number that has a filter is complete.
 //!
-//! Removals are in no journal. A filter that is opened again holds what was removed since it was saved: too much, never
-//! too little.
+//! Removals are not journaled. A filter that is opened again holds the keys that were removed since it was
+//! saved: too many keys, never too few.
 
 mod beside;
 mod log;
@@ -51,17 +52,18 @@ use tokio::sync::OwnedMutexGuard;
 use umbel::hash::Digester;
 use umbel::{Digest, Portable};
 
-/// What must have happened to a record before the data set is asked.
+/// How durable a journal record must be before the data set is asked to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The kernel has it: it outlives the process. 16 bytes are written for each.
+    /// The kernel has the record, so it survives the process. 16 bytes are written per record.
     #[default]
     Written,
-    /// The disk has it: it outlives the machine. One sync for all who wait.
+    /// The disk has the record, so it survives a power failure. Concurrent writes share one sync.
     Synced,
 }
 
-/// How many copies of one digest a journal counts for: more are of one key that was put again and again.
+/// The maximum number of copies of one digest that a replay adds. More copies come from one key that was put
+/// repeatedly.
 const COPIES: u8 = 3;
 
 #[derive(Debug)]
@@ -69,7 +71,7 @@ pub(crate) struct Keep {
     folder: PathBuf,
     durability: Durability,
     logs: Mutex<Logs>,
-    /// How many records are on the disk: its lock is held while others are brought there.
+    /// The number of records on the disk. The lock is held during a sync.
     synced: Mutex<u64>,
     /// Held by the thread that saves a filter.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -79,21 +81,21 @@ pub(crate) struct Keep {
 
 #[derive(Debug, Default)]
 struct Logs {
-    /// The data set.
+    /// The data set, as a hash of its identity.
     identity: u64,
-    /// The guard.
+    /// The incarnation of the guard.
     incarnation: u64,
     /// The mark of the last write.
     mark: u64,
     current: Option<(u64, Log)>,
     next: Option<(u64, Log)>,
-    /// The pair that is being saved, and whether it is of another filter than the current one.
+    /// The pair that is being saved, and whether its filter differs from the current one.
     saving: Option<(u64, bool)>,
-    /// A mark that the data set had reached when something left the filter.
+    /// A mark that the data set had reached when a key left the filter.
     floor: u64,
-    /// The highest number that was given to a pair.
+    /// The highest number of a pair so far.
     number: u64,
-    /// Files are there that lack a key: nothing may be written before they are gone.
+    /// Saved files exist that lack a key. They must be removed before the next write.
     stale: bool,
 }
 
@@ -107,7 +109,7 @@ impl Logs {
         written
     }
 
-    /// Whether this pair is being saved, and was not given up.
+    /// Fails if this pair is no longer being saved.
     fn is_saving(&self, number: u64) -> io::Result<()> {
         match self.saving {
             Some((saving, _)) if saving == number => Ok(()),
@@ -116,7 +118,7 @@ impl Logs {
     }
 }
 
-/// A pair that is being saved. It is given up if this is dropped before the pair is put to use.
+/// A pair that is being saved. It is given up if this value is dropped before the pair is put to use.
 #[derive(Debug)]
 pub(crate) struct Pair {
     keep: Arc<Keep>,
@@ -135,11 +137,11 @@ impl Drop for Pair {
     }
 }
 
-/// The digests of one key in the filters that are in use.
+/// The digests of one key in the filters in use.
 pub(crate) type Digests = [Option<(u64, Digest)>; 2];
 
 impl Keep {
-    /// Takes a folder for this guard, and makes it if there is none.
+    /// Opens and locks the folder, and creates it if it does not exist.
     pub(crate) fn open<E>(
         folder: &Path,
         durability: Durability,
@@ -160,7 +162,8 @@ impl Keep {
         })
     }
 
-    /// Waits until no thread saves a filter. The next one may do so while the guard is held.
+    /// Waits until no thread saves a filter. The next save may start only after the guard that this returns is
+    /// dropped.
     pub(crate) async fn saving_turn(&self) -> OwnedMutexGuard<()> {
         self.turn.clone().lock_owned().await
     }
@@ -177,14 +180,14 @@ impl Keep {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All files of pairs, by their numbers.
+    /// All files of pairs, with their numbers.
     fn files(&self) -> io::Result<Vec<(u64, PathBuf)>> {
         files_in(&self.folder)
     }
 
-    /// The filter that was in use last, with all that was added to it, if the [`Stamp`] of the data set shows that it is
-    /// complete. The journal then continues for the guard with this incarnation, and marks continue behind
-    /// both.
+    /// The filter that was last in use, with all keys that were added to it, if the [`Stamp`] of the data set
+    /// shows that it is complete. The journal then continues for the guard with this incarnation. New marks are
+    /// higher than those of the journal and of the data set.
     pub(crate) fn restore<K: Kind>(
         &self,
         kind: &K,
@@ -205,7 +208,7 @@ impl Keep {
         Ok(filter)
     }
 
-    /// The guard has another incarnation from now on, and the journals continue for it.
+    /// Gives the guard a new incarnation. The journals continue for it.
     pub(crate) fn renew(&self, incarnation: u64) {
         let mut logs = self.logs();
         logs.incarnation = incarnation;
@@ -213,7 +216,8 @@ impl Keep {
         self.remove_unless(&mut logs, written);
     }
 
-    /// The data set is another one from now on, or another incarnation of the same: nothing that was saved is used.
+    /// Binds the folder to another data set, or to another incarnation of the same one. Everything saved before
+    /// is unusable.
     pub(crate) fn move_to(&self, identity: &[u8], incarnation: u64) -> io::Result<()> {
         {
             let mut logs = self.logs();
@@ -223,8 +227,7 @@ impl Keep {
         self.distrust()
     }
 
-    /// Records that a key was added, and gives the mark of the write. Returns when the record is as durable as
-    /// it must be.
+    /// Records an added key, and returns the mark of the write once the record is as durable as required.
     pub(crate) fn append(&self, digests: Digests) -> io::Result<u64> {
         let mark = self.write(|log| {
             let digest = digests.iter().flatten().find(|(check, _)| *check == log.check());
@@ -236,38 +239,38 @@ impl Keep {
         Ok(mark)
     }
 
-    /// The data set will be asked to delete something; the mark of that. Nobody waits for the disk: a journal without
-    /// this record is older than the set, and a filter holds too much then.
+    /// Records that the data set will be asked to delete a key, and returns the mark. This does not wait for
+    /// the disk: a journal without this record is older than the set, and the filter then holds too many keys.
     pub(crate) fn deleting(&self) -> io::Result<u64> {
         self.write(Log::delete)
     }
 
-    /// It has deleted it, and the filter may forget it.
+    /// Records that the delete has happened, so the filter may remove the key.
     pub(crate) fn deleted(&self, mark: u64) {
         let mut logs = self.logs();
         logs.floor = logs.floor.max(mark);
         let written = logs.each(|log| log.floor(mark));
-        // Without this record a data set that is restored from a backup would not be told from this one.
+        // Without this record, a data set that is restored from a backup could not be told apart from this one.
         self.remove_unless(&mut logs, written);
     }
 
-    /// The data set has reached this mark: marks continue behind it.
+    /// Records that the data set has reached this mark. Later marks are higher.
     pub(crate) fn raise(&self, mark: u64) {
         let mut logs = self.logs();
         logs.mark = logs.mark.max(mark);
     }
 
-    /// Removes what is saved, unless its journals were written.
+    /// Removes the saved files if `written` is an error.
     fn remove_unless(&self, logs: &mut Logs, written: io::Result<()>) {
         if let Err(error) = written {
-            // Better no saved filter than one that lacks a key.
+            // No saved filter is better than one that lacks a key.
             tracing::warn!(%error, "the journal cannot be written; the saved filter is removed");
             (logs.current, logs.next, logs.saving) = (None, None, None);
             logs.stale = self.remove_all_but(None).is_err();
         }
     }
 
-    /// Writes a record of a write to all journals, and gives its mark.
+    /// Writes a record to all journals, and returns the mark of the write.
     fn write(&self, record: impl Fn(&mut Log) -> io::Result<()>) -> io::Result<u64> {
         let mut logs = self.logs();
         logs.mark += 1;
@@ -281,8 +284,8 @@ impl Keep {
         Ok(mark)
     }
 
-    /// Brings all records up to this mark to the disk. Who comes while another one does that waits, and
-    /// then mostly has nothing left to do.
+    /// Syncs all records up to this mark. A concurrent caller waits for the sync in progress, and mostly has
+    /// nothing left to sync.
     fn sync(&self, mark: u64) -> io::Result<()> {
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         if *synced >= mark {
@@ -300,12 +303,12 @@ impl Keep {
         Ok(())
     }
 
-    /// How many digests were added to the filter since it was saved; `None` if none is saved.
+    /// The number of digests that were added to the filter since it was saved; `None` if no filter is saved.
     pub(crate) fn journaled(&self) -> Option<u64> {
         self.logs().current.as_ref().map(|(_, log)| log.adds())
     }
 
-    /// Prepares the next pair, of another filter or of the current one.
+    /// Prepares the next pair. `other` says whether it is for a new filter or for the current one.
     pub(crate) fn prepare(self: &Arc<Self>, other: bool) -> Pair {
         let mut logs = self.logs();
         logs.number += 1;
@@ -313,11 +316,11 @@ impl Keep {
         Pair { keep: self.clone(), number: logs.number }
     }
 
-    /// Begins the journal of a pair and saves its filter, unless the pair was given up. Everything whose digest is recorded
-    /// before the journal begins must be in the filter when it is saved; what was deleted before the data set was at `floor`
-    /// may not be.
+    /// Begins the journal of a pair and saves its filter, unless the pair was given up. The filter must contain
+    /// every digest that was recorded before the new journal begins. It must not contain keys that were deleted
+    /// before the data set was at `floor`.
     ///
-    /// This runs on after the task that waits for it was dropped.
+    /// The save continues if the task that waits for it is dropped.
     pub(crate) fn save(
         &self,
         number: u64,
@@ -340,20 +343,20 @@ impl Keep {
         filter.save(&self.filter_path(number))?;
         let still = self.logs().is_saving(number);
         if still.is_err() {
-            // The pair was given up during the save. Its journal is gone, so no guard would use the file.
+            // The pair was given up during the save. Its journal was removed, so no guard would use this file.
             let _ = fs::remove_file(self.filter_path(number));
         }
         still
     }
 
-    /// Puts a pair, whose filter is saved, in the place of the current one.
+    /// Replaces the current pair with this one, whose filter is saved.
     pub(crate) fn take_over(&self, pair: &Pair) -> io::Result<()> {
         let mut logs = self.logs();
         logs.is_saving(pair.number)?;
         logs.saving = None;
         let Some(next) = logs.next.take() else { return Err(io::ErrorKind::NotFound.into()) };
         if let Some((_, old)) = &mut logs.current {
-            // It is removed below; should that fail, the next pair has the higher number.
+            // The old pair is removed below. If that fails, the new pair still has the higher number.
             let _ = old.retire();
         }
         let number = next.0;
@@ -361,7 +364,7 @@ impl Keep {
         self.remove_all_but(Some(number))
     }
 
-    /// Gives a pair up, unless it was put to use. The current one is as good as before.
+    /// Gives up a pair, unless it was put to use. The current pair is unaffected.
     fn give_up(&self, number: u64) {
         let mut logs = self.logs();
         if logs.is_saving(number).is_err() {
@@ -372,9 +375,9 @@ impl Keep {
         let _ = fs::remove_file(self.log_path(number));
     }
 
-    /// The filter is not to be trusted: neither is the saved one, nor the one that is being saved if it is the same.
+    /// Removes the saved filter, which is no longer trusted. A save of the same filter is given up.
     pub(crate) fn distrust(&self) -> io::Result<()> {
-        // Held until they are gone: who writes meanwhile must not be done before.
+        // Held until the files are removed, so that no concurrent write finishes before.
         let mut logs = self.logs();
         logs.current = None;
         if !logs.saving.is_some_and(|(_, other)| other) {
@@ -386,13 +389,13 @@ impl Keep {
         removed
     }
 
-    /// Brings the journal to the disk.
+    /// Syncs the journal.
     pub(crate) fn sync_journal(&self) -> io::Result<()> {
         let handle = self.logs().current.as_ref().map(|(_, log)| log.handle()).transpose()?;
         handle.map_or(Ok(()), |file| file.sync_all())
     }
 
-    /// Removes files of pairs, filters first, and returns when that is on the disk.
+    /// Removes files of pairs, filters first, and syncs the folder.
     fn remove_all_but(&self, number: Option<u64>) -> io::Result<()> {
         let mut files = self.files()?;
         files.retain(|(other, _)| Some(*other) != number);
@@ -407,7 +410,7 @@ impl Keep {
     }
 }
 
-/// Adds the digests of a journal. Nobody else uses the filter yet, and it is in memory.
+/// Adds the digests of a journal. The filter is in memory, and no other task uses it yet.
 fn apply(filter: &impl Generation, digests: &[Digest], removes: bool) -> Result<(), Unusable> {
     if digests.is_empty() {
         return Ok(());
@@ -428,8 +431,9 @@ fn apply(filter: &impl Generation, digests: &[Digest], removes: bool) -> Result<
     }
 }
 
-/// The lock of a folder. Closing the file is not enough: a process that another thread is just starting has a copy of it, and
-/// would keep the lock until it runs its own program.
+/// The lock of a folder. It is released explicitly, because closing the file is not enough. A process that
+/// another thread is spawning holds a copy of the file, and would keep the lock until it executes its own
+/// program.
 #[derive(Debug)]
 pub(crate) struct Lock(File);
 
@@ -439,7 +443,7 @@ impl Drop for Lock {
     }
 }
 
-/// Keeps the identity of a data set in a word.
+/// A hash of the identity of a data set.
 fn number_of(identity: &[u8]) -> u64 {
     Portable::seeded(0).digest(identity).bits()
 }
@@ -457,7 +461,7 @@ fn locked<E>(lock: Result<(), TryLockError>) -> Result<(), StartError<E>> {
     }
 }
 
-/// Makes a folder that only this user can use; one that exists must be like that.
+/// Creates a folder that only this user can access. An existing folder must be private already.
 fn make_private<E>(folder: &Path) -> Result<(), StartError<E>> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent).map_err(StartError::Io)?;
@@ -471,7 +475,7 @@ fn make_private<E>(folder: &Path) -> Result<(), StartError<E>> {
     }
 }
 
-/// Whether only this user can change files in a folder.
+/// Fails if another user can change files in the folder.
 fn check_private<E>(folder: &Path) -> Result<(), StartError<E>> {
     #[cfg(unix)]
     {
@@ -488,7 +492,7 @@ fn check_private<E>(folder: &Path) -> Result<(), StartError<E>> {
     Ok(())
 }
 
-/// All files of pairs in a folder, by their numbers.
+/// All files of pairs in a folder, with their numbers.
 fn files_in(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -508,7 +512,7 @@ fn files_in(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
-/// The newest filter of a folder and its journal, if they are complete. Changes nothing.
+/// The newest filter of a folder and its journal, if they are complete. Does not change the folder.
 fn open_pair<K: Kind>(
     folder: &Path,
     identity: u64,
@@ -529,7 +533,7 @@ fn open_pair<K: Kind>(
     Ok((*number, replay, filter))
 }
 
-/// Whether a journal has all keys that the data set can have; the table of the [module](self).
+/// Whether a journal has all keys that the data set can have, by the table of the [module](self).
 fn trust(replay: &Replay, identity: u64, stamp: Option<Stamp>) -> Result<(), Unusable> {
     let Some(stamp) = stamp else { return Err(Unusable::Stampless) };
     if replay.owner.identity != identity {
@@ -547,10 +551,10 @@ fn trust(replay: &Replay, identity: u64, stamp: Option<Stamp>) -> Result<(), Unu
     Ok(())
 }
 
-/// A saved filter, or why it cannot be used; and the lock that keeps other guards out while it is used.
+/// A saved filter, or why it cannot be used, and the lock that keeps other guards out during its use.
 pub(crate) type Looked<G> = (Result<G, Unusable>, Option<Lock>);
 
-/// The filter that is saved in a folder, for a guard that changes nothing there.
+/// The filter that is saved in a folder, for a guard that does not change the folder.
 pub(crate) fn look<K: Kind, E>(
     folder: &Path,
     identity: &[u8],
@@ -605,11 +609,11 @@ mod tests {
     async fn a_pair_that_was_given_up_is_not_saved_afterwards() {
         let (_place, keep) = kept().await;
         let filter = filter().await;
-        // Given up before the thread that saves it has begun.
+        // Given up before the saving thread has started.
         let number = keep.prepare(true).number();
         assert!(keep.save(number, &filter, None).is_err());
         assert_eq!(numbers(&keep), [1, 1]);
-        // Given up, and another pair is being saved.
+        // Given up, while another pair is being saved.
         let late = keep.prepare(true).number();
         let pair = keep.prepare(false);
         assert!(keep.save(late, &filter, None).is_err());
@@ -628,7 +632,7 @@ mod tests {
         keep.distrust().unwrap();
         assert!(keep.files().unwrap().is_empty());
         assert!(keep.take_over(&checkpoint).is_err());
-        // Another filter, which a rebuild saves, stays.
+        // A different filter, which a rebuild saves, stays.
         let rebuilt = keep.prepare(true);
         keep.save(rebuilt.number(), &filter, None).unwrap();
         keep.distrust().unwrap();
@@ -668,7 +672,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_written_before_files_that_lack_a_key_are_gone() {
         let (_place, keep) = kept().await;
-        // A folder with the name of a filter cannot be removed as a file.
+        // A directory with the name of a filter cannot be removed as a file.
         let stuck = keep.filter_path(7);
         fs::create_dir(&stuck).unwrap();
         assert!(keep.distrust().is_err());

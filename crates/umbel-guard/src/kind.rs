@@ -1,4 +1,5 @@
-//! Filters as the guard uses them: generations, one after another, that are asked and changed through `&self`.
+//! Filters behind the interface of the guard: generations, one after another, that are read and changed through
+//! `&self`.
 //!
 //! ```text
 //!     Kind  -- begin -->  Generation  -- add, seal -->  asked, added to, removed from  -->  dropped
@@ -7,14 +8,14 @@
 //!
 //! | kind | for | remove | where |
 //! |---|---|---|---|
-//! | [`Local::blocked`], [`Local::classic`] | sets that grow: planned for more keys, built anew when full | no | memory |
-//! | [`Local::scalable`] | sets that grow without end | no | memory |
-//! | [`Local::cuckoo`], [`Local::quotient`], [`Local::counting`] | keys that leave again | yes | memory |
-//! | [`Local::ribbon`], [`Local::fuse`], [`Local::xor`] | sets that do not change | no | memory |
+//! | [`Local::blocked`], [`Local::classic`] | sets that grow: planned for more keys, rebuilt when full | no | memory |
+//! | [`Local::scalable`] | sets that grow without a limit | no | memory |
+//! | [`Local::cuckoo`], [`Local::quotient`], [`Local::counting`] | keys that are deleted | yes | memory |
+//! | [`Local::ribbon`], [`Local::fuse`], [`Local::xor`] | static sets | no | memory |
 //! | `Shared` (feature `shared`) | fleets: one filter for all | no | Redis or Valkey |
 //!
-//! A generation may be slow and may fail, so that it can be in another process; one in memory is ready when
-//! it is asked, and costs nothing for that.
+//! A generation may be slow and may fail, so it can live in another process. One in memory answers at once, and
+//! pays nothing for this interface.
 
 mod local;
 #[cfg(feature = "shared")]
@@ -32,19 +33,19 @@ use std::time::Duration;
 use umbel::Digest;
 use umbel::format::OpenError;
 
-/// Makes the filters of a guard, one generation after another.
+/// Creates the filters of a guard, one generation after another.
 pub trait Kind: Send + Sync + 'static {
-    /// Its filters.
+    /// The filters of this kind.
     type Generation: Generation;
 
-    /// Whether others use the same filter. Then a key that cannot be added must not be put: they would
-    /// take it for absent.
+    /// Whether several guards use the same filter. A key that cannot be added to it must not be put, because
+    /// the other guards would report it absent.
     const SHARED: bool = false;
 
-    /// The rate that is aimed at.
+    /// The target false positive rate.
     fn target(&self) -> f64;
 
-    /// Whether keys can be added once a filter is in use.
+    /// Whether keys can be added to a filter that is in use.
     fn takes(&self) -> bool {
         true
     }
@@ -54,24 +55,24 @@ pub trait Kind: Send + Sync + 'static {
         false
     }
 
-    /// An empty filter for about so many keys, which takes keys and is not asked yet.
+    /// An empty filter for about `items` keys. It accepts keys, but is not used for look-ups yet.
     ///
     /// # Errors
     ///
-    /// If there can be no such filter.
+    /// If the filter cannot be created.
     fn begin(&self, items: u64) -> impl Future<Output = Result<Self::Generation, Trouble>> + Send;
 
-    /// How long writes of others may go on that know nothing of a filter that has just begun. Nothing, unless it is
-    /// [shared](Self::SHARED).
+    /// How long writes of other guards may continue without adding to a filter that has just begun. Zero,
+    /// unless the filter is [shared](Self::SHARED).
     fn grace(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Takes a filter away from all who share it, unless another one is in its place already.
+    /// Deletes a filter for all guards that share it, unless it was already replaced.
     ///
     /// # Errors
     ///
-    /// If it may be there still.
+    /// If the filter may still exist.
     fn discard(
         &self,
         generation: &Self::Generation,
@@ -80,35 +81,34 @@ pub trait Kind: Send + Sync + 'static {
         ready(Ok(()))
     }
 
-    /// The filter that [`Generation::save`] left at `path`.
+    /// The filter that [`Generation::save`] wrote to `path`.
     ///
     /// # Errors
     ///
-    /// If it is not there, is damaged, or is of another kind.
+    /// If the file is missing or damaged, or has a filter of another kind.
     fn load(&self, path: &Path) -> Result<Self::Generation, OpenError>;
 }
 
 /// One filter.
 pub trait Generation: Send + Sync + 'static {
-    /// The digest of a key here. Generations may have different secrets.
+    /// The digest of a key in this filter. Generations may have different secrets.
     fn digest(&self, key: &[u8]) -> Digest;
 
-    /// A number that tells secrets apart without giving them away.
+    /// A number that differs between secrets without revealing them.
     fn check(&self) -> u64;
 
-    /// `Ok(false)` is proof that the digest was never added, or was removed as often.
+    /// `Ok(false)` proves that the digest was never added, or was removed as often as it was added.
     ///
     /// # Errors
     ///
-    /// If it cannot tell.
+    /// If the filter cannot tell.
     fn contains(&self, digest: Digest) -> impl Future<Output = Result<bool, Trouble>> + Send;
 
-    /// Adds a digest, once more if it is there: what is added and removed is counted where keys can be
-    /// removed.
+    /// Adds a digest, even if the filter has it already. Filters with deletion count additions and removals.
     ///
     /// # Errors
     ///
-    /// If the filter may not answer `true` for it from now on.
+    /// If the filter may not report the digest as present from now on.
     fn add(&self, digest: Digest) -> impl Future<Output = Result<(), Trouble>> + Send;
 
     /// Adds many digests.
@@ -125,11 +125,11 @@ pub trait Generation: Send + Sync + 'static {
         }
     }
 
-    /// How many of these digests it does not hold.
+    /// The number of these digests that the filter does not contain.
     ///
     /// # Errors
     ///
-    /// If it cannot tell.
+    /// If the filter cannot tell.
     fn missing(&self, digests: &[Digest]) -> impl Future<Output = Result<u64, Trouble>> + Send {
         async move {
             let mut missing = 0;
@@ -140,22 +140,23 @@ pub trait Generation: Send + Sync + 'static {
         }
     }
 
-    /// Takes back one [`add`](Self::add). Only called with proof that there was one to take back.
+    /// Reverses one [`add`](Self::add). Only called after the guard has proof of such an `add`.
     fn remove(&self, digest: Digest) -> impl Future<Output = ()> + Send {
         let _ = digest;
         ready(())
     }
 
-    /// Whether another one who shares it has added all keys of the data set, so that no scan is needed.
+    /// Whether another guard that shares this filter has added all keys of the data set, so that no scan is
+    /// needed.
     ///
     /// # Errors
     ///
-    /// If it cannot tell.
+    /// If the filter cannot tell.
     fn is_complete(&self) -> impl Future<Output = Result<bool, Trouble>> + Send {
         ready(Ok(false))
     }
 
-    /// All keys of the scan were added.
+    /// Called when all keys of the scan were added.
     ///
     /// # Errors
     ///
@@ -164,40 +165,41 @@ pub trait Generation: Send + Sync + 'static {
         ready(Ok(()))
     }
 
-    /// It is about to be asked: every check has been passed.
+    /// Called after every check has passed, before the filter is used.
     ///
     /// # Errors
     ///
-    /// If it cannot be put to use.
+    /// If the filter cannot be put to use.
     fn activate(&self) -> impl Future<Output = Result<(), Trouble>> + Send {
         ready(Ok(()))
     }
 
-    /// How large, how full, how often wrong. May read the whole filter.
+    /// Size, fill and false positive rate. This may read the whole filter.
     fn measure(&self) -> Measure;
 
-    /// Saves it at `path`, whole or not at all: every digest whose [`add`](Self::add) had returned.
+    /// Saves the filter at `path`, whole or not at all, with every digest whose [`add`](Self::add) had
+    /// returned.
     ///
     /// # Errors
     ///
-    /// What the file system says; [`io::ErrorKind::Unsupported`] if it is kept elsewhere.
+    /// An error of the file system, or [`io::ErrorKind::Unsupported`] if the filter is not in this process.
     fn save(&self, path: &Path) -> io::Result<()> {
         let _ = path;
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// How large a filter is, how full, and how often it is wrong.
+/// The size, the fill and the false positive rate of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
     /// The memory of its words.
     pub bytes: u64,
-    /// How many keys it is planned for.
+    /// The number of keys it is planned for.
     pub capacity: u64,
-    /// How many it has, as far as it can tell.
+    /// The number of keys it has, as far as it can tell.
     pub items: u64,
-    /// The share of its bits, cells or slots that are taken.
+    /// The share of its bits, cells or slots that are in use.
     pub fill: f64,
-    /// The share of absent keys it takes for present.
+    /// The expected false positive rate.
     pub rate: f64,
 }

@@ -6,9 +6,9 @@
 //!                     `-- absent: answered here, for certain
 //! ```
 //!
-//! The oldest use of filters, done so that it can be trusted: whenever a key can be read in the data set, the filter
-//! does not say that it is absent, whatever is killed, lost, cancelled, slow or restored from a backup. When in doubt
-//! the data set is asked.
+//! The guard answers look-ups of absent keys from a filter. A key that can be read in the data set is never
+//! reported absent. This holds when processes are killed, state is lost, futures are cancelled, servers are
+//! slow, or backups are restored. When the guard is in doubt, it queries the data set.
 //!
 //! ```
 //! use umbel_guard::{Answer, Guard, Local};
@@ -37,14 +37,15 @@
 //!
 //! # Reading order
 //!
-//! 1. [`guard`]: the two orders on which everything rests. [`answer`]: answers, and the states of a guard.
-//! 2. [`data_set`]: what is guarded, and how to bring your own; [`set`]: those that are ready.
-//! 3. [`kind`]: which filter.
-//! 4. [`rebuild`]: building a filter while everybody goes on. [`tend`]: when that happens by itself.
-//! 5. [`keep`]: what outlives the process. [`doubts`](Builder::doubts): writes whose outcome nobody knows.
-//! 6. [`options`]: all that can be chosen. [`stats`] and [`event`]: what can be watched. [`error`]: every way to fail.
+//! 1. [`guard`]: the two orders of steps that correctness rests on. [`answer`]: answers, and the states of a
+//!    guard.
+//! 2. [`data_set`]: the trait for a data set, and how to implement it. [`set`]: the ready-made ones.
+//! 3. [`kind`]: which filter to use.
+//! 4. [`rebuild`]: rebuilding a filter online. [`tend`]: when the guard rebuilds by itself.
+//! 5. [`keep`]: what survives the process. [`doubts`](Builder::doubts): writes with an unknown outcome.
+//! 6. [`options`]: all settings. [`stats`] and [`event`]: monitoring. [`error`]: all errors.
 //!
-//! `docs/guard.md` tells what is promised, and what is not.
+//! `docs/guard.md` lists the guarantees and their limits.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -81,7 +82,7 @@ pub use kind::{Family, Generation, Kind, Local, Measure};
 pub use options::Builder;
 pub use stats::{Share, Stats};
 
-/// The examples of README are tests here, because this crate can use all crates that they use.
+/// The examples of README are tested here, because this crate can depend on all crates that they use.
 #[cfg(all(doctest, feature = "postgres", feature = "shared"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

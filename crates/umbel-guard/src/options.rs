@@ -1,4 +1,4 @@
-//! How a guard is set up.
+//! The settings of a guard.
 
 use crate::data_set::DataSet;
 use crate::error::StartError;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everything that can be chosen; [`Builder`] says what it means.
+/// All settings; [`Builder`] describes them.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) folder: Option<PathBuf>,
@@ -46,7 +46,7 @@ impl Options {
     }
 }
 
-/// Sets up a guard; begins with [`Guard::builder`].
+/// Sets up a guard. [`Guard::builder`] creates it.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -101,22 +101,23 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
         Self { set, kind, options }
     }
 
-    /// Keeps the filter in this folder, which is made if it is not there, for one guard at a time. Without
-    /// one, every start scans the data set.
+    /// Keeps the filter in this folder, which is created if it does not exist. One guard at a time can use a
+    /// folder. Without a folder, every start scans the data set.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.options.folder = Some(folder.into());
         self
     }
 
-    /// What must have happened to the journal before the data set is asked to change.
+    /// How durable a journal record must be before the data set is asked to write.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.options.durability = durability;
         self
     }
 
-    /// Plans filters for so many times the keys there are, and at least for so many keys. 1.5, and 10,000.
+    /// Plans filters for `headroom` times the current number of keys, and for at least `at_least` keys. The default
+    /// is 1.5, and 10,000.
     #[must_use]
     pub fn capacity(mut self, headroom: f64, at_least: u64) -> Self {
         self.options.headroom = headroom.max(1.0);
@@ -124,8 +125,8 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
         self
     }
 
-    /// Keys that are read at a time while a filter is built, and the share of the time that this may take
-    /// as long as another filter is in use. 2,048, and a half.
+    /// The number of keys per page while a filter is built, and the share of the time that a build may use
+    /// while another filter answers. The default is 2,048, and a half.
     #[must_use]
     pub fn scan(mut self, page: usize, pace: f64) -> Self {
         self.options.page = page.max(1);
@@ -133,37 +134,38 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
         self
     }
 
-    /// How long a call of the data set may take. 5 seconds.
+    /// How long a call of the data set may take. The default is 5 seconds.
     #[must_use]
     pub fn set_timeout(mut self, time: Duration) -> Self {
         self.options.set_timeout = time;
         self
     }
 
-    /// How long the filter may take. 5 ms in memory, 50 ms if it is shared.
+    /// How long the filter may take. The default is 5 ms in memory, 50 ms if it is shared.
     #[must_use]
     pub fn filter_timeout(mut self, time: Duration) -> Self {
         self.options.filter_timeout = time;
         self
     }
 
-    /// How many queries may be at the data set at once while there is no filter that answers. 64.
+    /// The maximum number of concurrent queries to the data set while no filter answers. The default is 64.
     #[must_use]
     pub fn pass_through(mut self, queries: usize) -> Self {
         self.options.pass_through = queries.clamp(1, 1 << 20);
         self
     }
 
-    /// Every look-up asks the data set, even if another one asks for the same key at the same time. With a shared filter
-    /// that is always so: another guard may write the key while the first look-up waits.
+    /// Turns off single-flight: every look-up queries the data set, even if another look-up of the same key is
+    /// in progress. With a shared filter this is always so, because another guard may write the key while the
+    /// first look-up waits.
     #[must_use]
     pub fn without_single_flight(mut self) -> Self {
         self.options.single_flight = false;
         self
     }
 
-    /// Remembers up to `keys` keys, each for `age`, that the filter takes for present and the data set does
-    /// not have. Not with a shared filter, whose other guards may write such a key:
+    /// Remembers up to `keys` false positives, each for `age`, so that repeated look-ups do not reach the data
+    /// set. This cannot be combined with a shared filter, because other guards may write such a key:
     /// [`StartError::RemembersShared`].
     #[must_use]
     pub fn remember_absences(mut self, keys: usize, age: Duration) -> Self {
@@ -171,8 +173,8 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
         self
     }
 
-    /// Asks the filter for so many keys of the data set, so often: 16 every second. One that is not there ends
-    /// the trust. 0 keys is no audit.
+    /// Audits the filter: looks up `keys` keys of the data set in it every `every`. The default is 16 every
+    /// second. A missing key ends the trust. With 0 keys there is no audit.
     #[must_use]
     pub fn audit(mut self, keys: usize, every: Duration) -> Self {
         self.options.audit_keys = keys;
@@ -180,8 +182,8 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
         self
     }
 
-    /// Builds another filter when the rate is so many times the one aimed at, or when so large a share of
-    /// what is in the filter has left the data set. 1.25, and a quarter.
+    /// Rebuilds the filter when its false positive rate is `rate` times the target, or when a share `deleted`
+    /// of its keys was deleted from the data set. The default is 1.25, and a quarter.
     #[must_use]
     pub fn rebuild_when(mut self, drift: f64, ghosts: f64) -> Self {
         self.options.drift = drift.max(1.0);
@@ -189,23 +191,24 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
         self
     }
 
-    /// How long a sound filter is used at least before another one is built. A minute.
+    /// The minimum time between two rebuilds of a sound filter. The default is a minute.
     #[must_use]
     pub fn rest(mut self, time: Duration) -> Self {
         self.options.rest = time;
         self
     }
 
-    /// Saves the filter whenever its journal has so many records. 262,144, which are 4 MiB.
+    /// Saves the filter whenever its journal has this number of records. The default is 262,144, which are 4
+    /// MiB.
     #[must_use]
     pub fn checkpoint_every(mut self, records: u64) -> Self {
         self.options.checkpoint = records.max(1);
         self
     }
 
-    /// How many writes with an unknown outcome are remembered, and for how long: every filter that is built
-    /// meanwhile gets their keys. Longer than the data set can take to carry out a write that it was sent.
-    /// 65,536, for an hour.
+    /// The maximum number of writes with an unknown outcome that the guard remembers, and for how long. Every
+    /// filter that is built in that time gets their keys. The time must be longer than the data set can take to
+    /// carry out a write that it has received. The default is 65,536, for an hour.
     #[must_use]
     pub fn doubts(mut self, writes: usize, age: Duration) -> Self {
         self.options.doubts = writes;
@@ -213,47 +216,50 @@ impl<D: DataSet, K: Kind> Builder<D, K> {
         self
     }
 
-    /// How long the filter goes on to prove absences when the data set cannot be reached. After that the answer is
-    /// [`Reason::Unwatched`](crate::Reason::Unwatched), until the data set has answered again. 10 seconds.
+    /// How long the filter still proves absences when the data set cannot be reached. After that the answer is
+    /// [`Reason::Unwatched`](crate::Reason::Unwatched), until the data set answers again. The default is 10
+    /// seconds.
     ///
-    /// A guard that is cut off from its data set does not see that another guard has taken its place and writes there. Keys
-    /// that the other guard writes may be reported absent for this long. With [`Duration::MAX`] there is no limit.
+    /// A guard that is cut off from its data set does not notice that another guard has taken its place and
+    /// writes there. Keys that the other guard writes may be reported absent for this long. With
+    /// [`Duration::MAX`] there is no limit.
     #[must_use]
     pub fn trust_for(mut self, time: Duration) -> Self {
         self.options.trust_for = time;
         self
     }
 
-    /// Does nothing by itself: [`Guard::tend`] and [`Guard::rebuild`] are for the caller then.
+    /// Starts no background task. The caller must call [`Guard::tend`] and [`Guard::rebuild`].
     #[must_use]
     pub fn without_background(mut self) -> Self {
         self.options.background = false;
         self
     }
 
-    /// Changes nothing, neither in the folder, which is not made either, nor in the data set. Writes through this guard fail
-    /// with [`GuardError::ReadOnly`](crate::GuardError::ReadOnly). Filters are built in memory and are not saved. While
-    /// this guard lives, no other one can be started with the same folder.
+    /// Makes the guard read-only: it changes neither the data set nor the folder, and does not create the
+    /// folder. Writes through it fail with [`GuardError::ReadOnly`](crate::GuardError::ReadOnly). Filters are
+    /// built in memory and are not saved. While this guard lives, no other guard can be started with the same
+    /// folder.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.options.read_only = true;
         self
     }
 
-    /// Calls this function with every [`Event`]. It runs on the task that found the event, possibly that of a client, so it
-    /// must not block.
+    /// Calls this function with every [`Event`]. It runs on the task that detected the event, possibly the task
+    /// of a client, so it must not block.
     #[must_use]
     pub fn observe(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.options.observer = Some(Observer(Arc::new(observer)));
         self
     }
 
-    /// Starts the guard. If a saved filter can be used it is active at once; else it is built in the
-    /// background, and until then everything goes through to the data set.
+    /// Starts the guard. If a saved filter can be used, the guard is active at once. Otherwise it builds a
+    /// filter in the background, and all look-ups go through to the data set until then.
     ///
     /// # Errors
     ///
-    /// [`StartError`] if the folder cannot be used, or the data set does not give its identity and its stamp.
+    /// [`StartError`] if the folder cannot be used, or the data set does not return its identity and its stamp.
     pub async fn start(self) -> Result<Guard<D, K>, StartError<D::Error>> {
         Guard::start(self.set, self.kind, self.options).await
     }

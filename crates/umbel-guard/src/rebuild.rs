@@ -1,4 +1,4 @@
-//! Building the next filter while everybody goes on reading and writing.
+//! Rebuilding the filter online, while reads and writes continue.
 //!
 //! ```text
 //!     1  begin the next filter: every write from here on goes to both
@@ -9,9 +9,10 @@
 //!     6  save it; put it in the place of the old one, which goes when its last reader does
 //! ```
 //!
-//! A key that can be read afterwards was committed before the snapshot, and is in the scan; or its write began after step
-//! 1, and went to both; or it began before and ended after step 2 in a way that nobody knows, and was added then.
-//! Whatever fails or is given up in between leaves the old filter as it was.
+//! A key that can be read after a rebuild falls under one of three cases. It was committed before the snapshot,
+//! so the scan has it. Or its write began after step 1, so it was added to both filters. Or its write began
+//! before step 1 and has an unknown outcome, so step 2 has added the key. A rebuild that fails or is given up
+//! leaves the old filter in use.
 
 use crate::answer::{State, Suspicion};
 use crate::data_set::DataSet;
@@ -30,41 +31,42 @@ use tokio::time::Instant;
 use tracing::Instrument;
 use umbel::Digest;
 
-/// How many times as long as a look-up it may take to count all keys: a table may have to be read for that.
+/// The time limit for counting all keys, as a multiple of that of a look-up. Counting may read a whole table.
 const COUNT: u32 = 240;
 
 type Result<T, D> = std::result::Result<T, RebuildError<<D as DataSet>::Error>>;
 
 impl<D: DataSet, K: Kind> Guard<D, K> {
-    /// Builds another filter and puts it to use; how many keys it was built from. The future can be dropped
-    /// at any time, and leaves everything as it was.
+    /// Builds another filter and puts it to use. Returns the number of keys it was built from. The future can
+    /// be dropped at any time; the old filter then stays in use.
     ///
     /// # Errors
     ///
-    /// [`RebuildError`]; the filter there was, if there was one, is used on.
+    /// [`RebuildError`]. The previous filter, if any, stays in use.
     pub async fn rebuild(&self) -> std::result::Result<u64, RebuildError<D::Error>> {
         self.inner.rebuild().instrument(tracing::info_span!("rebuild")).await
     }
 
-    /// Saves the filter now, and begins its journal anew. `false` if there is nothing to save, or nowhere.
+    /// Saves the filter now, and starts a new journal. Returns `false` if there is no filter to save, or no
+    /// folder.
     ///
     /// # Errors
     ///
-    /// What the file system says; what was saved before is as good as it was.
+    /// An error of the file system. The files saved before stay usable.
     pub async fn checkpoint(&self) -> std::io::Result<bool> {
         let _one = self.inner.building.lock().await;
         self.inner.checkpoint().instrument(tracing::info_span!("checkpoint")).await
     }
 
-    /// Ends all writes and saves the filter, so that the next start needs no journal. A rebuild that is running is given up.
-    /// Reads go through to the data set from now on, and writes are refused.
+    /// Waits for all writes to end and saves the filter, so that the next start needs no journal. A rebuild in
+    /// progress is given up. From now on reads go through to the data set, and writes are refused.
     ///
     /// # Errors
     ///
-    /// An error of the file system. The next start is slower then.
+    /// An error of the file system. The next start is then slower.
     pub async fn close(&self) -> std::result::Result<(), GuardError<D::Error>> {
         let inner = &self.inner;
-        // A rebuild sees this and gives up. Nothing watches the data set any more, so nothing answers from now on.
+        // A rebuild sees this and gives up. The data set is no longer watched, so the filter no longer answers.
         drop(inner.change(|epoch| {
             if let Some(filter) = epoch.trusted().cloned() {
                 epoch.closing = Some(filter);
@@ -87,7 +89,7 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
     }
 }
 
-/// Takes the next filter out again, unless it was put to use.
+/// Unregisters the next filter on drop, unless it was put to use.
 struct Registered<'a, D: DataSet, K: Kind> {
     inner: &'a Inner<D, K>,
     next: Arc<Next<K::Generation>>,
@@ -111,7 +113,8 @@ impl<D: DataSet, K: Kind> Drop for Registered<'_, D, K> {
     }
 }
 
-/// Signs of foreign writes that are being followed up. They count again if this is dropped before that is done.
+/// Signs of foreign writes that are being handled. If this is dropped before they are handled, they count
+/// again.
 pub(crate) struct Signs<'a, D: DataSet, K: Kind> {
     inner: &'a Inner<D, K>,
     swept: bool,
@@ -119,13 +122,13 @@ pub(crate) struct Signs<'a, D: DataSet, K: Kind> {
 }
 
 impl<'a, D: DataSet, K: Kind> Signs<'a, D, K> {
-    /// Those that a comparison of all keys follows up.
+    /// The signs that a comparison of all keys handles.
     pub(crate) fn for_sweep(inner: &'a Inner<D, K>) -> Self {
         let swept = std::mem::replace(&mut inner.tending().swept, true);
         Self { inner, swept, shares_entries: false }
     }
 
-    /// All of them: the scan of a rebuild sees what else was written until now.
+    /// All signs: the scan of a rebuild sees every foreign write up to now.
     fn for_rebuild(inner: &'a Inner<D, K>) -> Self {
         let shares_entries = std::mem::take(&mut inner.tending().shares_entries);
         Self { shares_entries, ..Self::for_sweep(inner) }
@@ -148,7 +151,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     pub(crate) async fn rebuild(&self) -> Result<u64, D> {
         let Ok(_one) = self.building.try_lock() else { return Err(RebuildError::UnderWay) };
         let mut state = self.state.subscribe();
-        // In a block, so that what `wait_for` borrows is given back before the build is dropped.
+        // A block, so that the borrows of `wait_for` end before the build is dropped.
         let ended = async {
             let state = state.wait_for(|(_, end)| end.is_some()).await;
             state.ok().and_then(|state| state.1)
@@ -168,7 +171,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         built
     }
 
-    /// All steps; dropped when the guard ends.
+    /// Runs all steps. The future is dropped when the guard ends.
     async fn build(&self) -> Result<u64, D> {
         let started = Instant::now();
         if K::SHARED {
@@ -184,7 +187,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         let keys = self.fill(&next).await?;
         // A copy of the data set from before this moment may have keys that the scan did not see.
         self.renew().await?;
-        // Whatever was deleted before the scan, and is not in it, has a mark up to this one.
+        // Keys that were deleted before the scan have a mark up to this one.
         let floor = self.timed(self.set.stamp()).await?.map(|stamp| stamp.mark);
         self.prove(&next, &keys).await?;
         next.settle().await;
@@ -206,8 +209,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Ok(keys)
     }
 
-    /// Gives the data set another incarnation of this guard, if it is still the same one: copies from before are told from
-    /// it by that.
+    /// Stores a new incarnation of this guard in the data set, if the data set is still the same. Older copies
+    /// of the data set then have a different one.
     async fn renew(&self) -> Result<(), D> {
         let _one = self.watching.lock().await;
         if self.timed(self.set.identity()).await? != self.tending().identity {
@@ -219,7 +222,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
         let stamp = self.timed(self.set.stamp()).await?;
         if stamp.is_none_or(|stamp| stamp.incarnation != old) {
-            // Another guard, or an older copy: the next look at the data set finds out which.
+            // Another guard was started, or this is an older copy. The next look at the data set finds out
+            // which.
             return Err(RebuildError::Overtaken);
         }
         let incarnation = keep::incarnation();
@@ -233,8 +237,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Ok(())
     }
 
-    /// Takes away what others share, if it is sound and yet another one is wanted, or if it lacks a key. Whatever else
-    /// ended the trust may have been mended by another guard.
+    /// Deletes a shared filter if it is sound but another one is wanted, or if it lacks a key. If the trust
+    /// ended for any other reason, another guard may have repaired the filter.
     async fn discard(&self) -> Result<(), D> {
         let epoch = self.epoch.load_full();
         let lacks = epoch.suspicion.is_some_and(Suspicion::is_of_content);
@@ -256,7 +260,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Ok(())
     }
 
-    /// Steps 1 and 2, but for the doubts.
+    /// Steps 1 and 2, except for the writes with an unknown outcome.
     async fn register(&self, filter: K::Generation) -> Registered<'_, D, K> {
         let next = Arc::new(Next::new(filter));
         drop(self.change(|epoch| {
@@ -268,13 +272,13 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 State::Active => State::Active,
             };
         }));
-        // Before the first wait, so that it is undone wherever this ends.
+        // Registered before the first await, so that dropping the future always unregisters it.
         let registered = Registered { inner: self, next, used: false };
         self.ended.grace().await;
         registered
     }
 
-    /// A call of the data set, in time: to begin a scan, or for a page, takes longer than a look-up.
+    /// Calls the data set with a time limit for scans and pages, which is longer than that of a look-up.
     pub(crate) async fn timed<T>(
         &self,
         call: impl Future<Output = std::result::Result<T, D::Error>>,
@@ -294,7 +298,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// Steps 2 to 4: all keys there are; their digests.
+    /// Steps 2 to 4. Returns the digests of all keys.
     async fn fill(&self, next: &Arc<Next<K::Generation>>) -> Result<Vec<Digest>, D> {
         let filter = &*next.filter;
         let Some(doubts) = self.doubts.keys() else { return Err(RebuildError::Overtaken) };
@@ -326,14 +330,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 break;
             }
             if page.is_empty() {
-                // Neither keys nor an end: this would never end.
+                // An empty page that is not the last one: the scan would never end.
                 return Err(RebuildError::Incomplete { expected, got: digests.len() as u64 });
             }
             self.rest(begun.elapsed()).await;
         }
         let mut got = digests.len() as u64;
         if !D::SNAPSHOT {
-            // Keys come and go during the scan. In a fleet other guards write too, and add their keys to the filter themselves.
+            // Keys are added and deleted during the scan. In a fleet other guards write too, and add their keys
+            // to the filter themselves.
             expected = expected.min(self.timed_for(COUNT, self.set.count(&mut scan)).await?);
             got += next.mirrored.load(Relaxed);
         }
@@ -343,7 +348,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Ok(digests)
     }
 
-    /// Leaves some time to others as long as another filter answers.
+    /// Sleeps after each page while another filter answers, to leave the data set time for clients.
     pub(crate) async fn rest(&self, worked: Duration) {
         let pace = self.options.pace;
         if pace < 1.0 && self.epoch.load().state == State::Active {
@@ -353,7 +358,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// Step 5: every key that was scanned is in the filter.
+    /// Step 5: checks that every scanned key is in the filter.
     async fn prove(&self, next: &Next<K::Generation>, keys: &[Digest]) -> Result<(), D> {
         next.filter.seal().await?;
         let mut lost = 0;
@@ -365,7 +370,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         if lost > 0 { Err(RebuildError::Lost { keys: lost }) } else { Ok(()) }
     }
 
-    /// Saves a filter that is not in use yet; `None` if that failed, or there is nowhere to save it.
+    /// Saves a filter that is not in use yet. Returns `None` if that failed, or if there is no folder.
     async fn save_next(&self, next: &Next<K::Generation>, floor: Option<u64>) -> Option<Pair> {
         let keep = self.keep.as_ref().filter(|_| !K::SHARED)?;
         match save(keep, true, next.filter.clone(), floor).await {
@@ -378,17 +383,18 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// Step 6: the next filter is the one, unless a write has failed to reach it.
+    /// Step 6: puts the next filter to use, unless a write has failed to reach it.
     fn put_to_use(&self, next: &Arc<Next<K::Generation>>, saved: Option<Pair>) -> Result<(), D> {
         let mut broken = false;
         self.change(|epoch| {
-            // Read here, where nothing can end the trust in between.
+            // Read here, where the trust cannot end in between.
             broken =
                 next.broken.load(Relaxed) || self.doubts.keys().is_none() || epoch.end.is_some();
             if broken {
                 return;
             }
-            // First the files: those who write at this moment know both filters, those who come later do not.
+            // The files are replaced first: writes in progress know both filters, later writes know only the
+            // new one.
             if let Some(keep) = &self.keep {
                 let taken = match &saved {
                     Some(pair) => keep.take_over(pair),
@@ -415,12 +421,12 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Ok(())
     }
 
-    /// Saves the filter in use; `building` is held.
+    /// Saves the filter in use. The caller holds `building`.
     pub(crate) async fn checkpoint(&self) -> std::io::Result<bool> {
         let Some(keep) = self.keep.as_ref().filter(|_| !K::SHARED) else { return Ok(false) };
         let Some(filter) = self.epoch.load().trusted().cloned() else { return Ok(false) };
         let pair = save(keep, false, filter.clone(), None).await?;
-        // If the trust ended meanwhile, the file must not come back.
+        // If the trust ended in the meantime, the file must not be created again.
         let taken = self.still(|epoch| {
             let same = epoch.trusted().is_some_and(|trusted| Arc::ptr_eq(trusted, &filter));
             if same { keep.take_over(&pair).map(|()| true) } else { Ok(false) }
@@ -439,13 +445,13 @@ async fn save<G: Generation>(
     filter: Arc<G>,
     floor: Option<u64>,
 ) -> std::io::Result<Pair> {
-    // A save whose future was dropped runs on, and uses the folder until it ends.
+    // A save whose future was dropped continues, and uses the folder until it ends.
     let turn = keep.saving_turn().await;
     let pair = keep.prepare(other);
     let (keep, number) = (keep.clone(), pair.number());
     let saving = tokio::task::spawn_blocking(move || {
         let saved = keep.save(number, &*filter, floor);
-        // The folder is free before the next save begins, so that `close` leaves it free.
+        // The folder is released before the next save begins, so that `close` leaves it unlocked.
         drop((filter, keep));
         drop(turn);
         saved

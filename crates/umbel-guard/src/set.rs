@@ -1,13 +1,13 @@
-//! Data sets that are ready to use, each behind a feature of its name.
+//! Ready-made data sets, each behind a feature of the same name.
 //!
 //! | | where | scans see | stamps | keys | foreign writes show |
 //! |---|---|---|---|---|---|
 //! | `Redb` | a table of bytes in a redb file | one moment | yes | bytes | there are none |
 //! | `Sqlite` | any table with a unique key column | one moment | yes | text, blobs, integers | within a second |
 //! | `Postgres` | any table with a unique key column | one moment | yes, if the user may create a table | text, `bytea`, integers, `uuid` | within seconds |
-//! | `Redis` | a hash, or all keys with a prefix | what is there all the time | yes, if the user may run scripts | bytes | no |
+//! | `Redis` | a hash, or all keys with a prefix | the keys that exist during the whole scan | yes, if the user may run scripts | bytes | no |
 //!
-//! What stamps are for is told in [`Stamp`](crate::Stamp).
+//! [`Stamp`](crate::Stamp) describes the purpose of stamps.
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod identifier;

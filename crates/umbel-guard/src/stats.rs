@@ -1,4 +1,4 @@
-//! What the guard has done, counted, and as Prometheus reads it.
+//! Counters of the guard, and their Prometheus format.
 
 use crate::answer::State;
 use crate::kind::Measure;
@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Threads that count at the same time do so in different cache lines.
+/// The number of copies of each counter. Threads that count at the same time use different cache lines.
 const LANES: usize = 8;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Lane(AtomicU64);
 
-/// A number that many threads count up.
+/// A counter that many threads increment.
 #[derive(Debug, Default)]
 pub(crate) struct Counter([Lane; LANES]);
 
@@ -40,7 +40,7 @@ impl Counter {
     }
 }
 
-/// All that is counted.
+/// All counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) absent: Counter,
@@ -63,7 +63,7 @@ pub(crate) struct Counters {
     pub(crate) trips: Counter,
 }
 
-/// How a guard is and what it has done: a picture of one moment.
+/// The counters and the state of a guard at one moment.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -71,80 +71,81 @@ pub struct Stats {
     pub state: State,
     /// Whether another filter is being built.
     pub rebuilding: bool,
-    /// How many filters were put to use, this one included.
+    /// The number of filters that were put to use, including this one.
     pub generation: u64,
-    /// Questions that were answered: the sum of the next three.
+    /// Look-ups that were answered: the sum of `saved`, `maybe` and `unknown`.
     pub queries: u64,
-    /// Questions that never reached the data set: the filter proved the key absent, or it was remembered to be.
+    /// Look-ups that did not reach the data set: the filter proved the key absent, or the guard remembered its
+    /// absence.
     pub saved: u64,
-    /// Questions for keys that may be there.
+    /// Look-ups of keys that the filter reported as possibly present.
     pub maybe: u64,
-    /// Questions that the filter could not answer.
+    /// Look-ups that the filter could not answer.
     pub unknown: u64,
-    /// Keys that the filter took for present and the data set did not have.
+    /// False positives: keys that the filter reported present and the data set did not have.
     pub false_positives: u64,
-    /// Of the saved ones, those that were remembered to be absent.
+    /// The part of `saved` that was answered from remembered absences.
     pub remembered: u64,
-    /// Questions that waited for the answer to another one for the same key.
+    /// Look-ups that shared the query of another look-up of the same key.
     pub joined: u64,
-    /// Questions that were refused since too many were at the data set.
+    /// Look-ups that were refused because too many queries were in progress.
     pub refused: u64,
-    /// Questions that the data set was asked.
+    /// Queries that were sent to the data set.
     pub asked: u64,
     /// Values that were put.
     pub puts: u64,
     /// Keys that were deleted.
     pub deletes: u64,
-    /// Writes that failed, or whose outcome nobody knows.
+    /// Writes that failed, or whose outcome is unknown.
     pub failed_writes: u64,
-    /// Calls of the data set or the filter that took too long.
+    /// Calls of the data set or of the filter that timed out.
     pub timed_out: u64,
-    /// Of those writes, how many are remembered.
+    /// Writes with an unknown outcome that the guard remembers now.
     pub doubts: u64,
-    /// Keys that may be in the filter and are not in the data set.
+    /// Keys in the filter that were deleted from the data set, as an upper bound.
     pub ghosts: u64,
-    /// The share of absent keys that the filter took for present since it is in use.
+    /// The measured false positive rate of the filter in use.
     pub measured: Share,
-    /// The rate that is aimed at.
+    /// The target false positive rate.
     pub target: f64,
-    /// The filter, as it was measured last.
+    /// The filter at its last measurement.
     pub filter: Option<Measure>,
-    /// Keys of the data set that were asked of the filter.
+    /// Keys of the data set that the audit looked up in the filter.
     pub audited: u64,
-    /// Those that were not in it.
+    /// Audited keys that the filter lacked.
     pub audit_misses: u64,
     /// Filters that were built and put to use.
     pub rebuilds: u64,
-    /// Filters that were given up.
+    /// Rebuilds that failed or were given up.
     pub failed_rebuilds: u64,
     /// How often the filter was saved.
     pub checkpoints: u64,
-    /// How often the filter was found not to be trusted.
+    /// How often the trust in the filter ended.
     pub trips: u64,
-    /// Whether a restart would find a filter that is up to date.
+    /// Whether a restart would find an up-to-date saved filter.
     pub kept: bool,
-    /// How long ago the last look at the data set that succeeded began.
-    /// After [`trust_for`](crate::Builder::trust_for), the filter proves no absences.
+    /// The time since the last successful look at the data set began. When it exceeds
+    /// [`trust_for`](crate::Builder::trust_for), the filter proves no absences.
     pub unwatched: Duration,
     /// How long the guard has been running.
     pub uptime: Duration,
 }
 
-/// A share that was measured, and how sure it is.
+/// A measured share, with its confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
-    /// How often it was so.
+    /// The number of hits.
     pub hits: u64,
-    /// Of how many.
+    /// The number of trials.
     pub trials: u64,
-    /// Below this it is not, at five sigma.
+    /// The lower bound at five sigma.
     pub low: f64,
-    /// Above this it is not, at five sigma.
+    /// The upper bound at five sigma.
     pub high: f64,
 }
 
 impl Share {
-    /// The interval of Wilson at five sigma.
+    /// The Wilson interval at five sigma.
     pub(crate) fn of(hits: u64, trials: u64) -> Self {
         if trials == 0 {
             return Self { hits, trials, low: 0.0, high: 1.0 };
@@ -158,7 +159,7 @@ impl Share {
         Self { hits, trials, low, high: ((centre + spread) / scale).min(1.0) }
     }
 
-    /// The share itself; 0 if nothing was tried.
+    /// The share itself; 0 if there were no trials.
     #[must_use]
     pub fn value(&self) -> f64 {
         if self.trials == 0 { 0.0 } else { self.hits as f64 / self.trials as f64 }
@@ -166,7 +167,7 @@ impl Share {
 }
 
 impl Stats {
-    /// The text that Prometheus reads.
+    /// The text in the format of Prometheus.
     #[must_use]
     pub fn to_prometheus(&self) -> String {
         let mut text = String::new();

@@ -1,19 +1,20 @@
-//! What a guard does by itself: watches the data set, audits, measures, saves, and builds the next filter when it is time.
+//! The background work of a guard: it watches the data set, audits, measures, saves, and rebuilds the filter
+//! when necessary.
 //!
 //! | finding | what follows |
 //! |---|---|
-//! | no filter is trusted | one is built; after a failure again, after ever longer waits |
-//! | a key of the data set is not in the filter | the trust ends, and a filter is built |
+//! | no filter is trusted | the guard builds one; after a failure it tries again, with growing waits |
+//! | a key of the data set is not in the filter | the trust ends, and the guard builds a filter |
 //! | the data set has [another identity](DataSet::identity) | the same |
 //! | another guard has [begun](DataSet::begin) in front of the data set | the trust ends for good, and writes are refused |
-//! | something else has [written](DataSet::foreign_writes) to the data set | all keys are compared with the filter; where keys can be removed from it, another one is built after the [rest](crate::Builder::rest) |
-//! | the rate is 1.25 times the target, expected or measured | a filter is built, while this one answers |
-//! | a quarter of the keys in the filter have left the data set | the same |
-//! | the journal is long | the filter is saved |
+//! | another program has [written](DataSet::foreign_writes) to the data set | the guard compares all keys with the filter; where keys can be removed from it, it also builds another one after the [rest](crate::Builder::rest) |
+//! | the rate is 1.25 times the target, expected or measured | the guard builds a filter, while this one answers |
+//! | a quarter of the keys in the filter were deleted from the data set | the same |
+//! | the journal is long | the guard saves the filter |
 //!
-//! Two tasks run in the background. One only watches the data set, about once a second, because it must
-//! not wait for the other one, which may compare or read all keys. If either ends, because it panicked or because its
-//! runtime was shut down, the guard answers `Absent` no more.
+//! Two tasks run in the background. One only watches the data set, about once a second. It must not wait for
+//! the other one, which may compare or read all keys. If either task ends, because it panicked or because its
+//! runtime was shut down, the guard no longer answers `Absent`.
 
 use crate::answer::State;
 use crate::data_set::DataSet;
@@ -31,12 +32,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-/// The waits after failed rebuilds.
+/// The first wait after a failed rebuild.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LAST_WAIT: Duration = Duration::from_secs(30);
-/// How often the data set is looked at, and how long the other task sleeps at most.
+/// How often the guard looks at the data set, and how long the other task sleeps at most.
 const ROUND: Duration = Duration::from_secs(1);
-/// After all keys were compared with the filter, the next comparison waits so many times as long as that took.
+/// After a comparison of all keys with the filter, the next one waits this many times its duration.
 const SWEEP_REST: u32 = 4;
 
 impl<D: DataSet, K: Kind> Guard<D, K> {
@@ -47,8 +48,9 @@ impl<D: DataSet, K: Kind> Guard<D, K> {
         tokio::spawn(tend_for_ever(inner).instrument(span));
     }
 
-    /// One round of all that a guard does by itself: a look at the data set, an audit, a look at the rate, a checkpoint or a
-    /// rebuild if it is time. Only needed [without background](crate::Builder::without_background).
+    /// Runs one round of background work: a look at the data set, an audit, a measurement of the rate, and a
+    /// checkpoint or a rebuild if one is due. Only needed [without
+    /// background](crate::Builder::without_background).
     pub async fn tend(&self) {
         self.inner.look_in_time().await;
         self.inner.tend().await;
@@ -70,7 +72,7 @@ async fn tend_for_ever<D: DataSet, K: Kind>(inner: Weak<Inner<D, K>>) {
         guard.tend().await;
         let (attention, wait) = (guard.attention.clone(), guard.until_retry());
         let wait = wait.min(guard.options.audit_every).min(ROUND);
-        // The sleep must not keep the guard alive.
+        // The task must not keep the guard alive while it sleeps.
         drop(guard);
         let _ = tokio::time::timeout(wait, attention.notified()).await;
     }
@@ -85,7 +87,7 @@ async fn watch_for_ever<D: DataSet, K: Kind>(inner: Weak<Inner<D, K>>) {
     }
 }
 
-/// A background task. If it ends because it panicked, or because its runtime was shut down, the trust in the filter ends.
+/// A background task. If it panics, or its runtime is shut down, the trust in the filter ends.
 struct Task<D: DataSet, K: Kind> {
     inner: Weak<Inner<D, K>>,
     left: bool,
@@ -96,7 +98,7 @@ impl<D: DataSet, K: Kind> Task<D, K> {
         Self { inner, left: false }
     }
 
-    /// The guard, as long as there is something to do for it.
+    /// The guard; `None` once there is no more work for it.
     fn guard(&mut self) -> Option<Arc<Inner<D, K>>> {
         let guard = self.inner.upgrade().filter(|guard| guard.epoch.load().end.is_none());
         self.left = guard.is_none();
@@ -116,7 +118,7 @@ impl<D: DataSet, K: Kind> Drop for Task<D, K> {
 }
 
 impl<D: DataSet, K: Kind> Inner<D, K> {
-    /// How long until a rebuild that failed is to be tried again.
+    /// The time until a failed rebuild is tried again.
     fn until_retry(&self) -> Duration {
         let retry = self.tending().retry;
         retry.map_or(Duration::MAX, |(at, _)| at.saturating_duration_since(Instant::now()))
@@ -154,7 +156,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// Whether some keys are to be audited; without a background task in every round.
+    /// Whether an audit is due. Without a background task, one is due in every round.
     fn audit_is_due(&self) -> bool {
         let every = self.options.audit_every;
         let mut tending = self.tending();
@@ -166,7 +168,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         true
     }
 
-    /// Compares all keys of the data set with the filter, because something else has written there.
+    /// Compares all keys of the data set with the filter, because another program has written to the data set.
     async fn sweep(&self) {
         let begun = Instant::now();
         if self.tending().sweep_after.is_some_and(|after| begun < after) {
@@ -189,7 +191,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     async fn sweep_pages(&self) -> Result<u64, RebuildError<D::Error>> {
         let mut scan = self.timed(self.set.scan(None)).await?;
         let mut keys = 0;
-        // A filter that is not trusted is built again anyway.
+        // A filter that is not trusted is rebuilt anyway.
         while self.epoch.load().state == State::Active {
             let begun = Instant::now();
             let page = self.timed(self.set.page(&mut scan, self.options.page)).await?;
@@ -229,13 +231,13 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                 self.miss();
             }
         }
-        // From the beginning after the last.
+        // After the last key, the audit starts again at the first.
         let last = page.keys().take(keys).next_back().filter(|_| !page.is_last());
         self.tending().place = last.map(<[u8]>::to_vec);
         Ok(missed)
     }
 
-    /// Whether a key that was in the data set is there still and not in the filter.
+    /// Whether a key that was read from the data set still exists there and is not in the filter.
     async fn lacks(&self, key: &[u8]) -> bool {
         let epoch = self.epoch.load_full();
         if !self.missed(&epoch, key).await {
@@ -244,21 +246,21 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         if !self.kind.removes() {
             return true;
         }
-        // It may have been deleted since. No other write to this key runs while the data set is asked again.
+        // The key may have been deleted since. No other write to it runs while the data set is queried again.
         let _alone = self.stripe(key).await;
         let there = within(self.options.set_timeout, pin!(self.set.get(key))).await;
-        // Without an answer it may be there.
+        // Without an answer the key may exist.
         !matches!(there, Some(Ok(None))) && self.missed(&epoch, key).await
     }
 
-    /// Measures the filter, if much was added since.
+    /// Measures the filter, if many keys were added since the last measurement.
     async fn look(&self) {
         let puts = self.counters.puts.get();
         {
             let mut tending = self.tending();
             let due = tending
                 .measure
-                // A rebuild that was called for may have measured it after `puts` was read.
+                // A rebuild that the caller started may have measured the filter after `puts` was read.
                 .is_none_or(|measure| {
                     puts.saturating_sub(tending.measured_at) > measure.capacity / 32
                 });
@@ -296,7 +298,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         };
         let drifted = tending.measure.is_some_and(|measure| measure.rate > limit);
         let measured = self.measured(&tending).low > limit;
-        // A key that was written without the guard may share the entry of another one, and leave with it.
+        // A key that was written without the guard may share the entry of another key, and is removed with it.
         let foreign = tending.shares_entries;
         let due = drifted || measured || foreign || tending.measure.is_some_and(haunted);
         if due && rested {
@@ -324,7 +326,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             tending.retry = Some((Instant::now() + wait, wait));
             wait
         };
-        // A guard that was closed meanwhile has not failed.
+        // A rebuild that ended because the guard was closed is not a failure.
         if self.epoch.load().end.is_none() {
             self.options.tell(|| Event::Failed { error: error.to_string(), wait });
         }

@@ -1,9 +1,11 @@
-//! Watching the data set: is it still the one that the filter was built from, and does this guard alone write to it?
+//! Watching the data set: whether it is still the one that the filter was built from, and whether this guard
+//! alone writes to it.
 //!
-//! A background task of its own looks about once a second, whatever else the guard is doing. Each look that succeeds is
-//! noted with the time at which it *began*: up to then nothing was amiss. The filter proves absences only as long as that
-//! time is not further back than [`trust_for`](crate::Builder::trust_for) says. A guard that cannot reach its data set
-//! does not know whether another guard has taken its place and writes there.
+//! A separate background task looks at the data set about once a second, whatever else the guard is doing. The
+//! guard records the time at which each successful look *began*: up to then the filter was valid. The filter
+//! proves absences only while that time is no further back than [`trust_for`](crate::Builder::trust_for). A
+//! guard that cannot reach its data set does not know whether another guard has taken its place and writes
+//! there.
 
 use crate::answer::{State, Suspicion};
 use crate::data_set::{DataSet, Outcome};
@@ -19,19 +21,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 impl<D: DataSet, K: Kind> Inner<D, K> {
-    /// How long ago the last look at the data set that succeeded began.
+    /// The time since the last successful look at the data set began.
     pub(crate) fn unwatched(&self) -> Duration {
         let looked = Duration::from_nanos(self.looked.load(Relaxed));
         self.started.elapsed().saturating_sub(looked)
     }
 
-    /// Whether that is short enough for the filter to prove absences. Without a background task the caller decides how
-    /// often the data set is looked at.
+    /// Whether that time is short enough for the filter to prove absences. Without a background task the caller
+    /// decides how often the guard looks at the data set.
     pub(crate) fn is_watched(&self) -> bool {
         !self.options.background || self.unwatched() <= self.options.trust_for
     }
 
-    /// Looks whether the data set is still the one that it was, and whether this guard alone writes to it.
+    /// Checks whether the data set is still the same, and whether this guard alone writes to it.
     pub(crate) async fn look_in_time(&self) {
         let after = self.options.set_timeout;
         let looked = {
@@ -64,7 +66,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             self.suspect(Suspicion::Moved);
             self.begin_again(&identity).await?;
             let mut tending = self.tending();
-            // Attempts that failed were of what was there before.
+            // Earlier failures concern the old data set.
             (tending.identity, tending.retry) = (identity, None);
         }
         let (mut incarnation, confirmed) =
@@ -73,7 +75,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         if let Some(stamp) = stamp
             && stamp.incarnation == self.offered.load(Relaxed)
         {
-            // It has taken the incarnation that was offered last, although nobody waited for its answer.
+            // The data set has stored the incarnation that was offered last, although its answer was lost.
             incarnation = stamp.incarnation;
             self.incarnation.store(incarnation, Relaxed);
         }
@@ -89,7 +91,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         if let Some(stamp) = stamp
             && (stamp.incarnation != incarnation || stamp.mark < confirmed)
         {
-            // Marks never fall from one guard to the next: a lower one is that of an older copy.
+            // Marks never decrease from one guard to the next, so a lower mark means an older copy.
             let restored = stamp.mark < confirmed || self.past().contains(&stamp.incarnation);
             if restored && !self.options.read_only {
                 self.suspect(Suspicion::Moved);
@@ -103,7 +105,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             // The guard that writes here has another filter.
             written = self.confirmed.fetch_max(stamp.mark, Relaxed) < stamp.mark;
         }
-        // The other guards of a fleet write too, and add their keys to the filter that all share.
+        // The other guards of a fleet write too, and add their keys to the shared filter.
         let foreign = if K::SHARED { None } else { self.set.foreign_writes().await? };
         let news = {
             let mut tending = self.tending();
@@ -121,7 +123,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Ok(())
     }
 
-    /// Takes another data set, or what has become of this one, for this guard.
+    /// Binds this guard to another data set, or to another version of this one.
     async fn begin_again(&self, identity: &[u8]) -> Result<(), D::Error> {
         let incarnation = keep::incarnation();
         if let Some(keep) = &self.keep
@@ -136,7 +138,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             self.past().insert(self.incarnation.load(Relaxed));
             self.offered.store(incarnation, Relaxed);
             let stamped = self.set.begin(incarnation).await? && !K::SHARED;
-            // An older copy has a lower mark, and marks continue behind both.
+            // An older copy has a lower mark. New marks are higher than both.
             let mark = self.set.stamp().await?.map_or(0, |stamp| stamp.mark);
             self.confirmed.store(mark, Relaxed);
             self.marks.fetch_max(mark, Relaxed);

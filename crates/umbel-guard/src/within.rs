@@ -1,4 +1,4 @@
-//! Waiting, but not for ever.
+//! Waiting with a time limit.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -6,8 +6,8 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The result of a future; `None` if it takes too long. What is ready at once needs no timer. By reference: a future that
-/// is an argument is there twice.
+/// The result of a future; `None` after a time-out. A future that is ready at once needs no timer. The future
+/// is passed by reference, because one that is passed by value takes its space twice.
 #[inline]
 pub(crate) async fn within<T>(
     time: Duration,

@@ -1,4 +1,4 @@
-//! Writing: what happens to the filter and the journal before the data set is asked, and after it has answered.
+//! Writes: changes to the filter and the journal before the data set is asked, and after it has answered.
 
 use crate::absences::Writing;
 use crate::answer::Suspicion;
@@ -15,11 +15,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How soon a filter that was gone is looked for again.
+/// The wait between two look-ups of a shared filter that is gone.
 const REMADE: Duration = Duration::from_millis(10);
 
 impl<D: DataSet, K: Kind> Inner<D, K> {
-    /// Where keys are removed: nobody else writes this key meanwhile.
+    /// Locks the writes to this key, if keys can be removed from the filter.
     pub(crate) async fn stripe(&self, key: &[u8]) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         use umbel::hash::Digester;
         if self.stripes.is_empty() {
@@ -29,8 +29,9 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         Some(self.stripes[digest as usize % self.stripes.len()].lock().await)
     }
 
-    /// Adds a key to all filters, before anything else happens. A shared filter that is gone has to be made again first.
-    /// Whether a trusted filter from which keys are removed lacked the key; no other write to the key runs then.
+    /// Adds a key to all filters, before any other step of a write. If a shared filter is gone, this waits
+    /// until it is created again. Also returns whether a trusted filter with deletion lacked the key; no other
+    /// write to the key runs in that case.
     pub(crate) async fn add_in_time(
         &self,
         key: &[u8],
@@ -67,7 +68,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
                     self.doubt_filter(&trouble);
                     return Err(GuardError::Filter(trouble));
                 }
-                // No other guard relies on it, and from here on this one does not either.
+                // No other guard relies on this filter, and from here on this guard does not either.
                 Err(_) => self.suspect(Suspicion::Full),
             }
             digests[0] = Some((filter.check(), digest));
@@ -84,16 +85,16 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             digests[1] = Some((next.filter.check(), digest));
         }
         if K::SHARED && digests == [None, None] {
-            // Others may rely on a filter that this guard has not found yet.
+            // Other guards may rely on a filter that this guard has not found yet.
             return Err(GuardError::Filter(Trouble::Gone));
         }
         Ok((digests, fresh))
     }
 
-    /// A key that is about to be written is not in the next filter: it must not be put to use. If it is in use already, the
-    /// trust ends.
+    /// Marks the next filter as unusable, because it lacks a key that is about to be written. If it is already
+    /// in use, the trust ends.
     pub(crate) fn broke(&self, next: &Next<K::Generation>) {
-        // While no epoch can take the place of another: a rebuild reads the flag there.
+        // The epoch cannot be replaced here; a rebuild reads the flag under the same lock.
         let used = self.still(|epoch| {
             next.broken.store(true, Relaxed);
             epoch.trusted().is_some_and(|trusted| Arc::ptr_eq(trusted, &next.filter))
@@ -103,7 +104,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// Asks the data set to store a key, with the stamp of this guard if it keeps one.
+    /// Asks the data set to store a key, with the stamp of this guard if the set stores one.
     pub(crate) async fn put_in_set(
         &self,
         key: &[u8],
@@ -122,14 +123,15 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// What a write claims. An older copy of the data set with the same incarnation was made after the filter was built, so a
-    /// filter that only grows has all its keys. Where keys are removed from the filter, such a copy must not be written to.
+    /// What a write claims. An older copy of the data set with the same incarnation was made after the filter
+    /// was built, so a filter that only grows has all its keys. If keys are removed from the filter, the guard
+    /// must not write to such a copy.
     fn claim(&self, incarnation: u64, mark: u64) -> Claim {
         let least = if self.kind.removes() { self.confirmed.load(Relaxed) } else { 0 };
         Claim { incarnation, least, mark }
     }
 
-    /// Whether a write was refused only because a rebuild has given this guard another incarnation meanwhile.
+    /// Whether a write was refused only because a rebuild has given this guard another incarnation.
     async fn was_renewed(&self, error: &D::Error, used: u64) -> bool {
         if self.set.outcome(error) != Outcome::Superseded {
             return false;
@@ -137,7 +139,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         let _settled = self.watching.lock().await;
         let offered = self.offered.load(Relaxed);
         if self.incarnation.load(Relaxed) == used && offered != 0 && offered != used {
-            // A rebuild was dropped before it knew whether the data set had taken it.
+            // A rebuild was dropped before it knew whether the data set had stored this incarnation.
             self.incarnation.store(offered, Relaxed);
         }
         self.incarnation.load(Relaxed) != used
@@ -156,10 +158,11 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// What a caller is told about a write that the data set refused or did not carry out.
+    /// The error for the caller of a write that the data set refused or did not carry out.
     pub(crate) async fn failed(&self, error: D::Error) -> GuardError<D::Error> {
         if self.set.outcome(&error) == Outcome::Superseded {
-            // Another guard, or another server in the place of this one: that makes a difference.
+            // The cause may be another guard, or another server at this address, so the guard looks before it
+            // reports.
             Box::pin(self.look_in_time()).await;
             if let Some(End::Superseded) = self.epoch.load().end {
                 return GuardError::Superseded;
@@ -169,7 +172,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         GuardError::DataSet(Arc::new(error))
     }
 
-    /// Writes down that a key was added, and gives the mark of the write.
+    /// Records an added key in the journal, and returns the mark of the write.
     pub(crate) async fn record(&self, digests: Digests) -> std::io::Result<u64> {
         match &self.keep {
             None => Ok(self.marks.fetch_add(1, Relaxed) + 1),
@@ -182,8 +185,8 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// The mark of a delete. If the data set loses the delete, a filter that was built since lacks the key, and only the
-    /// mark shows it.
+    /// The mark of a delete. If the data set loses the delete, a filter that was built since lacks the key, and
+    /// only the mark shows that.
     pub(crate) fn delete_mark(&self) -> std::io::Result<u64> {
         match &self.keep {
             Some(keep) => keep.deleting(),
@@ -191,18 +194,19 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         }
     }
 
-    /// `None` if it took too long.
+    /// Returns `None` after a time-out.
     pub(crate) async fn delete(&self, key: &[u8], mark: u64) -> Option<Result<bool, D::Error>> {
         within(self.options.set_timeout, pin!(self.delete_in_set(key, mark))).await
     }
 
-    /// Takes back one of the two entries of a row that was replaced.
+    /// Removes one of the two entries of a row that was replaced.
     pub(crate) async fn release_replaced(&self, epoch: &Epoch<K::Generation>, key: &[u8]) {
         if let Some(next) = &epoch.next
             && self.kind.removes()
             && !next.has_kept_one(next.filter.digest(key))
         {
-            // The scan may have missed the row, if it was written without the guard: then its only entry is this one.
+            // The scan may have missed the row, if it was written without the guard. This entry is then its
+            // only one.
             next.ghosts.fetch_add(1, Relaxed);
             if let Some(filter) = &epoch.current
                 && !self.doubts.has(key)
@@ -214,12 +218,13 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
         self.release(epoch, key).await;
     }
 
-    /// Takes back one `add`: of a row that is gone, or of a write to a row that had one already.
+    /// Reverses one `add`: for a deleted row, or for a write to a row that already had an entry.
     pub(crate) async fn release(&self, epoch: &Epoch<K::Generation>, key: &[u8]) {
         if !self.kind.removes() {
             return;
         }
-        // Writes to this key may happen yet, and a filter that was built meanwhile has one entry for all of them.
+        // Writes to this key may still happen, and a filter that was built in the meantime has one entry for
+        // all of them.
         if self.doubts.has(key) {
             self.ghosts.fetch_add(1, Relaxed);
             if let Some(next) = &epoch.next {
@@ -231,7 +236,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
             filter.remove(filter.digest(key)).await;
         }
         if let Some(next) = &epoch.next {
-            // What was deleted before the snapshot is not in it.
+            // A key that was deleted before the snapshot is not in the next filter.
             let known = epoch.scanned && next.remove(next.filter.digest(key)).await;
             if !known {
                 next.ghosts.fetch_add(1, Relaxed);
@@ -240,7 +245,7 @@ impl<D: DataSet, K: Kind> Inner<D, K> {
     }
 }
 
-/// A write that the data set was asked for. Unless its outcome is known, it may still happen.
+/// A write that was sent to the data set. Unless its outcome is known, it may still happen.
 pub(crate) struct Write<'a, D: DataSet, K: Kind> {
     inner: &'a Inner<D, K>,
     key: &'a [u8],
@@ -254,14 +259,14 @@ impl<'a, D: DataSet, K: Kind> Write<'a, D, K> {
         Self { inner, key, writing, done: false }
     }
 
-    /// It happened: every later look-up sees it.
+    /// The write has happened: every later look-up sees it.
     pub(crate) fn done(&mut self) {
         self.done = true;
         self.inner.flights.forget(self.key);
         self.writing = None;
     }
 
-    /// It did not happen and will not.
+    /// The write did not happen and will not happen.
     pub(crate) fn refused(&mut self) {
         self.inner.counters.failed_writes.one();
         self.done = true;
@@ -275,7 +280,7 @@ impl<D: DataSet, K: Kind> Drop for Write<'_, D, K> {
             return;
         }
         self.inner.counters.failed_writes.one();
-        // First, so that who asks after the question under way was forgotten knows that there is a doubt.
+        // Recorded first, so that a look-up that begins after the flight was forgotten sees the doubt.
         let remembered = self.inner.doubts.add(self.key);
         self.inner.flights.forget(self.key);
         if let Some(writing) = self.writing.take() {

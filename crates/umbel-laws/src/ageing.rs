@@ -3,18 +3,18 @@
 use crate::rate::sigmas;
 use crate::{Pattern, Subject};
 
-/// A subject that forgets old keys and settles at a rate.
+/// A subject that forgets old keys and settles at a false positive rate.
 pub trait Ages: Subject {
-    /// The rate it settles at, by its formula.
+    /// The rate at which it settles, by its formula.
     fn stable_rate(&self) -> f64;
 
-    /// After how many insertions of different keys it is as good as there.
+    /// The number of insertions of different keys after which it has nearly settled.
     fn settles_after(&self) -> u64;
 }
 
-/// A key that was just inserted is found, as long as no other one is; and `insert` says `true` for
-/// exactly those keys that were not found before. Not vacuous: however many were inserted, absent keys are
-/// found no more often than the filter says, within seven sigma, and that is less than always.
+/// A key that was just inserted is found until another key is inserted, and `insert` returns `true` for exactly
+/// the keys that were not found before. Not vacuous: after any number of insertions, the false positive rate is
+/// at most the one that the filter reports, within seven sigma, and below 1.
 pub fn finds_what_just_came<S: Ages>(items: u64, rate: f64) {
     for pattern in Pattern::ALL {
         let mut filter = S::make(items, rate, items);
@@ -37,37 +37,38 @@ pub fn finds_what_just_came<S: Ages>(items: u64, rate: f64) {
     }
 }
 
-/// What to measure of a filter that settles.
+/// The parameters of a measurement of a filter that settles.
 #[derive(Clone, Copy, Debug)]
 pub struct AgeingTrial {
-    /// What the filter is made for.
+    /// The planned number of keys.
     pub items: u64,
-    /// The rate asked for.
+    /// The requested rate.
     pub rate: f64,
-    /// How keys are made.
+    /// The pattern of the keys.
     pub pattern: Pattern,
-    /// How many keys are inserted once it has settled; a few absent ones are asked for after each.
+    /// The number of keys inserted after it has settled. After each, a few absent keys are looked up.
     pub rounds: u64,
 }
 
-/// How often absent keys of a settled filter were found.
+/// The measured false positive rate of a settled filter.
 #[derive(Clone, Copy, Debug)]
 pub struct AgeingReport {
-    /// What was measured over the formula.
+    /// The measured rate divided by that of the formula.
     pub ratio: f64,
-    /// One standard deviation of that, judged by how much parts of the stream differ.
+    /// One standard deviation of the ratio, estimated from the differences between parts of the stream.
     pub sigma: f64,
-    /// The formula over the rate asked for.
+    /// The rate of the formula divided by the requested rate.
     pub planned: f64,
 }
 
-/// Parts of a stream: enough to judge from how they differ what their mean is worth.
+/// The number of parts of a stream: enough to estimate the standard deviation of their mean from their
+/// differences.
 const PARTS: u64 = 50;
-/// Absent keys asked for after each insertion.
+/// The number of absent keys looked up after each insertion.
 const ASKED: u64 = 4;
 
 impl AgeingTrial {
-    /// Measures, and judges nothing.
+    /// Measures without a verdict.
     ///
     /// # Panics
     ///
@@ -98,8 +99,8 @@ impl AgeingTrial {
     }
 }
 
-/// A filter that has settled finds absent keys at the rate its formula tells, within five sigma on both
-/// sides, and that is no more than was asked for. Not vacuous: sigma is small enough to notice a tenth.
+/// A settled filter has the false positive rate of its formula, within five sigma on both sides, and that rate
+/// is no more than the requested one. Not vacuous: sigma is small enough to detect a tenth.
 pub fn settles_at_its_rate<S: Ages>(trial: AgeingTrial) {
     let report = trial.measure::<S>();
     assert!(report.planned <= 1.0, "it settles above what was asked for: {trial:?} {report:?}");

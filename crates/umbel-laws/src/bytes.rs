@@ -1,9 +1,10 @@
-//! Laws about filters as bytes.
+//! Laws about the bytes of filters.
 
 use crate::keys::split_mix;
 use crate::{Saves, Subject};
 
-/// Bytes give back the same filter, which goes on as if it had never been away, and the same bytes.
+/// A filter that is saved and loaded is the same filter. It continues as the original does, and gives the same
+/// bytes.
 pub fn round_trips<S: Saves>(items: u64, rate: f64) {
     for filled in [0, 1, items / 2, items] {
         let filter = filled_with::<S>(items, rate, filled);
@@ -20,8 +21,8 @@ pub fn round_trips<S: Saves>(items: u64, rate: f64) {
     }
 }
 
-/// No bytes panic or give a filter that panics, and damage is refused: every truncation, every
-/// single bit flipped, bytes added, whole stretches zeroed, swapped or replaced, and noise.
+/// No bytes cause a panic or give a filter that panics, and damage is refused: every truncation, every single
+/// flipped bit, added bytes, zeroed, swapped or replaced ranges, and noise.
 pub fn survives_any_bytes<S: Saves>(items: u64, rate: f64) {
     let bytes = filled_with::<S>(items, rate, items).save();
     let refused = |damaged: &[u8], what: &str| {
@@ -60,7 +61,7 @@ pub fn survives_any_bytes<S: Saves>(items: u64, rate: f64) {
         let mut noise: Vec<u8> =
             (0..len as u64).map(|i| split_mix(round ^ i << 32) as u8).collect();
         refused(&noise, "noise");
-        // Noise that begins as a filter does gets further.
+        // Noise with a valid beginning gets further.
         let begin = (split_mix(round + 1) as usize) % bytes.len().min(len + 1);
         noise[..begin].copy_from_slice(&bytes[..begin]);
         refused(&noise, "a filter that turns into noise");

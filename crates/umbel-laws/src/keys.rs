@@ -1,6 +1,6 @@
-//! Keys in the patterns that trip weak hashes.
+//! Keys in patterns that weak hashes handle badly.
 
-/// How the keys of a trial are made from 0, 1, 2, ...
+/// How the keys of a trial are derived from 0, 1, 2, ...
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// The numbers themselves.

@@ -1,29 +1,28 @@
-//! The contract of every filter, as functions that fail.
+//! The contract of every filter, as functions that panic if it is violated.
 //!
-//! A filter comes here as a [`Subject`]: something that is made for a capacity and a rate, and
-//! takes keys by number. The laws know nothing else of it, so that a filter behind a network obeys
-//! the same ones as one in an array. What a family claims beyond that it claims by implementing
-//! [`Removes`], [`Unites`], [`Saves`], [`Batches`] or [`Forgets`].
+//! A filter is tested as a [`Subject`]: it is created for a capacity and a rate, and its keys are numbers. The
+//! laws use nothing else, so a filter behind a network obeys the same laws as one in an array. A family makes
+//! further guarantees by implementing [`Removes`], [`Unites`], [`Saves`], [`Batches`] or [`Forgets`].
 //!
 //! | law | says |
 //! |---|---|
-//! | [`no_false_negatives`] | what was inserted is found, always |
-//! | [`rate_within`] | absent keys are found no more often than promised, and no less often than the fill says |
-//! | [`remove_undoes_insert`] | removing gives back what inserting took, and takes nothing else |
+//! | [`no_false_negatives`] | an inserted key is always found |
+//! | [`rate_within`] | the false positive rate is at most the promised one, and matches the fill |
+//! | [`remove_undoes_insert`] | removing undoes an insertion, and affects no other key |
 //! | [`union_contains_both`] | a union finds what either side finds, and equals inserting both |
 //! | [`a_batch_stops_at_the_first_key_without_room`] | a batch is its keys inserted one by one, up to the first that is refused |
-//! | [`round_trips`] | bytes give back the same filter |
-//! | [`survives_any_bytes`] | no bytes at all panic, and damaged ones are refused |
-//! | [`refuses_incompatible`] | filters that do not fit are refused and left alone |
-//! | [`keeps_the_window`] | what came lately is found, always |
-//! | [`forgets_what_is_older`] | what is older than promised is as good as absent |
+//! | [`round_trips`] | a loaded filter equals the saved one |
+//! | [`survives_any_bytes`] | no bytes cause a panic, and damaged ones are refused |
+//! | [`refuses_incompatible`] | incompatible filters are refused and unchanged |
+//! | [`keeps_the_window`] | a key inside the window is always found |
+//! | [`forgets_what_is_older`] | a key older than the promised window is found only as a false positive |
 //! | [`finds_what_just_came`] | a filter that forgets does not forget the last key |
 //! | [`settles_at_its_rate`] | a filter that forgets stays at the rate of its formula |
-//! | [`every_key_gets_its_value`] | a map is right for the keys that it was built from |
-//! | [`a_stranger_gets_each_value_at_chance`] | and tells nothing of other keys |
+//! | [`every_key_gets_its_value`] | a map returns the right value for the keys that it was built from |
+//! | [`a_stranger_gets_each_value_at_chance`] | a map returns each value with the same probability for other keys |
 //!
-//! Statistics have fixed seeds and five sigma on both sides, with no tolerance beside that. What chance
-//! decided was decided when the seeds were chosen: a test that passed once passes again.
+//! Statistical tests have fixed seeds and five sigma on both sides, without any other tolerance. Chance was
+//! decided when the seeds were chosen: a test that passed once passes again.
 
 mod ageing;
 mod batches;
@@ -45,54 +44,54 @@ pub use sets::{
 pub use values::{Answers, a_stranger_gets_each_value_at_chance, every_key_gets_its_value};
 pub use window::{Forgets, forgets_what_is_older, keeps_the_window};
 
-/// A filter under the law.
+/// A filter under test.
 pub trait Subject: Sized {
-    /// How many times as often as it says a filter of a few keys finds absent ones. More than 1 where the
-    /// positions of a key depend on each other, as with double hashing.
+    /// The ratio of the false positive rate of a filter of a few keys to the reported one. It is above 1 where
+    /// the positions of a key depend on each other, as with double hashing.
     const DEPENDENCE: f64 = 1.0;
 
-    /// A filter for this capacity and rate; different seeds hash differently.
+    /// Creates a filter for this capacity and rate. Different seeds hash differently.
     fn make(capacity: u64, err_rate: f64, seed: u64) -> Self;
 
-    /// Inserts the key with this number; `true` if it is certainly new.
+    /// Inserts the key with this number. Returns `true` if it is certainly new.
     fn insert(&mut self, key: u64) -> bool;
 
     /// Whether the key with this number may have been inserted.
     fn contains(&self, key: u64) -> bool;
 
-    /// The rate at which absent keys are found now, judged by what is in the filter.
+    /// The current false positive rate, computed from the content of the filter.
     fn rate_now(&self) -> f64;
 }
 
-/// A subject that forgets on request.
+/// A subject with deletion.
 pub trait Removes: Subject {
-    /// Takes back one insertion; `false` if there can have been none.
+    /// Undoes one insertion. Returns `false` if there was certainly none.
     fn remove(&mut self, key: u64) -> bool;
 
-    /// Whether two of one shape hold the same, or at least as much, as far as the subject can tell without
-    /// looking keys up.
+    /// Whether two subjects of one shape have the same content, or at least the same amount, as far as the
+    /// subject can tell without looking up keys.
     fn holds_as_much(&self, other: &Self) -> bool;
 }
 
-/// A subject that can be united with another.
+/// A subject with unions.
 pub trait Unites: Subject {
-    /// Takes in everything the other one has; what is wrong if that cannot be.
+    /// Adds all keys of the other one. The error describes why that is not possible.
     ///
     /// # Errors
     ///
-    /// If the two do not fit.
+    /// If the two are incompatible.
     fn unite(&mut self, other: &Self) -> Result<(), String>;
 
-    /// Whether the two give the same answers to everything.
+    /// Whether the two give the same answers to all look-ups.
     fn same(&self, other: &Self) -> bool;
 }
 
-/// A subject that has a form in bytes.
+/// A subject that can be saved as bytes.
 pub trait Saves: Unites {
     /// Its bytes.
     fn save(&self) -> Vec<u8>;
 
-    /// The filter with these bytes; what is wrong if there is none.
+    /// Loads a filter from these bytes. The error describes what is wrong.
     ///
     /// # Errors
     ///

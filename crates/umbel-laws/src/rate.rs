@@ -1,46 +1,46 @@
-//! The promised rate, measured.
+//! The promised false positive rate, measured.
 
 use crate::{Pattern, Subject};
 
-/// What to measure.
+/// The parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
-    /// Keys inserted into each filter: its capacity.
+    /// The number of keys inserted into each filter: its capacity.
     pub items: u64,
-    /// The rate asked for.
+    /// The requested rate.
     pub rate: f64,
-    /// How keys are made.
+    /// The pattern of the keys.
     pub pattern: Pattern,
-    /// How many runs, each with a seed of its own.
+    /// The number of runs, each with a different seed.
     pub seeds: u64,
-    /// How many absent keys are asked for in each run, over all its filters.
+    /// The number of absent keys that are looked up in each run, over all its filters.
     pub queries: u64,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct RateReport {
-    /// The mean of the measured rate over all runs, divided by the rate asked for.
+    /// The mean of the measured rate over all runs, divided by the requested rate.
     pub ratio: f64,
-    /// One standard deviation of that, as far as it comes from the limited number of queries.
+    /// One standard deviation of the ratio, from the limited number of queries.
     pub sigma: f64,
-    /// The mean of what the fill of the filters predicted, divided by the rate asked for.
+    /// The mean of the rates that the fill of the filters predicts, divided by the requested rate.
     pub predicted: f64,
-    /// One standard deviation of that mean, judged by how much the filters differ: some are by luck
-    /// fuller than others.
+    /// One standard deviation of that mean, estimated from the differences between filters: some are fuller
+    /// than others by chance.
     pub luck: f64,
-    /// How many filters that is.
+    /// The number of filters.
     pub filters: u64,
     /// The largest distance of a run from its prediction, in [standard deviations](sigmas).
     pub worst_sigmas: f64,
 }
 
-/// How surprising it is to find so many of so many absent keys when `mean` are expected, in standard
-/// deviations.
+/// The distance, in standard deviations, of `found` false positives among `trials` absent keys from the expected
+/// number `mean`.
 ///
-/// By Chernoff's bound the probability of so large a distance is at most exp(-trials D) on each side, where
-/// D is the relative entropy of the two rates. Where many are found, this is exp(-s^2 / 2) for a distance of
-/// s standard deviations; where few are, it holds still. So s is the root of 2 trials D.
+/// By Chernoff's bound the probability of such a distance is at most exp(-trials D) on each side, where D is
+/// the relative entropy of the two rates. For many of them, this is exp(-s^2 / 2) for a distance of s standard
+/// deviations; for few, the bound still holds. So s is the root of 2 trials D.
 #[must_use]
 pub fn sigmas(found: u64, trials: u64, mean: f64) -> f64 {
     let (n, p, q) = (trials as f64, mean / trials as f64, found as f64 / trials as f64);
@@ -51,10 +51,10 @@ pub fn sigmas(found: u64, trials: u64, mean: f64) -> f64 {
 }
 
 impl Trial {
-    /// Measures, and judges nothing.
+    /// Measures without a verdict.
     ///
-    /// A filter for a few keys may by luck be fuller or emptier than the average one, so a run
-    /// takes many small filters, with keys of their own, until it has seen a good number of keys.
+    /// A filter for a few keys may by chance be fuller or emptier than the average one. So a run uses many
+    /// small filters with different keys, until it has inserted enough keys.
     #[must_use]
     pub fn measure<S: Subject>(&self) -> RateReport {
         let filters = (KEYS_PER_RUN / self.items).clamp(1, self.queries / 64);
@@ -63,7 +63,7 @@ impl Trial {
         for seed in 0..self.seeds {
             let (mut found_here, mut mean) = (0_u64, 0.0);
             for filter in 0..filters {
-                // Other keys for every filter: not every hasher has a seed to be different by.
+                // Different keys for every filter, because not every hasher has a seed.
                 let first = (seed * filters + filter) * (self.items + queries);
                 let mut subject = S::make(self.items, self.rate, seed);
                 for index in first..first + self.items {
@@ -95,12 +95,12 @@ impl Trial {
     }
 }
 
-/// Small filters are made until a run has inserted this many keys.
+/// A run creates small filters until it has inserted this number of keys.
 const KEYS_PER_RUN: u64 = 10_000;
 
-/// Absent keys are found at the rate promised: the mean over all filters is at most the rate asked for,
-/// as far as five sigma of sampling and luck can tell, and every single run is within five sigma of what
-/// the bits set in its filters predict, on both sides.
+/// The false positive rate is the promised one. The mean over all filters is at most the requested rate, within
+/// five sigma of sampling and chance. Every single run is within five sigma of the rate that the set bits of
+/// its filters predict, on both sides.
 pub fn rate_within<S: Subject>(trial: Trial) {
     let report = trial.measure::<S>();
     let RateReport { ratio, sigma, predicted, luck, filters, worst_sigmas } = report;
@@ -127,7 +127,7 @@ mod tests {
                 assert!((got - expected).abs() < 0.01, "{found}: {got}");
             }
         }
-        // Where a single one is already much: exp(-s^2 / 2) is the bound on its probability.
+        // Where a single hit is already unlikely: exp(-s^2 / 2) is the bound on its probability.
         let one = sigmas(1, 1_000, 0.001);
         assert!((one * one / 2.0 - (1_000_f64.ln() - 1.0)).abs() < 0.01, "{one}");
         assert_eq!(sigmas(0, 1_000, 0.0), 0.0);

@@ -1,11 +1,11 @@
-//! Laws about keys that go in, come out and meet others.
+//! Laws about insertions, removals and unions.
 
 use crate::rate::sigmas;
 use crate::{Pattern, Removes, Subject, Unites};
 
-/// What was inserted is found: after every single insertion for small filters, at the end for large
-/// ones; and `insert` says `true` only for what was not found before. Not vacuous: absent keys are found
-/// no more often than was promised, or than this filter says, within seven sigma, and not always.
+/// An inserted key is found: small filters are checked after every insertion, large ones at the end. `insert`
+/// returns `true` only for a key that was not found before. Not vacuous: the false positive rate is at most the
+/// promised one, or the one that this filter reports, within seven sigma, and below 1.
 pub fn no_false_negatives<S: Subject>(items: u64, rate: f64) {
     for pattern in Pattern::ALL {
         let mut filter = S::make(items, rate, items);
@@ -22,7 +22,8 @@ pub fn no_false_negatives<S: Subject>(items: u64, rate: f64) {
         all_found(&filter, pattern, 0..items);
         let absent = 2_000;
         let found = (items..items + absent).filter(|&i| filter.contains(pattern.key(i))).count();
-        // Some tell the rate of all filters with as many keys, not of this one, which may be less lucky.
+        // Some filters report the rate of all filters with this number of keys, and this one may be fuller by
+        // chance.
         let told = filter.rate_now().max(rate) * S::DEPENDENCE;
         let (found, mean) = (found as u64, told * absent as f64);
         assert!(
@@ -32,9 +33,9 @@ pub fn no_false_negatives<S: Subject>(items: u64, rate: f64) {
     }
 }
 
-/// Removing takes back one insertion: a filter that has taken in and given back a set of keys is the
-/// filter that never had them, and gives the same answer for every key. Removing what is certainly not there
-/// is refused and changes nothing. A key that was inserted twice is there until it is removed twice.
+/// Removing a key undoes one insertion: after a set of keys was inserted and removed, the filter equals one
+/// that never had them, and gives the same answer for every key. Removing a key that is certainly absent is
+/// refused and changes nothing. A key that was inserted twice is present until it is removed twice.
 pub fn remove_undoes_insert<S: Removes>(items: u64, rate: f64) {
     let strangers = items..items + 1_000;
     for pattern in Pattern::ALL {
@@ -77,7 +78,7 @@ pub fn remove_undoes_insert<S: Removes>(items: u64, rate: f64) {
     }
 }
 
-/// No answer differs.
+/// Checks that both give the same answers.
 fn is_as_if<S: Removes>(filter: &S, other: &S, pattern: Pattern, indices: std::ops::Range<u64>) {
     for index in indices {
         let key = pattern.key(index);
@@ -90,8 +91,8 @@ fn is_as_if<S: Removes>(filter: &S, other: &S, pattern: Pattern, indices: std::o
     assert!(filter.holds_as_much(other), "{pattern:?}: something was left behind");
 }
 
-/// A union finds what either side found and is the filter of all keys inserted one by one; united
-/// with itself or with an empty one, a filter stays as it is; the order does not matter.
+/// A union finds what either side found, and equals the filter of all keys inserted one by one. A union with
+/// itself or with an empty filter changes nothing. The order does not matter.
 pub fn union_contains_both<S: Unites>(items: u64, rate: f64) {
     for pattern in Pattern::ALL {
         let (mut left, mut right, mut both) =
@@ -117,8 +118,7 @@ pub fn union_contains_both<S: Unites>(items: u64, rate: f64) {
     }
 }
 
-/// Filters of another capacity, another rate or another seed are refused, and the refusal changes
-/// nothing.
+/// Filters with another capacity, rate or seed are refused, and a refusal changes nothing.
 pub fn refuses_incompatible<S: Unites>(items: u64, rate: f64) {
     let make = |capacity, rate, seed| {
         let mut filter = S::make(capacity, rate, seed);

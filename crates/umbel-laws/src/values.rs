@@ -2,16 +2,16 @@
 
 use crate::Pattern;
 
-/// A map that answers every key, and is right for the keys that it was built from.
+/// A map that returns a value for every key, and the right one for the keys that it was built from.
 pub trait Answers: Sized {
-    /// The map of these pairs, with values of `bits` bits; different seeds hash differently.
+    /// Builds the map of these pairs, with values of `bits` bits. Different seeds hash differently.
     fn make(pairs: &[(u64, u32)], bits: u32, seed: u64) -> Self;
 
-    /// The value of a key with this number.
+    /// The value of the key with this number.
     fn get(&self, key: u64) -> u32;
 }
 
-/// Some value for each key, all of `bits` bits.
+/// An arbitrary value of `bits` bits for each key.
 fn value(index: u64, bits: u32) -> u32 {
     (crate::split_mix(index ^ 0x7a1e) >> 32) as u32 & u32::MAX >> (32 - bits)
 }
@@ -21,7 +21,7 @@ fn map<M: Answers>(items: u64, bits: u32, pattern: Pattern, seed: u64) -> M {
     M::make(&pairs.collect::<Vec<_>>(), bits, seed)
 }
 
-/// Every key gets the value that it came with.
+/// Every key that the map was built from gets its value.
 pub fn every_key_gets_its_value<M: Answers>(items: u64, bits: u32) {
     for pattern in Pattern::ALL {
         let map = map::<M>(items, bits, pattern, items);
@@ -32,8 +32,8 @@ pub fn every_key_gets_its_value<M: Answers>(items: u64, bits: u32) {
     }
 }
 
-/// A stranger gets each value with the same chance, within five sigma: nothing can be told from the
-/// answer. Values of a few bits only, so that each is seen often enough.
+/// Any other key gets each value with the same probability, within five sigma, so the answer reveals nothing.
+/// Only for values of a few bits, so that each occurs often enough.
 pub fn a_stranger_gets_each_value_at_chance<M: Answers>(items: u64, bits: u32) {
     assert!(bits <= 4, "{bits} bits are too many to count");
     for pattern in Pattern::ALL {

@@ -1,19 +1,19 @@
-//! Laws about filters that keep what came lately and forget the rest.
+//! Laws about filters that keep the last insertions and forget older ones.
 
 use crate::keys::split_mix;
 use crate::rate::sigmas;
 use crate::{Pattern, Subject};
 use std::collections::VecDeque;
 
-/// A subject whose capacity is a window: the last so many insertions are in it.
+/// A subject whose capacity is a window: it contains the last insertions, as many as its capacity.
 pub trait Forgets: Subject {
-    /// After how many insertions, its own included, a key is surely gone.
+    /// The number of insertions, including that of the key, after which a key is certainly forgotten.
     fn longest(&self) -> u64;
 }
 
-/// What is inside the window is found, always: one insertion after another, a third of them of keys
-/// that came before, which makes those the newest again. After each one, the oldest key of the window
-/// and another one of it are looked up. `operations` counts both kinds.
+/// A key inside the window is always found. A third of the insertions repeat an earlier key, which makes it the
+/// newest again. After each insertion, the oldest key of the window and another key in it are looked up.
+/// `operations` counts insertions and look-ups.
 pub fn keeps_the_window<S: Subject>(window: u64, rate: f64, operations: u64) {
     let mut filter = S::make(window, rate, window);
     let mut last = VecDeque::with_capacity(window as usize);
@@ -21,7 +21,7 @@ pub fn keeps_the_window<S: Subject>(window: u64, rate: f64, operations: u64) {
     for round in 0.. {
         let chance = split_mix(round);
         let again = round > 0 && chance.is_multiple_of(3);
-        // Of the keys of two windows: some are still there, some may be about to leave.
+        // One of the keys of the last two windows: some are still present, some are about to be forgotten.
         let index = if again { round - 1 - chance / 3 % (2 * window).min(round) } else { round };
         let key = Pattern::Random.key(index);
         if last.len() as u64 == window {
@@ -41,9 +41,9 @@ pub fn keeps_the_window<S: Subject>(window: u64, rate: f64, operations: u64) {
     }
 }
 
-/// What is older than [`Forgets::longest`] is found as often as what never came: no more often than the
-/// rate asked for, and as often as the fill says, five sigma on both sides. At many moments of the life
-/// of a filter that has been full for long, for the keys that have just gone.
+/// A key older than [`Forgets::longest`] is found as often as a key that was never inserted: no more often than
+/// the requested rate, and as often as the fill predicts, five sigma on both sides. This is checked at many
+/// moments in the life of a filter that has been full for long, for the keys that were just forgotten.
 pub fn forgets_what_is_older<S: Forgets>(window: u64, rate: f64, queries: u64) {
     const MOMENTS: u64 = 50;
     let (mut found, mut mean) = (0, 0.0);
@@ -53,7 +53,7 @@ pub fn forgets_what_is_older<S: Forgets>(window: u64, rate: f64, queries: u64) {
         let key = |index: u64| Pattern::Random.key(seed << 40 | index);
         let mut inserted = 0;
         for moment in 0..MOMENTS {
-            // Never in step with what turns over inside.
+            // The moments are not in phase with the rotation inside the filter.
             let until = 3 * longest + queries + moment * (longest / 7 + 1);
             (inserted..until).for_each(|index| _ = filter.insert(key(index)));
             inserted = until;

@@ -1,5 +1,4 @@
-//! The laws themselves, put to the test: an exact multiset obeys them all, and every broken promise
-//! below breaks a law.
+//! Tests of the laws themselves: an exact multiset obeys all laws, and each defect below breaks one.
 
 use std::collections::{HashMap, VecDeque};
 use umbel_laws::{
@@ -9,7 +8,7 @@ use umbel_laws::{
     split_mix, survives_any_bytes, union_contains_both,
 };
 
-/// What is wrong with a subject.
+/// The defect of a subject.
 const NOTHING: u8 = 0;
 const LOSES_A_KEY: u8 = 1;
 const FINDS_TOO_MUCH: u8 = 2;
@@ -35,7 +34,7 @@ const REMOVES_ALL_COPIES: u8 = 21;
 const LEAVES_A_TRACE: u8 = 22;
 const IS_TOO_FULL: u8 = 23;
 
-/// The rate of its mistakes, over the rate promised.
+/// The rate of its false positives, divided by the promised rate.
 const FACTORS: [f64; 24] = {
     let mut factors = [1.0; 24];
     factors[FINDS_TOO_MUCH as usize] = 1.5;
@@ -43,8 +42,7 @@ const FACTORS: [f64; 24] = {
     factors
 };
 
-/// An exact multiset that lies about some absent keys, at exactly the rate promised, unless `WRONG`
-/// says what else is wrong with it.
+/// An exact multiset with false positives at exactly the promised rate, and the defect `WRONG`.
 struct Exact<const WRONG: u8> {
     capacity: u64,
     rate: f64,
@@ -54,7 +52,7 @@ struct Exact<const WRONG: u8> {
 }
 
 impl<const WRONG: u8> Exact<WRONG> {
-    /// Absent keys that are found, chosen by a hash.
+    /// Whether an absent key is a false positive, chosen by a hash.
     fn mistaken(&self, key: u64) -> bool {
         let rate = self.rate * FACTORS[usize::from(WRONG)];
         !self.keys.is_empty() && (split_mix(key ^ self.seed << 48) as f64) < rate * 2_f64.powi(64)
@@ -168,7 +166,7 @@ impl<const WRONG: u8> Saves for Exact<WRONG> {
     }
 }
 
-/// Full when it has as many different keys as its capacity.
+/// It is full when its number of different keys reaches its capacity.
 impl<const WRONG: u8> Batches for Exact<WRONG> {
     const FILLS: bool = true;
 
@@ -225,7 +223,7 @@ fn an_exact_multiset_obeys_every_law() {
     survives_any_bytes::<Exact<NOTHING>>(30, 0.01);
 }
 
-/// One test for every broken promise: what is wrong, the law that notices, and its words.
+/// One test per defect: the defect, the law that detects it, and its message.
 macro_rules! noticed {
     ($($name:ident: $wrong:ident => $law:ident($($argument:expr),*), $words:literal;)*) => {$(
         #[test]
@@ -266,8 +264,7 @@ noticed! {
     a_key_lost_on_the_way_is_noticed: SAVES_ALL_BUT_ONE => round_trips(100, 0.01), "came back";
 }
 
-/// The last keys, as many as the capacity, and mistakes about absent ones at half the rate asked for,
-/// unless `WRONG` says what else is wrong with it.
+/// The last keys, up to the capacity, with false positives at half the requested rate, and the defect `WRONG`.
 struct Recent<const WRONG: u8> {
     capacity: u64,
     rate: f64,
@@ -276,7 +273,7 @@ struct Recent<const WRONG: u8> {
 }
 
 impl<const WRONG: u8> Recent<WRONG> {
-    /// Absent keys that are found, others at any time.
+    /// Whether an absent key is a false positive now; the choice changes over time.
     fn mistaken(&self, key: u64) -> bool {
         let rate = match WRONG {
             FINDS_EVERYTHING => 1.0,

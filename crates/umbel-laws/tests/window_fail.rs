@@ -1,10 +1,9 @@
-//! The laws of windows, put to the test: an exact window obeys them, and every broken promise below
-//! breaks one.
+//! Tests of the laws of windows: an exact window obeys them, and each defect below breaks one.
 
 use std::collections::{HashMap, VecDeque};
 use umbel_laws::{Forgets, Subject, forgets_what_is_older, keeps_the_window, split_mix};
 
-/// What is wrong with a subject.
+/// The defect of a subject.
 const NOTHING: u8 = 0;
 const LOSES_THE_OLDEST: u8 = 1;
 const IGNORES_WHAT_COMES_AGAIN: u8 = 2;
@@ -13,7 +12,7 @@ const FORGETS_A_LITTLE_LATE: u8 = 4;
 const FINDS_TOO_MUCH: u8 = 5;
 const SAYS_NEW_TWICE: u8 = 6;
 
-/// The last keys, exactly, and a lie about some others at exactly the rate promised.
+/// The exact window, with false positives at exactly the promised rate.
 struct Exact<const WRONG: u8> {
     window: u64,
     rate: f64,
@@ -80,7 +79,7 @@ fn an_exact_window_obeys_the_laws() {
     forgets_what_is_older::<Exact<NOTHING>>(1_000, 0.01, 1_000);
 }
 
-/// One test for every broken promise: what is wrong, the law that notices, and its words.
+/// One test per defect: the defect, the law that detects it, and its message.
 macro_rules! noticed {
     ($($name:ident: $wrong:ident => $law:ident($($argument:expr),*), $words:literal;)*) => {$(
         #[test]

@@ -1,14 +1,15 @@
-//! The bars of the module: server CPU time a key, as a ratio to one pipelined GETBIT on the same server in the same run.
+//! Benchmarks of the module: server CPU time per key, relative to one pipelined GETBIT on the same server in
+//! the same run.
 //!
 //! ```text
 //! crates/umbel-module/engines && cargo build --release -p umbel-module --lib --examples
 //! target/release/examples/module_bars [--large] [--lock FILE] [redis62|redis70|valkey]
 //! ```
 //!
-//! `--lock` takes the lock of this file after the filters are filled, so that measurements of others wait.
+//! `--lock` takes the lock of this file after the filters are filled, so that other measurements wait.
 //!
-//! CPU time is the kernel's account of the server's threads in nanoseconds (`/proc/PID/task/*/schedstat`), so that
-//! neither this client nor anybody else on the machine counts. Rounds are interleaved; every figure is a median.
+//! CPU time is the kernel's account of the server's threads in nanoseconds (`/proc/PID/task/*/schedstat`), so
+//! that neither this client nor other processes count. Rounds are interleaved; every figure is a median.
 
 #[allow(dead_code, reason = "tests use more of it")]
 #[path = "../tests/it/client.rs"]
@@ -41,7 +42,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("key{number:08}").into_bytes()
 }
 
-/// Spreads numbers, so that neighbours in time are none in memory.
+/// Spreads numbers, so that consecutive keys are not adjacent in memory.
 fn shuffled(number: u64, below: u64) -> u64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % below
 }
@@ -51,7 +52,7 @@ fn run(client: &mut Client, keys: impl Iterator<Item = Vec<u8>>, head: &[&[u8]],
     run_ahead(client, keys, head, per, 500);
 }
 
-/// The same with so many keys at once.
+/// As [`run`], with this number of keys at once.
 fn run_ahead(
     client: &mut Client,
     keys: impl Iterator<Item = Vec<u8>>,
@@ -78,7 +79,7 @@ fn run_ahead(
     }
 }
 
-/// Passes over answers of so many lines, none of which may be an error.
+/// Reads answers of this number of lines, none of which may be an error.
 fn skip(client: &mut Client, mut lines: usize) -> io::Result<()> {
     while lines > 0 {
         let bytes = io::BufRead::fill_buf(&mut client.stream)?;
@@ -98,7 +99,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A row: its name, its bar, and what it does with a range of keys.
+/// A row: its name, its limit, and its operation on a range of keys.
 struct Row {
     name: &'static str,
     bar: f64,
@@ -107,8 +108,9 @@ struct Row {
     keys: fn(u64) -> Vec<u8>,
 }
 
-/// Commands that find no filter, which are the floor of those that find one: 1.15 of it for single ones, and 60 ns per key above
-/// it for batches, are the bars. A command that does not even look for its key takes 0.93 of the first (Redis 8.0, 2026-11-19).
+/// Commands that find no filter, which are the floor for those that find one. The limits are 1.15 of it for
+/// single keys, and 60 ns per key above it for batches. A command that does not even look up its key takes 0.93
+/// of the first (Redis 8.0, 2026-11-19).
 const EMPTY: &str = "BF.EXISTS of no key: the floor of single ones";
 const EMPTY_BATCH: &str = "BF.MEXISTS x 100 of no key: that of batches";
 
@@ -196,7 +198,7 @@ fn speed(server: &Server, lock: Option<&File>) -> io::Result<()> {
     Ok(())
 }
 
-/// What keys take: by `MEMORY USAGE`, and by how much less `used_memory` is without them.
+/// The memory of keys: by `MEMORY USAGE`, and by the decrease of `used_memory` when they are deleted.
 fn memory(server: &Server) {
     let mut client = server.client();
     let used = |client: &mut Client| -> i64 {
@@ -205,7 +207,7 @@ fn memory(server: &Server) {
         let line = text.lines().find_map(|line| line.strip_prefix("used_memory:"));
         line.and_then(|line| line.trim().parse().ok()).expect("INFO tells used_memory")
     };
-    // Where deleting is done in the background, the memory would come back later.
+    // With deletion in the background, the memory would be returned later.
     client.ask("CONFIG SET lazyfree-lazy-user-del no");
     println!("{:<44} {:>12} {:>12} {:>8}", "", "MEMORY USAGE", "used_memory", "off");
     for name in ["fill", "full", "grown", "blocked", "keyed", "window", "cfull", "rated"] {
@@ -216,15 +218,15 @@ fn memory(server: &Server) {
         client.ask("GETBIT bits 0");
         let freed = before - used(&mut client);
         let off = (usage as f64 / freed as f64 - 1.0) * 100.0;
-        // The first one also frees buffers that the measuring itself took.
+        // Deleting the first key also frees buffers of the measurement.
         if name != "fill" {
             println!("{name:<44} {usage:>12} {freed:>12} {off:>7.2}%");
         }
     }
 }
 
-/// 1e8 items: the blocked layout against the plain one. Fifty commands are under way at once, so that what counts is the
-/// filter and not how often the server sleeps.
+/// 1e8 items: the blocked layout against the plain one. Fifty commands are sent at once, so that the filter is
+/// measured and not how often the server sleeps.
 fn large(server: &Server, lock: Option<&File>) -> io::Result<()> {
     const LARGE: u64 = 100_000_000;
     let mut client = server.client();

@@ -1,14 +1,14 @@
-//! How long one command of a client holds up the server, on filters of about 100 MB: the table "What holds up the server" of
-//! `docs/module.md`.
+//! How long one client command blocks the server, on filters of about 100 MB: the table "What holds up the
+//! server" of `docs/module.md`.
 //!
 //! ```text
 //! crates/umbel-module/engines && cargo build --release -p umbel-module --lib --examples
 //! target/release/examples/module_stalls [redis62|redis70|redis80|valkey81|valkey]
 //! ```
 //!
-//! Two figures for each: the processor time of the server, which nobody else on the machine adds to, and the longest that a
-//! `PING` on another connection waited, which a busy machine makes longer. Of commands that are sent more than once, such as
-//! one for each chunk, both are of the longest.
+//! Two figures per command: the CPU time of the server, which is independent of other processes, and the
+//! longest wait of a `PING` on another connection, which a busy machine increases. If a command is sent several
+//! times, such as one for each chunk, both figures are those of the longest.
 
 #[allow(dead_code, reason = "tests use more of it")]
 #[path = "../tests/it/client.rs"]
@@ -22,7 +22,7 @@ use server::{Engine, Server};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// What fills a hundred megabytes, about, each in its kind.
+/// Commands that fill about a hundred megabytes, one per type of filter.
 const FILTERS: [(&str, &str); 7] = [
     ("plain", "BF.RESERVE plain 0.01 70000000 NONSCALING"),
     ("keyed", "BF.RESERVE keyed 0.01 70000000 NONSCALING KEYED"),
@@ -34,7 +34,7 @@ const FILTERS: [(&str, &str); 7] = [
     ("other", "BF.RESERVE other 0.01 70000000 NONSCALING"),
 ];
 
-/// What a client sends for this row, with what the server has been told before.
+/// The connections that measure a row.
 struct Stalls<'a> {
     server: &'a Server,
     client: Client,
@@ -48,19 +48,19 @@ impl Stalls<'_> {
         text.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("nanoseconds")
     }
 
-    /// Sends commands one after the other, and prints a row of the one that took longest.
+    /// Sends commands one after the other, and prints a row for the slowest one.
     fn row(&mut self, name: &str, commands: &[Vec<Vec<u8>>]) {
         let (mut cpu, mut wait) = (0, 0);
         for words in commands {
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            // To send and to parse them is not counted, as far as that can be told apart.
+            // The time to send and parse the commands is excluded as far as possible.
             self.client.ask("PING");
             self.waited.store(0, Ordering::SeqCst);
             let before = self.cpu();
             let reply = self.client.call(&words);
             cpu = cpu.max(self.cpu() - before);
             assert!(!reply.is_error(), "{name}: {reply:?}");
-            // The PING that was held up has its answer after this one.
+            // The delayed PING is answered after this one.
             std::thread::sleep(std::time::Duration::from_millis(20));
             wait = wait.max(self.waited.load(Ordering::SeqCst));
         }
@@ -78,7 +78,8 @@ impl Stalls<'_> {
         self.row(&format!("{head}, {count} items"), &[words.chain(items).collect()]);
     }
 
-    /// Moves a filter by chunks: a row for reading them, and one for writing them but the last, and one for that.
+    /// Moves a filter in chunks: one row for reading them, one for writing all but the last, and one for
+    /// writing the last.
     fn chunks(&mut self, family: &str, name: &str) {
         let words = |number: i64| {
             let number = number.to_string();

@@ -10,14 +10,14 @@
 //! |---|---|---|---|---|---|
 //! | 11.0 at 1 % in one link | about 4 absent, 8 present, in each link | no | yes, link by link | yes | memory, or told not to grow |
 //!
-//! It is what a RedisBloom server has in its memory, its files and its dumps; choose it for data that
-//! has to move there and back. Prefer `BLOCKED` for speed in large filters, `KEYED` where strangers
+//! This is the format of a RedisBloom server in memory, in files and in dumps. Choose it for data that has to
+//! move between servers. Prefer `BLOCKED` for speed in large filters, and `KEYED` where untrusted clients
 //! choose the keys.
 //!
 //! # Where it breaks
 //!
-//! Every link that was grown is asked: fourteen of them after growing from 100 to a million keys, at 46
-//! bits a key. The first link is made for half of the rate that was asked for. The hash has no secret.
+//! Every link is read on a look-up: fourteen of them after growing from 100 to a million keys, at 46 bits per
+//! key. The first link is planned for half of the requested rate. The hash has no secret.
 //!
 //! ```
 //! use umbel_module::bloom::{Chain, Growth};
@@ -45,19 +45,19 @@ use crate::murmur::{M64, murmur2, murmur64a};
 use umbel::hash::Digester;
 use umbel::{Digest, Keyed};
 
-/// How much stricter a link is than the one before.
+/// The ratio of the error rates of consecutive links.
 const TIGHTENING: f64 = 0.5;
 
 /// No rate of a stored filter is looser than this.
 pub const MAX_RATE: f64 = 0.25;
 
-/// The most links: a chain that doubles has outgrown every memory long before.
+/// The maximum number of links. A chain that doubles exceeds any memory long before.
 pub const MAX_LINKS: usize = 4_096;
 
-/// The fastest growth that can be asked for. RedisBloom 2.6 had no limit, so stored chains may grow faster.
+/// The fastest growth that a client can request. RedisBloom 2.6 had no limit, so stored chains may grow faster.
 pub const MAX_GROWTH: u32 = 32_768;
 
-/// The growth that RedisBloom writes down for a filter that does not grow, unless it was told another one.
+/// The growth that RedisBloom stores for a filter that does not grow, unless the client gave another one.
 const IDLE_GROWTH: u32 = 2;
 
 /// Bits of the option word, by their numbers in files.
@@ -68,27 +68,27 @@ mod option {
     pub(super) const FORCE_64: u32 = 4;
     /// The filter does not grow.
     pub(super) const NO_SCALING: u32 = 8;
-    /// What is known at all.
+    /// All known bits.
     pub(super) const ALL: u32 = 15;
 }
 
-/// What happens when a chain is full.
+/// The behaviour of a full chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// It gets a link of so many times the capacity.
+    /// It adds a link with this multiple of the capacity.
     By(u32),
-    /// Nothing more goes in.
+    /// It accepts no more keys.
     None,
 }
 
-/// From a key to its two hashes.
+/// The hash from a key to its two hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hashing {
     /// MurmurHash64A twice: RedisBloom's.
     Murmur64,
-    /// MurmurHash2 twice: RedisBloom's, in filters of old.
+    /// MurmurHash2 twice: RedisBloom's, in old filters.
     Murmur32,
-    /// SipHash under a secret: ours, for keys that a stranger may choose.
+    /// SipHash with a secret: ours, for keys that an attacker may choose.
     Keyed(Keyed),
 }
 
@@ -108,14 +108,14 @@ impl Hashing {
             }
             Self::Keyed(keyed) => {
                 let a = keyed.digest(key).bits();
-                // Odd, so that no key has all positions in one place.
+                // Odd, so that the positions of a key are never all the same.
                 Pair { a, b: Digest::mixed(a).bits() | 1 }
             }
         }
     }
 }
 
-/// A chain of Bloom filters, and the rule by which it grows.
+/// A chain of Bloom filters, with its growth.
 #[derive(Debug)]
 pub struct Chain {
     links: Vec<Link>,
@@ -125,30 +125,30 @@ pub struct Chain {
     hashing: Hashing,
 }
 
-/// What a chain has besides its links, as it is stored.
+/// The stored fields of a chain, without its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainFields {
-    /// How many keys were added to all links.
+    /// The number of keys in all links.
     pub size: u64,
     /// The option word.
     pub options: u32,
-    /// How many times the last capacity a new link has.
+    /// The ratio of the capacity of a new link to that of the last one.
     pub growth: u32,
 }
 
 impl Chain {
-    /// An empty chain: of the rate asked for if it does not grow, of half of it if it does, since all
-    /// links together must keep it.
+    /// An empty chain. Without growth it has the requested rate. With growth the first link has half of it, so
+    /// that all links together keep the requested rate.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if the capacity is 0 or too large, the rate is not above 0 and below 1, or there is
-    /// no memory.
+    /// [`Invalid`] if the capacity is 0 or too large, the rate is not above 0 and below 1, or there is not
+    /// enough memory.
     pub fn new(capacity: u64, err_rate: f64, growth: Growth) -> Result<Self, Invalid> {
         Self::hashed(capacity, err_rate, growth, Hashing::Murmur64)
     }
 
-    /// The same with another hash.
+    /// As [`new`](Self::new), with another hash.
     ///
     /// # Errors
     ///
@@ -159,11 +159,11 @@ impl Chain {
         growth: Growth,
         hashing: Hashing,
     ) -> Result<Self, Invalid> {
-        // NaN stays, and is refused below.
+        // NaN is kept, and refused below.
         let rate = if err_rate > MAX_RATE && err_rate < 1.0 { MAX_RATE } else { err_rate };
         let (growth, scales) = match (growth, hashing) {
             (Growth::By(growth), _) => (growth, true),
-            // As keyed chains have always been stored.
+            // The fields that keyed chains have always stored.
             (Growth::None, Hashing::Keyed(_)) => (0, false),
             (Growth::None, _) => (IDLE_GROWTH, false),
         };
@@ -171,8 +171,8 @@ impl Chain {
         Self::recorded(capacity, rate, growth, scales, hashing)
     }
 
-    /// A chain as RedisBloom makes it of these numbers: the rate may be looser than [`MAX_RATE`], as old versions
-    /// allowed, and the growth is written down even if the chain does not scale.
+    /// A chain as RedisBloom makes it from these numbers. The rate may be looser than [`MAX_RATE`], as old
+    /// versions allowed, and the growth is stored even if the chain does not scale.
     ///
     /// # Errors
     ///
@@ -191,11 +191,11 @@ impl Chain {
         Self::of(ChainFields { size: 0, options, growth }, vec![link], hashing)
     }
 
-    /// The one validator of chains; links have been validated before.
+    /// The only validator of chains. Links have been validated before.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if the fields cannot have their values, or do not go with the links.
+    /// [`Invalid`] if a field has an invalid value, or does not fit the links.
     pub fn of(fields: ChainFields, links: Vec<Link>, hashing: Hashing) -> Result<Self, Invalid> {
         let ChainFields { size, options, growth } = fields;
         Self::check(fields, links.len())?;
@@ -211,7 +211,7 @@ impl Chain {
         Ok(Self { links, size, options, growth, hashing })
     }
 
-    /// What can be told before any link is there.
+    /// Checks the fields before any link is read.
     ///
     /// # Errors
     ///
@@ -226,7 +226,7 @@ impl Chain {
         Ok(())
     }
 
-    /// The fields again, as they are stored.
+    /// The fields in their stored form.
     #[must_use]
     pub const fn fields(&self) -> ChainFields {
         ChainFields { size: self.size, options: self.options, growth: self.growth }
@@ -248,7 +248,7 @@ impl Chain {
         &self.hashing
     }
 
-    /// What happens when it is full.
+    /// The behaviour when it is full.
     #[must_use]
     pub const fn growth(&self) -> Growth {
         if self.options & option::NO_SCALING != 0 || self.growth == 0 {
@@ -258,19 +258,19 @@ impl Chain {
         }
     }
 
-    /// How many keys were added.
+    /// The number of keys that were added.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// For how many keys all links together were made.
+    /// The planned capacity of all links together.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.links.iter().map(Link::entries).fold(0, u64::saturating_add)
     }
 
-    /// What `BF.INFO` tells as size: the bits, and RedisBloom's own records of them.
+    /// The size in `BF.INFO`: the bits, and RedisBloom's own records of them.
     #[must_use]
     pub fn reported_bytes(&self) -> u64 {
         const CHAIN: u64 = 32;
@@ -285,23 +285,23 @@ impl Chain {
         self.hashing.pair(key)
     }
 
-    /// Whether the key may have been added: `false` is proof that it was not.
+    /// Whether the key may have been added. `false` is guaranteed: the key was not added.
     #[must_use]
     pub fn contains(&self, pair: Pair) -> bool {
         self.links.iter().rev().any(|link| link.contains(pair))
     }
 
-    /// Adds a key unless it is there; `true` if it is certainly new.
+    /// Adds a key unless it is present. Returns `true` if the key is certainly new.
     ///
     /// # Errors
     ///
-    /// [`Refused`] if the chain is full and does not grow, or cannot. Nothing has changed then.
+    /// [`Refused`] if the chain is full and does not grow, or cannot. The chain is then unchanged.
     pub fn add(&mut self, pair: Pair) -> Result<bool, Refused> {
         self.fetch_to_add(&[pair]);
         if self.contains(pair) { Ok(false) } else { self.put(pair).map(|()| true) }
     }
 
-    /// Starts to load where these keys go.
+    /// Prefetches the positions of these keys in the newest link.
     #[inline]
     fn fetch_to_add(&self, pairs: &[Pair]) {
         if let Some(last) = self.links.last().filter(|link| link.bytes().len() > batch::NEAR) {
@@ -309,7 +309,7 @@ impl Chain {
         }
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key that is not present.
     fn put(&mut self, pair: Pair) -> Result<(), Refused> {
         self.make_room()?;
         if let Some(link) = self.links.last_mut() {
@@ -338,7 +338,7 @@ impl Chain {
         Ok(())
     }
 
-    /// The same once more, or `None` if there is no memory.
+    /// A copy, or `None` if there is not enough memory.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         let mut links = Vec::new();
@@ -441,7 +441,7 @@ mod tests {
         let found = (0..strangers)
             .filter(|key| chain.contains(chain.hash(format!("stranger:{key}").as_bytes())))
             .count();
-        // Links at half of the rate, a quarter, an eighth: below 1 % together; five sigma on top.
+        // The links have half of the rate, a quarter, an eighth: below 1 % together, and five sigma on top.
         let promised = strangers as f64 * 0.01;
         assert!((found as f64) < promised + 5.0 * promised.sqrt(), "{found}");
     }

@@ -1,12 +1,12 @@
-//! Chunks of a filter that is in several parts: none crosses from one part into the next, and each is numbered by one more than
-//! the bytes up to its end.
+//! Chunks of a filter with several parts. A chunk never crosses from one part into the next. Its number is one
+//! more than the bytes up to its end.
 
 use crate::error::Invalid;
 
 /// The longest chunk.
 pub(crate) const MAX_CHUNK: usize = 16 << 20;
 
-/// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.
+/// The chunk after this number, with its own number. `None` at the end, or if there is no such position.
 pub(crate) fn after<'a>(
     parts: impl Iterator<Item = &'a [u8]>,
     number: u64,
@@ -23,11 +23,12 @@ pub(crate) fn after<'a>(
     None
 }
 
-/// In which part a chunk of this number and length goes, and where in it.
+/// The part that a chunk of this number and length belongs to, and its position there.
 ///
 /// # Errors
 ///
-/// [`Invalid::Offset`] if there is no part in this place, [`Invalid::Chunk`] if the chunk is longer than the rest of it.
+/// [`Invalid::Offset`] if there is no part at this position, [`Invalid::Chunk`] if the chunk is longer than the
+/// rest of it.
 pub(crate) fn place(
     parts: impl Iterator<Item = usize>,
     number: u64,

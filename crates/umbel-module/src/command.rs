@@ -1,4 +1,4 @@
-//! The commands: one table, and a room for each thing that is done.
+//! The table of commands, with one module per group of commands.
 
 mod bloom_info;
 mod bloom_keys;
@@ -23,7 +23,7 @@ const fn cuckoo(command: Command) -> Command {
     Command { category: c"cuckoo", ..command }
 }
 
-/// What most rows have in common.
+/// The fields that most rows share.
 const ROW: Command = Command {
     name: c"",
     run: |_, _| Err(crate::engine::Fault::Arity),
@@ -36,7 +36,7 @@ const ROW: Command = Command {
     complexity: c"O(k), where k is the number of hash functions",
 };
 
-/// Arguments, as `COMMAND DOCS` tells them.
+/// Arguments, as `COMMAND DOCS` describes them.
 mod takes {
     use super::{Described, Kind};
     use core::ffi::CStr;

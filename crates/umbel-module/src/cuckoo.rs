@@ -11,19 +11,20 @@
 //! |---|---|---|---|---|---|
 //! | 8 to 17 | 2 buckets in each table | yes | no | yes | memory, or told not to grow |
 //!
-//! It is what a RedisBloom server has; choose it for data that has to move there and back. Prefer `CF.RESERVE ...
-//! ERROR p` where the rate matters: with eight bits and two tables it is 1.5 %, and it grows with every table.
+//! This is the format of a RedisBloom server. Choose it for data that has to move between servers. Prefer
+//! `CF.RESERVE ... ERROR p` where the false positive rate matters: with eight bits and two tables it is 1.5 %,
+//! and it grows with every table.
 //!
 //! # Where it breaks
 //!
-//! Removing a key that was never added may remove another one. A key fits in as often as its two buckets have
-//! slots in all tables.
+//! Removing a key that was never added may remove another one. A key can be added only until the slots of its
+//! two buckets in all tables are full.
 //!
 //! # Why removing is safe in many tables
 //!
-//! Tables have powers of two of buckets, each at least as many as the one before. Two keys that share fingerprint and
-//! buckets in a large table share them in every smaller one, so whichever fingerprint is taken from the newest table
-//! that has one, what is left still stands for the other key.
+//! The number of buckets of a table is a power of two, and no smaller than that of the table before. Two keys
+//! that share fingerprint and buckets in a large table share them in every smaller one. So after a fingerprint
+//! is removed from the newest table that has one, the remaining fingerprint still represents the other key.
 //!
 //! ```
 //! use umbel_module::cuckoo::{Cuckoo, Settings};
@@ -46,20 +47,21 @@ pub use table::{Place, Slots, Table};
 use crate::error::{Invalid, Refused};
 use crate::murmur::murmur64a;
 
-/// The most tables that a filter may have: RedisBloom counts them with 16 bits.
+/// The maximum number of tables: RedisBloom counts them with 16 bits.
 pub const MAX_TABLES: usize = 65_535;
 
-/// The largest number of buckets in a table, and of bytes in all: see [`crate::bloom::MAX_BITS`].
+/// The maximum number of bytes in all tables, and of buckets in one: see [`crate::bloom::MAX_BITS`].
 const MAX_BYTES: u64 = 1 << 40;
 
-/// How a filter is built.
+/// The parameters of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Slots of a bucket, 1 to 255.
     pub bucket_size: u16,
-    /// How many fingerprints move at most to make room for one, from 1.
+    /// The maximum number of fingerprints that are moved to make room for one, from 1.
     pub max_iterations: u16,
-    /// How many times the last table a new one has, a power of two; 0 if there is only one.
+    /// The ratio of the size of a new table to that of the last one, a power of two; 0 if there is only one
+    /// table.
     pub expansion: u16,
 }
 
@@ -69,18 +71,18 @@ impl Default for Settings {
     }
 }
 
-/// What a filter has besides its tables, as it is stored.
+/// The stored fields of a filter, without its tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CuckooFields {
-    /// Fingerprints in all tables.
+    /// The number of fingerprints in all tables.
     pub items: u64,
-    /// Buckets of the first table.
+    /// The number of buckets of the first table.
     pub buckets: u64,
-    /// Fingerprints that were removed since tables were last put together.
+    /// The number of fingerprints that were removed since the last compaction.
     pub deletes: u64,
-    /// How many tables there are.
+    /// The number of tables.
     pub tables: u64,
-    /// How it is built.
+    /// The parameters of the filter.
     pub settings: Settings,
 }
 
@@ -96,15 +98,16 @@ pub struct Cuckoo {
     work: u64,
 }
 
-/// The number of tables that are asked without being counted as work.
+/// The number of tables whose look-ups are not counted as work.
 const FEW_TABLES: u64 = 32;
 
 impl Cuckoo {
-    /// An empty filter for about so many keys.
+    /// An empty filter for about `capacity` keys.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if the settings are out of their ranges, the capacity is 0 or too large, or there is no memory.
+    /// [`Invalid`] if the settings are out of their ranges, the capacity is 0 or too large, or there is not
+    /// enough memory.
     pub fn new(capacity: u64, settings: Settings) -> Result<Self, Invalid> {
         let buckets = (capacity / u64::from(settings.bucket_size.max(1))).max(1);
         let buckets = buckets.checked_next_power_of_two().ok_or(Invalid::Field("capacity"))?;
@@ -112,11 +115,12 @@ impl Cuckoo {
         Self::of(fields, |_, len| Slots::empty(len))
     }
 
-    /// The one validator: the filter with these fields, and tables whose bytes `table` gives by number and length.
+    /// The only validator: the filter with these fields. `table` returns the bytes of a table by number and
+    /// length.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if a field is out of its range, or `table` fails, or gives another number of bytes.
+    /// [`Invalid`] if a field is out of its range, or `table` fails or returns the wrong number of bytes.
     pub fn of(
         fields: CuckooFields,
         mut table: impl FnMut(usize, usize) -> Result<Slots, Invalid>,
@@ -135,7 +139,7 @@ impl Cuckoo {
         Ok(Self { tables, buckets, items, deletes, settings, work: 0 })
     }
 
-    /// The fields again, as they are stored.
+    /// The fields in their stored form.
     #[must_use]
     pub fn fields(&self) -> CuckooFields {
         CuckooFields {
@@ -157,13 +161,13 @@ impl Cuckoo {
         &mut self.tables
     }
 
-    /// Whether there is no fingerprint in it, whatever its fields say: those may have come with a payload.
+    /// Whether it contains no fingerprint, whatever its fields say: the fields may come from a payload.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items == 0 && self.tables.iter().all(|table| table.items() == 0)
     }
 
-    /// What `CF.INFO` tells as size: the slots, and RedisBloom's own records of them.
+    /// The size in `CF.INFO`: the slots, and RedisBloom's own records of them.
     #[must_use]
     pub fn reported_bytes(&self) -> u64 {
         const FILTER: u64 = 40;
@@ -171,32 +175,32 @@ impl Cuckoo {
         self.tables.iter().map(|table| table.slots().len() as u64 + TABLE).sum::<u64>() + FILTER
     }
 
-    /// Where a key goes in a table of any size.
+    /// The place of a key in a table of any size.
     #[inline]
     #[must_use]
     pub fn place(&self, key: &[u8]) -> Place {
         Place::of(murmur64a(key, 0))
     }
 
-    /// Whether the key may have been added: `false` is proof that it was not.
+    /// Whether the key may have been added. `false` is guaranteed: the key was not added.
     #[inline]
     #[must_use]
     pub fn contains(&self, place: Place) -> bool {
         self.tables.iter().rev().any(|table| table.contains(place))
     }
 
-    /// How often the key was added, at most: other keys may count with it.
+    /// An upper bound of how often the key was added: other keys may count with it.
     #[must_use]
     pub fn count(&self, place: Place) -> u64 {
         self.tables.iter().map(|table| table.count(place)).sum()
     }
 
-    /// Adds a key, once more if it is there.
+    /// Adds a key, even if it is already present.
     ///
     /// # Errors
     ///
-    /// [`Refused`] if there is no room and the filter does not grow, or cannot, or has `max_tables` already. Nothing
-    /// has changed then.
+    /// [`Refused`] if there is no room and the filter does not grow, or cannot, or already has `max_tables`.
+    /// The filter is then unchanged.
     pub fn add(&mut self, place: Place, max_tables: usize) -> Result<(), Refused> {
         self.count_look_up();
         let found = self.tables.iter_mut().rev().any(|table| table.put(place));
@@ -210,23 +214,24 @@ impl Cuckoo {
         Ok(())
     }
 
-    /// Counts a look-up as work: to ask four of many tables takes as long as to move a fingerprint.
+    /// Counts a look-up as work: reading four of many tables takes as long as moving a fingerprint.
     pub fn count_look_up(&mut self) {
         let many = (self.tables.len() as u64).saturating_sub(FEW_TABLES) / 4;
         self.work = self.work.saturating_add(many);
     }
 
-    /// Moves fingerprints of the newest table until this one fits in; if it does not, all are back where they were.
+    /// Moves fingerprints of the newest table until this one has a slot. If that fails, all moves are undone.
     fn make_way(&mut self, place: Place) -> bool {
         let Settings { bucket_size, max_iterations, .. } = self.settings;
         let Some(table) = self.tables.last_mut() else { return false };
         let (done, moved) = table.kick(place, max_iterations);
-        // Every move looks for a free slot, and large buckets take longer.
+        // Every move searches a free slot, and large buckets take longer.
         self.work = self.work.saturating_add(moved * u64::from(bucket_size).div_ceil(64));
         done
     }
 
-    /// How much work keys have been that were added since the filter was made or read, in fingerprints that were moved.
+    /// The work of the keys that were added since the filter was created or read, as a number of moved
+    /// fingerprints.
     #[must_use]
     pub const fn work(&self) -> u64 {
         self.work
@@ -250,7 +255,7 @@ impl Cuckoo {
         Ok(())
     }
 
-    /// Removes a key once; `false` if it is not there.
+    /// Removes one copy of a key; `false` if there is none.
     pub fn remove(&mut self, place: Place) -> bool {
         let removed = self.tables.iter_mut().rev().any(|table| table.take(place));
         if removed {
@@ -261,7 +266,7 @@ impl Cuckoo {
         removed
     }
 
-    /// The same once more, or `None` if there is no memory.
+    /// A copy, or `None` if there is not enough memory.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         let copy = Self::of(self.fields(), |number, _| {
@@ -272,7 +277,7 @@ impl Cuckoo {
     }
 }
 
-/// Many keys at once.
+/// Batches.
 impl Cuckoo {
     /// As [`contains`](Self::contains): `found[i]` is the answer for `places[i]`.
     ///
@@ -290,7 +295,7 @@ impl Cuckoo {
         }
     }
 
-    /// Starts to load the buckets of these keys, in tables that are not near anyway.
+    /// Prefetches the buckets of these keys, in tables that are not in a near cache.
     pub fn fetch(&self, places: &[Place]) {
         for table in self.tables.iter().filter(|table| table.slots().len() > NEAR) {
             places.iter().for_each(|place| table.fetch(*place));
@@ -298,10 +303,10 @@ impl Cuckoo {
     }
 }
 
-/// How many keys the memory is asked for ahead.
+/// The number of keys that are prefetched ahead.
 pub const AHEAD: usize = 12;
 
-/// Tables of up to so many bytes are in a near cache.
+/// Tables of up to this number of bytes are in a near cache.
 const NEAR: usize = 128 << 10;
 
 /// The bytes of every table, if the fields are within their ranges.

@@ -1,4 +1,4 @@
-//! Redis or Valkey, seen from inside. The island of `unsafe`: everything that crosses to the engine crosses here.
+//! The interface to Redis or Valkey. It is an island of `unsafe`: all calls from and to the engine are here.
 //!
 //! ```text
 //!     RedisModule_OnLoad -> api: functions by name, optional ones probed
@@ -7,8 +7,8 @@
 //!                           config: settings              panic: ends where it happened
 //! ```
 //!
-//! Above it, code is safe: a [`Context`], [`Arguments`] and [`Key`]s live as long as the call they came with, values
-//! are borrowed from keys, and a panic ends at the callback it happened in.
+//! The code above it is safe. A [`Context`], [`Arguments`] and [`Key`]s live as long as the call that passed
+//! them, values are borrowed from keys, and a panic ends at the callback in which it happened.
 
 #![allow(unsafe_code, reason = "the engine is written in C")]
 #![allow(clippy::module_name_repetitions, reason = "names of the engine")]

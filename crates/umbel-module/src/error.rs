@@ -1,22 +1,22 @@
-//! Every way to fail below the commands.
+//! Errors below the commands.
 
 use core::fmt;
 
-/// Bytes that are no filter: of an RDB file, a `RESTORE` or a `LOADCHUNK`.
+/// The bytes of an RDB file, a `RESTORE` or a `LOADCHUNK` are not a valid filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Invalid {
-    /// A field has a value that it cannot have, or that does not go with the others.
+    /// A field has an invalid value, or does not fit the others.
     Field(&'static str),
-    /// There are more or fewer bytes than the fields say.
+    /// The number of bytes differs from what the fields announce.
     Length,
-    /// A chunk is for a place outside of the filter.
+    /// The position of a chunk is outside the filter.
     Offset,
-    /// A chunk is longer than what is left of its link.
+    /// A chunk is longer than the rest of its link.
     Chunk,
-    /// There is no memory for so large a filter.
+    /// There is not enough memory for the filter.
     NoMemory,
-    /// Reading failed: the engine has no more bytes to give.
+    /// Reading failed: the engine has no more bytes.
     Read,
 }
 
@@ -35,17 +35,17 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// A key was not added. Nothing has changed.
+/// A key was not added. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The filter is full and was told not to grow.
+    /// The filter is full and may not grow.
     Full,
-    /// The filter has grown as often as it may.
+    /// The filter has reached its maximum number of expansions.
     MaxExpansions,
-    /// There is no memory to grow into.
+    /// There is not enough memory to grow.
     NoMemory,
-    /// The batch has been as much work as a batch may be.
+    /// The batch has reached the limit of work per batch.
     Work,
 }
 

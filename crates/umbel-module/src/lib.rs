@@ -1,21 +1,24 @@
-//! `BF.*` and `CF.*` inside Redis and Valkey, on data people already have.
+//! `BF.*` and `CF.*` inside Redis and Valkey, compatible with existing RedisBloom data.
 //!
 //! ```text
 //! cargo build --release -p umbel-module
 //! redis-server --loadmodule target/release/libumbel_module.so
 //! ```
 //!
-//! One library for Redis from 6.2 on and for Valkey, tested in Redis 6.2, 7.0 and 8.0, Valkey 8.1 and 9.1. Its Bloom and cuckoo filters are
-//! RedisBloom's to the bit: clients, RDB and AOF files, replicas and dumps move over and back. What goes beyond that has
-//! types of its own. `docs/module.md` has the commands, the settings and the bytes.
+//! One library for Redis from 6.2 on and for Valkey, tested in Redis 6.2, 7.0 and 8.0, Valkey 8.1 and 9.1. Its
+//! Bloom and cuckoo filters are bit-identical to RedisBloom's: clients, RDB and AOF files, replicas and dumps
+//! work in both directions. Features beyond RedisBloom use separate types. `docs/module.md` describes the
+//! commands, the settings and the formats.
 //!
 //! # Reading order
 //!
 //! 1. [`murmur`], [`bloom`], [`cuckoo`]: RedisBloom's filters, without an engine.
-//! 2. [`membership`] and [`own`]: what a filter is asked, and filters beyond RedisBloom's, made of `umbel`'s families.
-//! 3. `command`: the table of commands, and what they do. `settings`: what can be configured.
-//! 4. `stored`: the types of values and their encodings. `sketches`: values of RedisBloom that are kept for it. [`memory`]: what a value takes.
-//! 5. `engine`: everything that crosses to the engine, the island of `unsafe`.
+//! 2. [`membership`] and [`own`]: the interface of a filter, and filters beyond RedisBloom's, made of `umbel`'s
+//!    types.
+//! 3. `command`: the table of commands, and their implementation. `settings`: the configuration.
+//! 4. `stored`: the types of values and their encodings. `sketches`: RedisBloom values that the module keeps
+//!    but does not serve. [`memory`]: the memory of a value.
+//! 5. `engine`: the interface to the engine, an island of `unsafe`.
 //!
 //! ```
 //! use umbel_module::bloom::{Chain, Growth};

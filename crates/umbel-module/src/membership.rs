@@ -1,50 +1,50 @@
-//! What `BF.*` and `CF.*` ask of a filter, whatever it is made of.
+//! The interface of `BF.*` to a filter of any type.
 
 use crate::error::Refused;
 
-/// Keys that commands handle at once, on the stack.
+/// The number of keys that commands process at once, on the stack.
 pub(crate) const GROUP: usize = 32;
 
-/// What `BF.INFO` tells of a filter without looking at its bits.
+/// The part of `BF.INFO` that does not require reading the bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct About {
-    /// For how many keys it was made, all parts together.
+    /// The planned number of keys, of all parts together.
     pub capacity: u64,
-    /// Bytes, as `BF.INFO` has always told them: with the records around the bits.
+    /// The size in bytes as `BF.INFO` reports it, including the records around the bits.
     pub bytes: u64,
-    /// How many parts it has.
+    /// The number of parts.
     pub filters: u64,
-    /// How many keys were added.
+    /// The number of keys that were added.
     pub items: u64,
-    /// How many times the last part a new one has; `None` if there will be none.
+    /// The ratio of the size of a new part to that of the last one; `None` if it does not grow.
     pub expansion: Option<u32>,
-    /// What it is made of: `classic`, `keyed`, `blocked`, `window`.
+    /// The type of the filter: `classic`, `keyed`, `blocked`, `window`.
     pub layout: &'static str,
 }
 
-/// What the bits of a filter tell. Of a large one a sample is read.
+/// Measurements of the bits. Of a large filter a sample is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
     /// The share of bits that are set.
     pub fill: f64,
-    /// About how many keys are in it.
+    /// The estimated number of keys.
     pub items: f64,
-    /// The share of absent keys that are found.
+    /// The false positive rate.
     pub rate: f64,
 }
 
-/// The bytes of a filter that are read to measure it, about, which takes milliseconds. In a filter that is half full the
-/// share of set bits is then known to 0.00006, one standard deviation.
+/// The approximate number of bytes that a measurement reads, which takes milliseconds. In a half-full filter
+/// the share of set bits is then known to 0.00006, one standard deviation.
 const SAMPLE: u64 = 8 << 20;
 
-/// Of a filter of so many bytes, one of how many cache lines is read to measure it.
+/// The stride of the cache lines that a measurement reads in a filter of this size.
 pub(crate) fn stride(bytes: u64) -> usize {
     usize::try_from(bytes / SAMPLE).unwrap_or(usize::MAX).max(1)
 }
 
 /// A filter of `BF.*`.
 pub trait Membership {
-    /// Whether keys may have been added: `found[i]` is the answer for `keys[i]`, and `false` is proof.
+    /// Looks up keys: `found[i]` says whether `keys[i]` may have been added. `false` is guaranteed.
     ///
     /// # Panics
     ///
@@ -55,16 +55,16 @@ pub trait Membership {
     ///
     /// # Errors
     ///
-    /// How many keys were dealt with, and why the next one was not.
+    /// The number of processed keys, and why the next key was refused.
     ///
     /// # Panics
     ///
     /// If the two slices differ in length.
     fn put(&mut self, keys: &[&[u8]], fresh: &mut [bool]) -> Result<(), (usize, Refused)>;
 
-    /// What is known of it.
+    /// Information that does not require reading the bits.
     fn about(&self) -> About;
 
-    /// What its bits tell.
+    /// Measures the bits.
     fn measure(&self) -> Measure;
 }

@@ -1,4 +1,4 @@
-//! Zeroed bytes that may be refused, and what a value takes of memory. An island of `unsafe`: a zeroed
+//! Zeroed memory whose allocation may fail, and the memory of a value. An island of `unsafe`: a zeroed
 //! allocation that may fail has no safe name.
 
 mod groups;
@@ -6,7 +6,7 @@ mod groups;
 use core::alloc::Layout;
 use core::cell::Cell;
 
-/// `len` zero bytes, untouched pages where they are many, or `None` if there is no memory for them.
+/// `len` zero bytes, or `None` if there is not enough memory. A large allocation consists of untouched pages.
 #[allow(unsafe_code, reason = "a zeroed allocation that may fail has no safe name")]
 pub(crate) fn zeroed(len: usize) -> Option<Box<[u8]>> {
     if len == 0 {
@@ -21,33 +21,33 @@ pub(crate) fn zeroed(len: usize) -> Option<Box<[u8]>> {
     if memory.is_null() {
         return None;
     }
-    // SAFETY: the memory comes from the global allocator with the layout of `[u8; len]`, nobody else
-    // has it, and every byte of it is initialised.
+    // SAFETY: the memory comes from the global allocator with the layout of `[u8; len]`, there is no other
+    // reference to it, and every byte of it is initialised.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(memory, len)) })
 }
 
-/// Requests of up to so many bytes are granted without a look at how much memory there is.
+/// Requests of up to this number of bytes are granted without checking the available memory.
 pub(crate) const MODEST: u64 = 4 << 20;
 
-/// Whether the machine has so many bytes to give.
+/// Whether the machine has this number of bytes available.
 fn fits(bytes: u64) -> bool {
     fits_beside(bytes, 0)
 }
 
-/// Whether the allocator would give this number of bytes, in one piece or in many: it knows what else was promised. They are taken
-/// and given back at once, and no page of them is touched.
+/// Whether the allocator can provide this number of bytes, in one piece or in many: it takes other reservations
+/// into account. The bytes are allocated and freed at once, and none of their pages is touched.
 pub(crate) fn can_take(bytes: u64) -> bool {
     bytes <= MODEST || usize::try_from(bytes).is_ok_and(|len| zeroed(len).is_some())
 }
 
 thread_local! {
-    /// Whether the caller that asks for memory handles a refusal: see [`may_fail`].
+    /// Whether the code that allocates handles a refusal: see [`may_fail`].
     static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does what `make` does with memory that may be refused. Only there the allocator compares a request with what is left:
-/// where Rust takes a refusal for the end of the process, as for the list of a command's items, it would be a way to
-/// end the server.
+/// Runs `make`, with allocations that may be refused. Only there does the allocator compare a request with the
+/// available memory. Elsewhere Rust ends the process on a refusal, as for the list of a command's items, so a
+/// client could end the server.
 pub(crate) fn may_fail<R>(make: impl FnOnce() -> R) -> R {
     struct Before(bool);
     impl Drop for Before {
@@ -59,28 +59,29 @@ pub(crate) fn may_fail<R>(make: impl FnOnce() -> R) -> R {
     make()
 }
 
-/// Whether the request that is being made may be refused. Not those of a panic, which does not handle that.
+/// Whether the current request may be refused. A panic does not handle refusals, so its requests may not.
 pub(crate) fn may_refuse() -> bool {
     MAY_FAIL.try_with(Cell::get).unwrap_or(false) && !std::thread::panicking()
 }
 
-/// Whether the machine has so many bytes to give beside others that are promised already: memory that is available by the
-/// kernel's own account, what is left to the control groups of this process, and address space. A kernel that promises
-/// more than it has would end the server when it is used.
+/// Whether the machine has this number of bytes available beside `promised` reserved bytes. It compares with
+/// the memory that the kernel reports as available, with the limits of this process's control groups, and with
+/// the address space. A kernel that overcommits memory would end the server when the memory is used.
 pub(crate) fn fits_beside(bytes: u64, promised: u64) -> bool {
     let needed = bytes.saturating_add(promised);
     let left = [available(), groups::left()].into_iter().flatten();
     left.into_iter().all(|left| needed <= left) && has_address_space(bytes)
 }
 
-/// What a file of `/proc` or of a control group begins with, read without allocating, since allocators ask.
+/// The beginning of a file of `/proc` or of a control group, read without allocating, because allocators call
+/// this.
 fn read<'a>(path: &str, text: &'a mut [u8]) -> Option<&'a str> {
     let mut file = std::fs::File::open(path).ok()?;
     let len = std::io::Read::read(&mut file, text).ok()?;
     core::str::from_utf8(&text[..len]).ok()
 }
 
-/// What `/proc/meminfo` calls available.
+/// The available memory in `/proc/meminfo`.
 fn available() -> Option<u64> {
     let mut text = [0; 512];
     let text = read("/proc/meminfo", &mut text)?;
@@ -88,7 +89,7 @@ fn available() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The bytes of this process that have a page.
+/// The resident bytes of this process.
 #[cfg(unix)]
 #[allow(unsafe_code, reason = "the size of a page has no safe name")]
 pub(crate) fn resident() -> Option<u64> {
@@ -104,19 +105,20 @@ pub(crate) fn resident() -> Option<u64> {
     None
 }
 
-/// Maps so many bytes and gives them back at once: limits of the process, which `/proc/meminfo` does not know.
+/// Maps this number of bytes and unmaps them at once, to detect limits of the process that `/proc/meminfo` does
+/// not show.
 #[cfg(unix)]
 #[allow(unsafe_code, reason = "a mapping has no safe name")]
 fn has_address_space(bytes: u64) -> bool {
     let Ok(len) = usize::try_from(bytes) else { return false };
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new anonymous mapping touches no memory that anybody has.
+    // SAFETY: a new anonymous mapping touches no existing memory.
     let address = unsafe { libc::mmap(core::ptr::null_mut(), len, protection, flags, -1, 0) };
     if address == libc::MAP_FAILED {
         return false;
     }
-    // SAFETY: this is the mapping that was just made, and nobody else knows of it.
+    // SAFETY: this is the mapping that was just made, and there is no other reference to it.
     unsafe { libc::munmap(address, len) };
     true
 }
@@ -126,7 +128,7 @@ fn has_address_space(_: u64) -> bool {
     true
 }
 
-/// The same bytes once more, or `None` if there is no memory for them.
+/// A copy of the bytes, or `None` if there is not enough memory.
 pub(crate) fn copied(bytes: &[u8]) -> Option<Box<[u8]>> {
     let mut copy = zeroed(bytes.len())?;
     copy.copy_from_slice(bytes);
@@ -134,14 +136,14 @@ pub(crate) fn copied(bytes: &[u8]) -> Option<Box<[u8]>> {
 }
 
 thread_local! {
-    /// What this thread has taken from the allocator and not given back, in bytes as the engine counts
-    /// them. May be negative: a thread may free what another one took.
+    /// The memory that this thread has allocated and not freed, in bytes as the engine counts them. It may be
+    /// negative: a thread may free the memory of another one.
     static IN_USE: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Counts what was taken from the allocator, or given back if it is negative.
+/// Counts allocated bytes, or freed bytes if it is negative.
 pub(crate) fn count(bytes: isize) {
-    // A thread that is ending has no counter, and nobody who would ask for it.
+    // A thread that is ending has no counter, and its value is never read.
     let _ = IN_USE.try_with(|in_use| in_use.set(in_use.get().wrapping_add(bytes)));
 }
 
@@ -149,8 +151,8 @@ fn in_use() -> isize {
     IN_USE.try_with(Cell::get).unwrap_or(0)
 }
 
-/// A value, and what it takes of memory: all that was taken from the allocator while it was made and
-/// changed, less what was given back.
+/// A value with its memory: everything that was allocated while it was created and changed, minus what was
+/// freed.
 #[derive(Debug)]
 pub struct Kept<T> {
     value: T,
@@ -158,19 +160,19 @@ pub struct Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// The value that `make` makes.
+    /// Creates the value with `make`.
     ///
     /// # Errors
     ///
-    /// What `make` says.
+    /// The error of `make`.
     pub fn try_make<E>(make: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
         let before = in_use();
         let value = may_fail(make)?;
         Ok(Self { value, footprint: in_use().wrapping_sub(before) })
     }
 
-    /// Lets `change` change the value. What it takes of memory and does not give back belongs to the
-    /// value afterwards.
+    /// Changes the value with `change`. Memory that `change` allocates and does not free is counted for the
+    /// value.
     pub fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
         let before = in_use();
         let result = may_fail(|| change(&mut self.value));
@@ -183,7 +185,8 @@ impl<T> Kept<T> {
         &self.value
     }
 
-    /// What is behind it, in bytes, without the value itself. 0 where nobody counts: outside of an engine.
+    /// The memory behind the value in bytes, without the value itself. 0 outside of an engine, where no memory
+    /// is counted.
     pub const fn footprint(&self) -> usize {
         if self.footprint < 0 { 0 } else { self.footprint as usize }
     }

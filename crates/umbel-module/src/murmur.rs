@@ -1,7 +1,7 @@
-//! The two hashes of RedisBloom's stored filters: MurmurHash64A, and MurmurHash2 for filters of old.
+//! The two hashes of RedisBloom's stored filters: MurmurHash64A, and MurmurHash2 for old filters.
 //!
-//! Both are Austin Appleby's, in the public domain. They are not for new formats: whoever knows them,
-//! and everybody does, can choose keys that collide. `BF.RESERVE ... KEYED` is the cure.
+//! Both are Austin Appleby's, in the public domain. Do not use them for new formats: they are public and have
+//! no secret, so an attacker can choose keys that collide. `BF.RESERVE ... KEYED` prevents that.
 
 /// The multiplier of both 64-bit steps, which is also the seed of RedisBloom's first hash.
 pub const M64: u64 = 0xc6a4_a793_5bd1_e995;
@@ -52,7 +52,7 @@ fn little_endian(tail: &[u8]) -> u64 {
 #[must_use]
 pub fn murmur2(key: &[u8], seed: u32) -> u32 {
     const M: u32 = 0x5bd1_e995;
-    // Lengths are taken modulo 2^32 there too.
+    // The original also takes lengths modulo 2^32.
     let mut hash = seed ^ key.len() as u32;
     let (words, tail) = key.as_chunks::<4>();
     for word in words {
@@ -72,7 +72,7 @@ pub fn murmur2(key: &[u8], seed: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// The tail byte by byte, as the hash is written down.
+    /// The tail byte by byte, as in the definition of the hash.
     fn slow_tail(tail: &[u8]) -> u64 {
         tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
     }

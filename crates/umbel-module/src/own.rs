@@ -1,13 +1,13 @@
-//! Filters beyond RedisBloom's, in types of their own, so that a plain client never meets one unasked.
+//! Filters beyond RedisBloom's, in separate types, so that a client only gets them on request.
 //!
-//! | asked for by | is | type |
+//! | request | filter | type |
 //! |---|---|---|
 //! | `BF.RESERVE ... KEYED` | the same chain, hashed under a secret | `umbel-bf-` |
-//! | `BF.RESERVE ... BLOCKED` | [`BlockedBloomFilter`](umbel::BlockedBloomFilter)s: one or two cache lines a key | `umbel-bf-` |
+//! | `BF.RESERVE ... BLOCKED` | [`BlockedBloomFilter`](umbel::BlockedBloomFilter)s: one or two cache lines per key | `umbel-bf-` |
 //! | `BF.RESERVE ... WINDOW n` | [`WindowBloomFilter`]: the last n keys | `umbel-bf-` |
 //! | `CF.RESERVE ... ERROR p` | [`CuckooFilter`](umbel::CuckooFilter): fingerprints as long as p needs | `umbel-cf-` |
 //!
-//! Their bytes, in RDB files and in chunks, are a stream that [`stream`] writes and reads: one way in.
+//! In RDB files and in chunks they are a stream of bytes, which [`stream`] writes and reads.
 
 pub(crate) mod blocked;
 mod cuckoo;
@@ -29,28 +29,28 @@ use umbel::{Digest, Keyed, Portable, WindowBloomFilter};
 /// A Bloom filter beyond RedisBloom's.
 #[derive(Debug)]
 pub enum OwnBloom {
-    /// A chain that hashes under a secret.
+    /// A chain hashed with a secret.
     Keyed(Chain),
-    /// A key in one or two cache lines.
+    /// A blocked filter: one or two cache lines per key.
     Blocked(Blocked),
-    /// The last keys.
+    /// A window filter: the last keys.
     Window(WindowBloomFilter<[u8], AnyHasher>),
-    /// None yet: its chunks are coming.
+    /// A filter whose chunks are still being loaded.
     Loading(Loading),
 }
 
-/// How keys are hashed: under a secret, if there is one.
+/// The hasher, with a secret if one is given.
 pub(crate) fn hasher(secret: Option<Keyed>) -> AnyHasher {
     secret.map_or_else(|| AnyHasher::from(Portable::default()), AnyHasher::from)
 }
 
-/// Whether keys are hashed under a secret.
+/// Whether keys are hashed with a secret.
 pub(crate) fn has_a_secret(hasher: &AnyHasher) -> bool {
     hasher.name() == "keyed"
 }
 
-/// Keys that are handed to a filter of `umbel` at once: its batches have their own way of asking for memory ahead, and
-/// the fewer beginnings and ends there are the better.
+/// The number of keys that are passed to a filter of `umbel` at once. Its batches prefetch memory themselves,
+/// and fewer batches have less overhead.
 pub(crate) const BATCH: usize = 128;
 
 /// The digests of up to [`BATCH`] keys.
@@ -64,7 +64,7 @@ pub(crate) fn digests(hasher: &AnyHasher, keys: &[&[u8]]) -> [Digest; BATCH] {
 }
 
 impl OwnBloom {
-    /// A chain under a secret.
+    /// A chain with a secret.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl OwnBloom {
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if there is no such shape, or no memory.
+    /// [`Invalid`] if the shape is invalid, or there is not enough memory.
     pub fn window(window: u64, err_rate: f64, secret: Option<Keyed>) -> Result<Self, Invalid> {
         let shape = Shape::for_rate(window, err_rate).map_err(|_| Invalid::Field("window"))?;
         let filter =
@@ -90,7 +90,7 @@ impl OwnBloom {
         Ok(Self::Window(filter))
     }
 
-    /// The bytes of its bits.
+    /// The number of bytes of its bits.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -101,7 +101,7 @@ impl OwnBloom {
         }
     }
 
-    /// Whether its stream may have a secret in it. Of one that is being loaded only the bytes are known.
+    /// Whether its stream may contain a secret. While it is being loaded, only its bytes are known.
     #[must_use]
     pub fn may_have_a_secret(&self) -> bool {
         match self {
@@ -111,7 +111,7 @@ impl OwnBloom {
         }
     }
 
-    /// The filter to ask, unless its chunks are still coming.
+    /// The filter for look-ups, unless its chunks are still being loaded.
     #[must_use]
     pub fn ready(&self) -> Option<&dyn Membership> {
         match self {
@@ -122,7 +122,7 @@ impl OwnBloom {
         }
     }
 
-    /// The filter to change, unless its chunks are still coming.
+    /// The filter for changes, unless its chunks are still being loaded.
     #[must_use]
     pub fn ready_mut(&mut self) -> Option<&mut dyn Membership> {
         match self {
@@ -133,11 +133,11 @@ impl OwnBloom {
         }
     }
 
-    /// Whether the keys of the other one can be taken in.
+    /// Checks that the keys of the other filter can be merged into this one.
     ///
     /// # Errors
     ///
-    /// [`Unlike`] if they are of different kinds or hashes, or of one that cannot be merged.
+    /// [`Unlike`] if they have different types or hashes, or a type that cannot be merged.
     pub fn fits(&self, other: &Self) -> Result<(), Unlike> {
         match (self, other) {
             (Self::Keyed(one), Self::Keyed(other)) => one.fits(other),
@@ -146,7 +146,7 @@ impl OwnBloom {
         }
     }
 
-    /// Takes in all keys of one that [`fits`](Self::fits).
+    /// Adds all keys of a filter that [`fits`](Self::fits).
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl OwnBloom {
         }
     }
 
-    /// The same once more, or `None` if there is no memory.
+    /// A copy, or `None` if there is not enough memory.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         Some(match self {
@@ -212,7 +212,8 @@ impl Membership for WindowBloomFilter<[u8], AnyHasher> {
 mod tests {
     use super::*;
 
-    /// A measure by a sample of 8 MiB, beside one of all bits: what `BF.INFO` says may differ by so much.
+    /// Compares a measurement by a sample of 8 MiB with one of all bits: the value in `BF.INFO` may differ by
+    /// this much.
     #[test]
     fn large_filters_are_measured_by_a_sample() {
         let keys: Vec<[u8; 8]> = (0..1_000_000_u64).map(u64::to_le_bytes).collect();

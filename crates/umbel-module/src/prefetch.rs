@@ -1,7 +1,7 @@
-//! Asks for a byte before it is needed. An island of `unsafe`: a hint, which cannot fault.
+//! A prefetch of one byte. An island of `unsafe`: a hint, which cannot fault.
 
-/// Starts to load the cache line of `bytes[index]`; does nothing where there is no such hint. Its safe
-/// twin is doing nothing: no answer depends on it.
+/// Prefetches the cache line of `bytes[index]`; does nothing where there is no such hint. The safe alternative
+/// is to do nothing: no answer depends on it.
 #[inline(always)]
 #[allow(unsafe_code, reason = "the prefetch hint has no safe name")]
 pub(crate) fn prefetch(bytes: &[u8], index: usize) {

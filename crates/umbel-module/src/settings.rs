@@ -1,13 +1,12 @@
-//! What can be configured: defaults of filters that are made without being asked how.
+//! The configuration: defaults of filters that are created without explicit parameters.
 //!
-//! With Redis 7 and Valkey these are options of `CONFIG`, as `bf.NAME`, and under their own names in Redis 8. Any
-//! engine takes them as arguments of the module:
-//! `--loadmodule libumbel_module.so bf-initial-size 1000`.
+//! With Redis 7 and Valkey these are options of `CONFIG`, as `bf.NAME`, and without the prefix in Redis 8. Any
+//! engine accepts them as arguments of the module: `--loadmodule libumbel_module.so bf-initial-size 1000`.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// A whole number that can be configured.
+/// An integer setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
     /// Its name in `CONFIG`.
@@ -26,8 +25,8 @@ impl Setting {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// What `CONFIG SET` takes now. As in RedisBloom, the size of buckets and the initial size of cuckoo filters limit each
-    /// other: a filter has two buckets at least.
+    /// The range that `CONFIG SET` accepts now. As in RedisBloom, the size of buckets and the initial size of
+    /// cuckoo filters limit each other: a filter has at least two buckets.
     pub(crate) fn range_now(&self) -> (i64, i64) {
         let (least, most) = self.range;
         if core::ptr::eq(self, &CF_INITIAL_SIZE) {
@@ -39,7 +38,7 @@ impl Setting {
         }
     }
 
-    /// `false` if that is out of range.
+    /// Returns `false` if the value is out of range.
     pub(crate) fn set(&self, value: i64) -> bool {
         let (least, most) = self.range;
         let fits = (least..=most).contains(&value);
@@ -50,10 +49,10 @@ impl Setting {
     }
 }
 
-/// The largest capacity that can be asked for.
+/// The largest capacity that a client can request.
 pub(crate) const MAX_CAPACITY: i64 = 1 << 30;
 
-/// The largest expansion that can be asked for.
+/// The largest expansion that a client can request.
 pub(crate) const MAX_EXPANSION: i64 = 32_768;
 
 pub(crate) static BF_INITIAL_SIZE: Setting =
@@ -68,11 +67,11 @@ pub(crate) static CF_EXPANSION_FACTOR: Setting =
     Setting::new(c"cf-expansion-factor", (0, MAX_EXPANSION), 1);
 pub(crate) static CF_MAX_EXPANSIONS: Setting = Setting::new(c"cf-max-expansions", (1, 65_536), 32);
 
-/// Our own: how much work a batch of a cuckoo filter may be, in fingerprints that are moved; 0 for any amount. A million
-/// moves take about a tenth of a second, in which the server answers no other client.
+/// Our own: the maximum work of a batch of a cuckoo filter, as a number of moved fingerprints; 0 means no
+/// limit. A million moves take about a tenth of a second, in which the server answers no other client.
 pub(crate) static CF_MAX_MOVES: Setting = Setting::new(c"cf-max-moves", (0, 1 << 40), 1 << 20);
 
-/// All whole numbers.
+/// All integer settings.
 pub(crate) static NUMBERS: [&Setting; 8] = [
     &BF_INITIAL_SIZE,
     &BF_EXPANSION_FACTOR,
@@ -89,12 +88,13 @@ pub(crate) const BF_ERROR_RATE: &CStr = c"bf-error-rate";
 
 static ERROR_RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
 
-/// The error rate of filters that are made without being asked how.
+/// The default error rate of new filters.
 pub(crate) fn error_rate() -> f64 {
     f64::from_bits(ERROR_RATE.load(Ordering::Relaxed))
 }
 
-/// `false` if that is not above 0 and below 1. Above a quarter it is a quarter, as everywhere.
+/// Returns `false` if the rate is not above 0 and below 1. A rate above a quarter becomes a quarter, as
+/// everywhere.
 pub(crate) fn set_error_rate(rate: f64) -> bool {
     let fits = rate > 0.0 && rate < 1.0;
     if fits {
@@ -103,8 +103,8 @@ pub(crate) fn set_error_rate(rate: f64) -> bool {
     fits
 }
 
-/// Takes a setting by any name that it has: that of `CONFIG`, with or without `bf.`, or that of RedisBloom's arguments.
-/// `false` if there is none, or not with this value.
+/// Changes a setting by any of its names: that of `CONFIG`, with or without `bf.`, or that of RedisBloom's
+/// arguments. Returns `false` if the name or the value is invalid.
 pub(crate) fn set_by_name(name: &[u8], value: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     let name = name.strip_prefix(b"bf.").unwrap_or(&name);

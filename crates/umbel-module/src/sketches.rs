@@ -1,8 +1,8 @@
-//! RedisBloom's count-min, top-k and t-digest keys, carried and not served.
+//! RedisBloom's count-min, top-k and t-digest keys, which the module keeps but does not serve.
 //!
-//! A data set that has one of them can be taken over, and taken back: their values are read from RDB files, payloads and
-//! replication, kept as the bytes that an RDB file has, and written again byte for byte. Nothing here knows what they mean,
-//! but for the order of their fields, without which an engine does not hand them out.
+//! A data set with such keys can be taken over, and taken back. The module reads their values from RDB files,
+//! payloads and replication, keeps them as the bytes of an RDB file, and writes them back byte for byte. It
+//! does not interpret them, except for the order of their fields, which it needs to read them from the engine.
 //!
 //! | type | name, version 0 | fields |
 //! |---|---|---|
@@ -15,17 +15,17 @@ use crate::error::Invalid;
 use core::ffi::{CStr, c_int};
 use core::marker::PhantomData;
 
-/// What a command of theirs answers.
+/// The reply to a command of these types.
 pub(crate) const NOT_SERVED: Fault = Fault::Text(
     c"ERR not served: this module keeps count-min, top-k and t-digest keys as RedisBloom wrote them, and only RedisBloom can read or change them",
 );
 
-/// What is logged when an AOF file has such a command.
+/// The log message for such a command in an AOF file.
 pub(crate) const NOT_REPLAYED: &CStr =
     c"the AOF file has commands of count-min, top-k or t-digest keys, which this module cannot perform. \
       Let a server with RedisBloom run BGREWRITEAOF, which writes those keys as values, and use that file";
 
-/// Every command that RedisBloom has for them.
+/// All commands of these types in RedisBloom.
 pub(crate) const COMMANDS: [&CStr; 27] = [
     c"cms.initbydim",
     c"cms.initbyprob",
@@ -58,10 +58,10 @@ pub(crate) const COMMANDS: [&CStr; 27] = [
 
 /// A kind of sketch: its name, and the order of its fields.
 pub(crate) trait Kind: Sized + 'static {
-    /// Nine letters, by which files name it for ever.
+    /// Nine letters, the permanent name in files.
     const NAME: &'static CStr;
 
-    /// Where its handle is kept.
+    /// The storage for its handle.
     fn slot() -> &'static Slot;
 
     /// Copies all fields.
@@ -113,7 +113,7 @@ impl Kind for TopK {
         fields.double()?;
         fields.bytes()?;
         fields.bytes()?;
-        // A number that is too large ends at the end of the bytes.
+        // If the number is too large, the copy ends at the end of the bytes.
         (0..items).try_for_each(|_| fields.bytes())
     }
 }
@@ -143,7 +143,7 @@ impl Kind for TDigest {
     }
 }
 
-/// Before a field in an RDB file: what it is.
+/// The type code before a field in an RDB file.
 mod opcode {
     pub(super) const END: u8 = 0;
     pub(super) const UNSIGNED: u8 = 2;
@@ -188,7 +188,7 @@ impl Fields<'_> {
     }
 }
 
-/// A number as RDB files have it: in one, two, five or nine bytes.
+/// A number in the RDB encoding: one, two, five or nine bytes.
 fn length(value: u64) -> ([u8; 9], usize) {
     let mut bytes = [0; 9];
     let len = match value {
@@ -214,7 +214,7 @@ fn length(value: u64) -> ([u8; 9], usize) {
     (bytes, len)
 }
 
-/// The number that [`length`] wrote, and what follows it.
+/// The number that [`length`] wrote, and the rest of the bytes.
 fn take_length(bytes: &[u8]) -> Option<(u64, &[u8])> {
     match bytes {
         [small @ 0..0x40, rest @ ..] => Some((u64::from(*small), rest)),
@@ -240,7 +240,7 @@ enum Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The field that these bytes begin with, and what follows it.
+    /// The field at the start of these bytes, and the rest.
     fn take(encoded: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (code, rest) = encoded.split_first()?;
         match *code {
@@ -262,11 +262,12 @@ impl<'a> Field<'a> {
 }
 
 impl<K: Kind> Sketch<K> {
-    /// What `DUMP` would give, so that `RESTORE` makes the value again, here or in a server with RedisBloom.
+    /// The payload that `DUMP` would return, so that `RESTORE` creates the value again, here or in a server
+    /// with RedisBloom.
     fn payload(&self) -> Option<Vec<u8>> {
-        /// What the first byte says: a value of a module, with opcodes.
+        /// The first byte: a value of a module, with opcodes.
         const MODULE: u8 = 7;
-        /// Every engine that this module loads in reads this version of RDB files.
+        /// Every engine that can load this module reads this version of RDB files.
         const RDB_VERSION: u16 = 9;
         let mut payload = Vec::new();
         payload.try_reserve_exact(self.encoded.len() + 21).ok()?;
@@ -281,7 +282,7 @@ impl<K: Kind> Sketch<K> {
     }
 }
 
-/// The number of a type of version 0: its name in six bits a letter, and ten bits for the version.
+/// The number of a type of version 0: its name in six bits per letter, and ten bits for the version.
 fn id(name: &CStr) -> u64 {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let letter = |byte: &u8| LETTERS.iter().position(|letter| letter == byte).unwrap_or(0) as u64;

@@ -17,11 +17,11 @@ use crate::own::{OwnBloom, OwnCuckoo};
 use core::ffi::{CStr, c_int};
 use std::io::{self, BufWriter, Read, Write};
 
-/// The oldest encoding of chains that tells how keys are hashed, and the first one that tells how it grows.
+/// The oldest encoding of chains that stores the hash of keys, and the first one that stores the growth.
 const FIRST_WITH_OPTIONS: c_int = 2;
 const FIRST_WITH_GROWTH: c_int = 4;
 
-/// Bytes of a value that count as one step of freeing it.
+/// The bytes of a value that count as one step of freeing it.
 const BYTES_A_STEP: u64 = 16 << 10;
 
 fn effort(bytes: u64) -> usize {
@@ -184,20 +184,20 @@ impl Stored for Cuckoo {
     }
 }
 
-/// A type of our own: what all of them do alike is written once, by their streams.
+/// One of our own types. Their common behaviour is implemented once, by their streams.
 pub(crate) trait Own: Streamed + 'static {
-    /// Nine letters, by which files name it for ever.
+    /// Nine letters, the permanent name in files.
     const NAME: &'static CStr;
     /// The command that loads its chunks.
     const LOAD: &'static CStr;
 
-    /// Where the engine's handle of it is kept.
+    /// The storage for the engine's handle of it.
     fn own_slot() -> &'static Slot;
 
-    /// The bytes of its bits.
+    /// The number of bytes of its bits.
     fn own_bytes(&self) -> u64;
 
-    /// The same once more, or `None` if there is no memory.
+    /// A copy, or `None` if there is not enough memory.
     fn again(&self) -> Option<Self>;
 }
 
@@ -264,21 +264,21 @@ impl<F: Own> Stored for F {
     fn save(&self, to: &mut Saver) {
         to.unsigned(self.stream_len());
         let mut writer = BufWriter::with_capacity(PIECE, Strings(to));
-        // Errors of the file are the engine's.
+        // The engine handles errors of the file.
         let written = self.write(&mut writer).and_then(|()| writer.flush());
         written.expect("strings take everything");
     }
 
     fn rewrite(&self, to: &mut Rewriter) {
         to.chunk(F::LOAD, 1, &self.dump_header());
-        // In one pass: to find the place of a chunk, a filter is written from its start.
+        // In one pass: finding the position of a chunk would write the filter from its start each time.
         let mut chunks = Chunks { to, command: F::LOAD, chunk: Vec::new(), number: 1 };
         let written = self.write(&mut chunks).and_then(|()| chunks.flush());
         written.expect("chunks take everything");
     }
 
     fn digest(&self, to: &mut Digester) {
-        // In pieces of one length, whatever those are that the filter is written in.
+        // In pieces of one length, independent of how the filter is written.
         let mut writer = BufWriter::with_capacity(PIECE, Digested(to));
         let _ = self.write(&mut writer).and_then(|()| writer.flush());
         drop(writer);
@@ -293,8 +293,8 @@ impl<F: Own> Stored for F {
         self.again()
     }
 
-    /// The library hands out no memory that could be moved, so that a small filter is copied. Large ones are in pages that
-    /// nothing else shares.
+    /// The library's memory cannot be moved, so a small filter is copied. Large ones are in pages that nothing
+    /// else shares.
     fn defrag(&mut self, mover: &mut Mover) {
         const SHARES_PAGES: u64 = 64 << 10;
         if self.own_bytes() <= SHARES_PAGES
@@ -308,10 +308,10 @@ impl<F: Own> Stored for F {
 /// The longest string of a stream in an RDB file.
 const PIECE: usize = 1 << 20;
 
-/// A stream that comes in strings.
+/// A stream that is read from strings.
 struct Pieces<'a> {
     from: &'a mut Loader,
-    /// The bytes of strings that have not come.
+    /// The bytes of strings that were not read yet.
     left: u64,
     piece: Box<[u8]>,
     at: usize,
@@ -332,7 +332,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// A stream that becomes commands.
+/// A stream that is written as commands.
 struct Chunks<'a> {
     to: &'a mut Rewriter,
     command: &'static CStr,
@@ -350,7 +350,7 @@ impl Write for Chunks<'_> {
         Ok(taken.len())
     }
 
-    /// Sends what has come as a chunk, which is numbered by its end.
+    /// Writes the received bytes as a chunk, which is numbered by its end.
     fn flush(&mut self) -> io::Result<()> {
         if !self.chunk.is_empty() {
             self.number += self.chunk.len() as u64;
@@ -361,7 +361,7 @@ impl Write for Chunks<'_> {
     }
 }
 
-/// Every write is a string, of a MiB at most.
+/// Writes each piece as a string, of at most a MiB.
 struct Strings<'a>(&'a mut Saver);
 
 impl Write for Strings<'_> {
@@ -378,7 +378,7 @@ impl Write for Strings<'_> {
     }
 }
 
-/// Every write goes into a digest.
+/// Adds each piece to a digest.
 struct Digested<'a>(&'a mut Digester);
 
 impl Write for Digested<'_> {

@@ -1,8 +1,9 @@
-//! The bars of filters on a stock server: server CPU time per key, ours beside others' ways, in one run.
+//! Benchmarks of filters on a stock server: server CPU time per key, ours and other clients' methods, in one
+//! run.
 //!
 //! `cargo run --release -p umbel-redis --example redis_bars`, with `redis-server` on the path or the path of a
-//! server as the first argument. All times are the server's own, from `/proc`, so that a busy machine
-//! changes little; rounds of all ways alternate.
+//! server as the first argument. All times are the CPU time of the server, from `/proc`, so other load on the
+//! machine changes little. Rounds of all methods alternate.
 
 use redis::{Client, Cmd, Connection, Pipeline, Value};
 use std::net::TcpListener;
@@ -14,11 +15,11 @@ use umbel_redis::{Answer, GoZeroBloom, Limits, Options, Policy, Server, SharedBl
 
 /// Keys in a batch.
 const BATCH: u64 = 1_000;
-/// Keys that are in the filters when they are asked.
+/// The number of keys in the filters during look-ups.
 const KEYS: u64 = 1_000_000;
-/// As go-zero advises: twenty bits a key.
+/// go-zero's recommendation: twenty bits per key.
 const BITS: u64 = 20 * KEYS;
-/// How often all ways take their turn.
+/// The number of rounds.
 const ROUNDS: u64 = 40;
 
 /// go-zero's two scripts, in our words: set all bits; is one of them 0?
@@ -86,7 +87,7 @@ impl Drop for Node {
     }
 }
 
-/// One way to do something, and what it has cost so far.
+/// One method, and its cost so far.
 struct Way {
     name: &'static str,
     nanoseconds: u64,
@@ -127,7 +128,8 @@ fn bit_field(
     command
 }
 
-/// What others do: one script a key, a round trip each; or one bit field command a key, all at once.
+/// The methods of other clients: one script and round trip per key, or one bit field command per key in one
+/// pipeline.
 struct Others {
     connection: Connection,
     set: String,
@@ -159,7 +161,7 @@ impl Others {
         self.script(&self.test.clone(), keys, BITS);
     }
 
-    /// The same filter as a plain bitmap with `probes` bits a key in `bits`.
+    /// The same filter as a plain bitmap with `probes` bits per key in `bits`.
     fn pipelined(&mut self, key: &str, keys: &[Vec<u8>], probes: usize, bits: u64, set: bool) {
         let mut pipeline = Pipeline::new();
         for item in keys {
@@ -184,7 +186,7 @@ fn main() {
     });
 }
 
-/// Times what a way does to the server.
+/// Measures the cost of a method for the server.
 macro_rules! time {
     ($node:expr, $way:expr, $keys:expr, $work:expr) => {{
         let before = $node.nanoseconds();
@@ -195,15 +197,15 @@ macro_rules! time {
     }};
 }
 
-/// What our two filters and the ways beside them cost.
+/// The cost of our two filters and of the other methods.
 async fn one_server() {
     let node = Node::start(&[]);
     let server = Server::replicated(&[&node.url()], patient()).await.unwrap();
     let mut others = Others::new(&node);
     let options = Options::default();
     let mut shared = Vec::new();
-    // The same rate as go-zero's at twenty bits a key, and one in a hundred, for which seven bits a key are best.
-    // On a server a line is a command, so one line a key may be worth its space.
+    // The rate of go-zero at twenty bits per key, and 1 %, for which seven bits per key are best. On a server
+    // every line costs a command, so one line per key may be worth its space.
     for (name, rate, lines) in [("two", 6.7e-5, 2), ("one", 6.7e-5, 1), ("ours", 0.01, 1)] {
         let shape = Shape::for_rate_in_lines(KEYS, rate, lines).unwrap();
         println!(
@@ -234,7 +236,7 @@ async fn one_server() {
         "GoZeroBloom",
     ]
     .map(Way::new);
-    // Half full by others' keys, so that answers are as in use.
+    // Half full with other keys, so that the fill is realistic.
     let rest: Vec<Vec<u8>> =
         (ROUNDS * BATCH..KEYS).map(|key| format!("user:{key}").into_bytes()).collect();
     for keys in rest.chunks(10_000) {
@@ -246,7 +248,7 @@ async fn one_server() {
     }
     for round in 0..ROUNDS {
         let keys = batch(round * BATCH);
-        // Each way gets keys that are new to its bits: go-zero's bits are set by different keys.
+        // Each method gets keys that are new to its bits, because different keys set go-zero's bits.
         let own = |way: u64| -> Vec<Vec<u8>> {
             keys.iter().map(|key| [key, &b"/"[..], &way.to_le_bytes()].concat()).collect()
         };
@@ -306,7 +308,7 @@ fn report(what: &str, ways: &[Way]) {
     }
 }
 
-/// What some ways cost relative to others, and what they may.
+/// The relative costs of some methods, and their limits.
 fn compare(what: &str, ways: &[Way], pairs: &[(usize, usize)], bar: f64) {
     let ratio = |(ours, theirs): &(usize, usize)| ways[*ours].per_key() / ways[*theirs].per_key();
     let ratios: Vec<String> = pairs.iter().map(|pair| format!("{:.3}", ratio(pair))).collect();
@@ -317,7 +319,7 @@ fn patient() -> Limits {
     Limits { connect: Duration::from_secs(10), reply: Duration::from_secs(10), retries: 2 }
 }
 
-/// A filter for 1e8 keys at 1 %: what the longest command took, by the server's slow log.
+/// A filter for 1e8 keys at 1 %: the duration of the longest command, from the server's slow log.
 async fn creation() {
     let node = Node::start(&[]);
     node.call(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
@@ -354,7 +356,7 @@ async fn creation() {
     );
 }
 
-/// Three masters: how the bits are spread, and what a batch costs.
+/// Three masters: the distribution of the bits, and the cost of a batch.
 async fn cluster() {
     let more = ["--cluster-enabled", "yes"].map(String::from);
     let nodes: Vec<Node> = (0..3).map(|_| Node::start(&more)).collect();

@@ -1,4 +1,4 @@
-//! What a filter on another machine can answer, and why it sometimes cannot.
+//! Answers of a filter on another machine, and the reasons why it sometimes cannot answer.
 //!
 //! ```text
 //!     Absent    proof: the bits of this filter, all of its history, said no
@@ -6,8 +6,8 @@
 //!     Unknown   nobody who could know was asked: go and look yourself
 //! ```
 //!
-//! A key that was evicted answers a stock client with zeros, and zeros read as "absent". So there is no
-//! `bool` here: whoever asks must say what happens when nothing is known.
+//! A stock server returns zeros for a key that was evicted, and zeros read as "absent". So an answer does not
+//! convert to a `bool`: the caller has to decide what to do with `Unknown`.
 //!
 //! ```
 //! use umbel_redis::{Answer, Reason};
@@ -22,32 +22,33 @@ use std::fmt;
 use std::future::Future;
 use umbel::{InvalidBytes, InvalidShape};
 
-/// What a filter says of a key.
+/// The answer of a filter for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// It was never inserted: the filter is whole and is the one that was asked for.
+    /// The key was never inserted. This is guaranteed: the filter is complete, and it is the one that was
+    /// opened.
     Absent,
-    /// It probably was: wrong for a share of absent keys that the filter was made for.
+    /// The key was probably inserted. The false positive rate is the one that the filter was planned for.
     Maybe,
-    /// Nothing is known of it.
+    /// The filter cannot tell.
     Unknown(Reason),
 }
 
 impl Answer {
-    /// Whether this is proof that the key was never inserted.
+    /// Whether this proves that the key was never inserted.
     #[must_use]
     pub const fn is_absent(self) -> bool {
         matches!(self, Self::Absent)
     }
 
-    /// Whether there was no answer.
+    /// Whether the filter could not tell.
     #[must_use]
     pub const fn is_unknown(self) -> bool {
         matches!(self, Self::Unknown(_))
     }
 
-    /// One answer for a key whose bits are in two places. One of them without a bit of the key is
-    /// proof, whatever has become of the other.
+    /// Combines the answers for a key whose bits are in two places. If one place lacks a bit of the key, that
+    /// is proof of absence, whatever has happened to the other place.
     #[must_use]
     pub(crate) const fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -58,52 +59,53 @@ impl Answer {
     }
 }
 
-/// Why nothing is known.
+/// Why the filter cannot tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The key is not there: evicted, expired, flushed, renamed, or never made.
+    /// The key does not exist on the server: it was evicted, expired, flushed, renamed, or never created.
     Missing,
-    /// Something else is there: another type, another program's bytes, another filter.
+    /// The key holds something else: another type, the bytes of another program, or another filter.
     Foreign,
-    /// The same filter, made anew: another generation or another identity.
+    /// The filter was created again: it has another generation or another identity.
     Replaced,
-    /// The filter is shorter than it says it is.
+    /// The filter is shorter than its header says.
     Shrunken,
-    /// Another client is creating the filter, or was interrupted while it did.
+    /// Another client is creating the filter, or was interrupted during the creation.
     Building,
-    /// No caller has said yet that the filter has all keys: see [`SharedBloom::complete`](crate::SharedBloom::complete).
+    /// No caller has marked the filter as complete yet: see
+    /// [`SharedBloom::complete`](crate::SharedBloom::complete).
     Incomplete,
-    /// The filter is older than what this client has seen of it: it was put back from a copy.
+    /// The filter is older than the state that this client has already seen: it was restored from a copy.
     Older,
-    /// The server has another history than the filter: it was restarted, or it took over from one that
+    /// The server has another history than the filter. It was restarted, or it was promoted and the old primary
     /// may have acknowledged more.
     History,
     /// The server is a replica.
     NotPrimary,
-    /// No reply in time.
+    /// No reply before the time-out.
     TimedOut,
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     Disconnected,
     /// The server is still loading its data.
     Loading,
-    /// The server takes no writes.
+    /// The server accepts no writes.
     ReadOnly,
-    /// The slot moved more often than was worth following, or the cluster is down.
+    /// The slot moved more often than the client retries, or the cluster is down.
     Moved,
-    /// A script of somebody else's occupies the server.
+    /// A long script of another client blocks the server.
     Busy,
     /// Wrong password, or a command that this user may not send.
     NotPermitted,
     /// The server has no memory left for writes.
     OutOfMemory,
-    /// The filter takes no more keys.
+    /// The filter accepts no more keys.
     Full,
-    /// The server does not know a command that is needed, such as those of a module.
+    /// The server lacks a required command, such as those of a module.
     Unsupported,
-    /// A reply that is none.
+    /// The reply is malformed.
     Garbage,
-    /// The server refused for a reason of its own.
+    /// The server refused for another reason.
     Refused,
 }
 
@@ -141,34 +143,34 @@ impl fmt::Display for Reason {
 
 impl std::error::Error for Reason {}
 
-/// Why something was not done, or is not known to have been.
+/// Why an operation was not carried out, or may not have been.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// It was not acknowledged. It may have been done all the same, and may be tried again: nothing
-    /// here does harm when it is done twice.
+    /// The server did not acknowledge the operation. It may have been carried out, and may be repeated: every
+    /// operation here is safe to repeat.
     Unknown(Reason),
-    /// There is a filter with this name already, so none was created.
+    /// A filter with this name already exists, so none was created.
     Exists,
-    /// The key was sealed for another number of bits.
+    /// The key was sealed for a different number of bits.
     Bits {
-        /// The number that was asked for.
+        /// The requested number of bits.
         expected: u64,
-        /// The number in the seal.
+        /// The number of bits in the seal.
         found: u64,
     },
-    /// The filter there is not the one that was expected.
+    /// The filter on the server is not the expected one.
     Mismatch {
         /// What differs.
         what: &'static str,
     },
-    /// The server is set up so that it may lose filters, and that was to be refused.
+    /// The server's configuration may lose filters, and the policy refuses that.
     Hazard(crate::Hazard),
-    /// There is no such filter.
+    /// The parameters are invalid for a filter.
     Shape(InvalidShape),
-    /// The hasher of the filter there cannot be told from what it says.
+    /// The header does not describe the hasher sufficiently.
     Hasher(InvalidBytes),
-    /// A name or a URL that is none.
+    /// The name or the URL is invalid.
     Address(String),
 }
 
@@ -221,7 +223,7 @@ impl From<crate::Hazard> for Error {
     }
 }
 
-/// How [`SharedBloom::open_or_create`](crate::SharedBloom::open_or_create) and its siblings came to a filter.
+/// How [`SharedBloom::open_or_create`](crate::SharedBloom::open_or_create) and its siblings obtained a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Opening {
     /// The filter existed and was opened as it was.
@@ -236,32 +238,32 @@ pub enum Opening {
 /// key. If the filter itself is lost, the answer is [`Answer::Unknown`]. An insert that returns an error is not
 /// acknowledged. The documentation of each type says what exactly it can prove.
 pub trait RemoteFilter {
-    /// What is inserted and asked for.
+    /// The type of the keys.
     type Key: ?Sized;
 
     /// Whether the key may have been inserted.
     fn contains(&self, key: &Self::Key) -> impl Future<Output = Answer> + Send;
 
-    /// Inserts a key, and tells what [`contains`](Self::contains) would have answered just before.
+    /// Inserts a key, and returns what [`contains`](Self::contains) would have answered just before.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if the server did not acknowledge it. A filter that is lost, replaced or not at home on
-    /// the server is not written to. After a time-out the key may have been inserted. Inserting it again is safe.
+    /// [`Error::Unknown`] if the server did not acknowledge the insert. A filter that is lost, replaced or not
+    /// at home on the server is not written to. After a time-out the key may have been inserted. Inserting it
+    /// again is safe.
     fn insert(&self, key: &Self::Key) -> impl Future<Output = Result<Answer, Error>> + Send;
 
-    /// As [`contains`](Self::contains), for many keys with few round trips: `answers[i]` is for
-    /// `keys[i]`.
+    /// As [`contains`](Self::contains), for many keys in few round trips: `answers[i]` is for `keys[i]`.
     fn contains_batch<A>(&self, keys: &[A]) -> impl Future<Output = Vec<Answer>> + Send
     where
         A: Borrow<Self::Key> + Sync;
 
-    /// As [`insert`](Self::insert), for many keys with few round trips. Of equal keys in one batch only the
-    /// first is new.
+    /// As [`insert`](Self::insert), for many keys in few round trips. Of equal keys in one batch only the first
+    /// is reported as new.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert): some of the keys may be inserted then, and all may be inserted
+    /// As [`insert`](Self::insert). Some of the keys may have been inserted then, and all may be inserted
     /// again.
     fn insert_batch<A>(
         &self,
@@ -275,21 +277,22 @@ pub trait RemoteFilter {
 macro_rules! remote_methods {
     (impl[$($generics:tt)*] $filter:ty: $key:ty) => {
         impl<$($generics)*> $filter {
-            /// Whether the key may have been inserted. `Absent` is guaranteed; `Unknown` tells why the filter cannot answer.
+            /// Whether the key may have been inserted. `Absent` is guaranteed; `Unknown` says why the filter
+            /// cannot answer.
             pub async fn contains(&self, key: &$key) -> $crate::Answer {
                 $crate::RemoteFilter::contains(self, key).await
             }
 
-            /// Inserts a key, and tells what [`contains`](Self::contains) would have answered just before.
+            /// Inserts a key, and returns what [`contains`](Self::contains) would have answered just before.
             ///
             /// # Errors
             ///
-            /// As [`RemoteFilter::insert`](crate::RemoteFilter::insert): the key is not acknowledged then.
+            /// As [`RemoteFilter::insert`](crate::RemoteFilter::insert). The key is then not acknowledged.
             pub async fn insert(&self, key: &$key) -> Result<$crate::Answer, $crate::Error> {
                 $crate::RemoteFilter::insert(self, key).await
             }
 
-            /// As [`contains`](Self::contains), for many keys with few round trips: answer i is for `keys[i]`.
+            /// As [`contains`](Self::contains), for many keys in few round trips: answer i is for `keys[i]`.
             pub async fn contains_batch<A: std::borrow::Borrow<$key> + Sync>(
                 &self,
                 keys: &[A],
@@ -297,11 +300,12 @@ macro_rules! remote_methods {
                 $crate::RemoteFilter::contains_batch(self, keys).await
             }
 
-            /// As [`insert`](Self::insert), for many keys with few round trips.
+            /// As [`insert`](Self::insert), for many keys in few round trips.
             ///
             /// # Errors
             ///
-            /// As [`RemoteFilter::insert_batch`](crate::RemoteFilter::insert_batch): some of the keys may be inserted then.
+            /// As [`RemoteFilter::insert_batch`](crate::RemoteFilter::insert_batch). Some of the keys may have
+            /// been inserted then.
             pub async fn insert_batch<A: std::borrow::Borrow<$key> + Sync>(
                 &self,
                 keys: &[A],
@@ -313,7 +317,7 @@ macro_rules! remote_methods {
 }
 pub(crate) use remote_methods;
 
-/// Filters of bytes that do everything in batches, by `ask_batch` and `add_batch`.
+/// Filters of bytes that implement every operation by `ask_batch` and `add_batch`.
 macro_rules! remote_in_batches {
     ($($filter:ty),*) => {$(
         $crate::answer::remote_methods!(impl[] $filter: [u8]);

@@ -1,4 +1,4 @@
-//! A plain bitmap with k positions a key, as other programs keep their filters.
+//! A plain bitmap with k positions per key, as other programs store their filters.
 //!
 //! ```text
 //!     MULTI                                     one step:
@@ -9,13 +9,13 @@
 //!     INFO replication                          is it still the same server?
 //! ```
 //!
-//! There is no header to compare, so what is proven is less: see [`Guard`]. Keys of a batch are asked for a few
-//! bits first, since one that is 0 will do, and only those that have them all for the others; unless most had them
-//! all in the batch before.
+//! There is no header to compare, so a bitmap proves less: see [`Guard`]. A batch first reads a few bits of
+//! each key, because a single 0 is enough. It then reads the remaining bits only of keys whose first bits were
+//! all set. If most keys of the last batch had all first bits set, it reads all bits at once.
 //!
-//! Inserting is one script that compares the same things and sets bits only if they hold. Plain BITFIELDs in a
-//! transaction would take 30 % less of the server's time, but they write before the client can judge: a key that was
-//! lost would be begun anew by the insert that noticed the loss, and later clients would take it for whole.
+//! An insert is one script, which makes the same checks and sets bits only if they hold. Plain BITFIELDs in a
+//! transaction would take 30 % less of the server's time, but they write before the client can check. The
+//! insert that noticed a lost key would also create it again, and later clients would take it for complete.
 
 use crate::answer::{Answer, Error, Reason};
 use crate::connect::{Server, bytes_of, command, fine, transaction};
@@ -25,43 +25,43 @@ use redis::{Cmd, Pipeline, Value};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Bits that one transaction is about, at most: half a millisecond of a server's time.
+/// The maximum number of bits per transaction: half a millisecond of a server's time.
 const BITS: usize = 2_800;
-/// How many bits of a key are asked for first, in a batch of at least so many keys.
+/// The number of bits per key that are read first, in batches of at least this number of keys.
 const FIRST: usize = 4;
 const MANY: usize = 16;
-/// Keys that are sent before the next ones.
+/// The number of keys that are sent together.
 const BATCH: usize = 2048;
 
-/// What shows that a bitmap is the one that it should be.
+/// How a client recognises that a bitmap is the right one.
 #[derive(Clone, Debug)]
 pub(crate) enum Guard {
-    /// It is there, and as long as it was.
+    /// It exists, and its length has not decreased.
     Length,
-    /// It ends with bytes that only this crate writes: from here on the seal, then the home and the state.
+    /// It ends with bytes that only this crate writes: at `from` the seal, then the home and the state.
     Seal { from: u64, seal: [u8; SEAL] },
-    /// Another key describes it: this hash, with these values of the first two fields of [`CONFIG`].
+    /// A config hash describes it: the key of the hash, and the values of the first two fields of [`CONFIG`].
     Config { key: String, values: [String; 2], mark: Option<Marked> },
 }
 
-/// What the third field of [`CONFIG`] says of a bitmap that this crate made.
+/// The third field of [`CONFIG`], for a bitmap that this crate created.
 #[derive(Clone, Debug)]
 pub(crate) struct Marked {
     /// 32 hex digits.
     pub(crate) identity: String,
-    /// All of its bytes, which it has from the beginning.
+    /// The number of its bytes, which it has from its creation on.
     pub(crate) bytes: u64,
 }
 
-/// The fields of a config that are compared: Redisson's names, and ours, which Redisson does not look at:
-/// `identity:home:state`, the first two in hex digits, the last one of [`STATES`].
+/// The fields of a config that are compared. The first two are Redisson's. The third is ours, and Redisson does
+/// not read it: `identity:home:state`, the first two in hex digits, the last one of [`STATES`].
 pub(crate) const CONFIG: [&str; 3] = ["size", "hashIterations", "umbel"];
 /// Being created, incomplete, complete.
 pub(crate) const STATES: [&str; 3] = ["creating", "incomplete", "complete"];
 
-/// The bytes of a seal that never change: a magic, the number of bits, an identity.
+/// The bytes of a seal that never change: a magic number, the number of bits, and an identity.
 pub(crate) const SEAL: usize = 32;
-/// The bytes of a seal, of the home behind it and of the state.
+/// The bytes of a seal with the home and the state behind it.
 pub(crate) const SEALED: u64 = 56;
 /// The states of a sealed bitmap.
 pub(crate) const INCOMPLETE: [u8; 4] = [3, 0, 0, 0];
@@ -74,22 +74,24 @@ pub(crate) struct Bitmap {
     key: String,
     guard: Guard,
     seen: Mutex<Seen>,
-    /// Whether most keys of the last batch had all of their first bits.
+    /// Whether most keys of the last batch had all of their first bits set.
     found: AtomicBool,
 }
 
-/// How a bitmap that has no seal and no mark was when it was last seen.
+/// The last known state of a bitmap without a seal and a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     history: History,
     length: u64,
-    /// Why it was lost once. What others insert from then on is not all that was ever inserted.
+    /// Why the bitmap was lost once. If other clients insert keys after that, it still lacks the keys from
+    /// before.
     lost: Option<Reason>,
 }
 
-/// Lua: `proof()` tells why the bitmap is not the right one, or nothing, its length, and whether it is complete.
-/// Arguments: the kind of its guard, the least length, the exact length or nothing, the history that the client has
-/// seen or nothing if the bitmap tells its home, where the seal is, the seal or the identity, and the two values of the
+/// Lua: `proof()` returns why the bitmap is not the right one (or nothing), its length, and whether it is
+/// complete. Arguments: the kind of its guard, the minimum length, the exact length or nothing, the history
+/// that the client has seen or nothing if the bitmap stores its home, the position of the seal, the seal or the
+/// identity, and the two values of the config. `home` and `state` are read from the bitmap.
 /// config. `home` and `state` are what the bitmap tells.
 macro_rules! proof {
     () => {
@@ -129,11 +131,11 @@ end
 }
 
 script! {
-    /// Sets the bits of some keys, if the bitmap is the right one and at home. Further arguments: how many bits a key
-    /// has, and the positions, key by key.
+    /// Sets the bits of some keys, if the bitmap is the right one and at home. Further arguments: the number of
+    /// bits per key, and the positions, key by key.
     ///
-    /// It replies with `ok`, the length, whether the bitmap is complete and a digit for each key, 1 if one of its bits was
-    /// not set before; or with why it refused.
+    /// It replies with `ok`, the length, whether the bitmap is complete, and a digit for each key, which is 1
+    /// if one of its bits was not set before. Or it replies with the reason for its refusal.
     INSERT = concat!(own_history!(), proof!(), r"
 local why, length, complete = proof()
 if not why and not is_home() then why = 'history' end
@@ -154,8 +156,8 @@ return {'ok', length, complete and 1 or 0, table.concat(fresh)}
 }
 
 script! {
-    /// Changes the state of a bitmap that has a seal or a mark. Further argument: `complete`, or `adopt`, which makes it
-    /// incomplete and at home if it was at home elsewhere.
+    /// Changes the state of a bitmap that has a seal or a mark. Further argument: `complete`, or `adopt`, which
+    /// makes it at home here, and incomplete if it was at home elsewhere.
     CHANGE = concat!(own_history!(), proof!(), r"
 local why, there = proof(), false
 if not why then there = is_home() end
@@ -172,13 +174,14 @@ return {'ok'}
 ")
 }
 
-/// How many keys of so many bits one call is about.
+/// The number of keys per call, for this number of bits per key.
 fn keys_a_call(keys: &[Vec<u64>]) -> usize {
     (BITS / keys.first().map_or(1, Vec::len).max(1)).clamp(1, 200)
 }
 
 impl Bitmap {
-    /// The bitmap at this key. One without a seal and without a mark must be there: it is taken as it is.
+    /// Opens the bitmap at this key. A bitmap without a seal and without a mark must exist, and is accepted as
+    /// it is.
     pub(crate) async fn open(server: &Server, key: &str, guard: Guard) -> Result<Self, Reason> {
         let seen = Mutex::new(Seen { history: History([0; 20]), length: 1, lost: None });
         let (key, found) = (key.to_owned(), AtomicBool::new(false));
@@ -197,7 +200,7 @@ impl Bitmap {
         &self.key
     }
 
-    /// Whether the bitmap itself tells where it is at home and whether it is complete.
+    /// Whether the bitmap itself stores its home and whether it is complete.
     pub(crate) fn has_state(&self) -> bool {
         match &self.guard {
             Guard::Length => false,
@@ -206,12 +209,12 @@ impl Bitmap {
         }
     }
 
-    /// Makes it at home where it is now. If it has a state, it is incomplete then.
+    /// Makes the bitmap at home on its current server. A bitmap with a state is incomplete then.
     pub(crate) async fn adopt(&self) -> Result<(), Reason> {
         if self.has_state() { self.change("adopt").await } else { self.attach().await }
     }
 
-    /// Marks it as complete. Without a state there is nothing to mark, but it must be the right one.
+    /// Marks the bitmap as complete. For one without a state this only checks that it is the right one.
     pub(crate) async fn complete(&self) -> Result<(), Reason> {
         if self.has_state() {
             return self.change("complete").await;
@@ -220,7 +223,7 @@ impl Bitmap {
         proven.map(drop)
     }
 
-    /// Whether it is complete. One without a state is taken for complete.
+    /// Whether the bitmap is complete. One without a state counts as complete.
     pub(crate) async fn is_complete(&self) -> Result<bool, Reason> {
         self.send(&[]).await?.1
     }
@@ -232,7 +235,7 @@ impl Bitmap {
         verdict(&reply).map(drop)
     }
 
-    /// Takes the bitmap as it is for the whole one.
+    /// Accepts the current bitmap as the complete one.
     async fn attach(&self) -> Result<(), Reason> {
         let mut pipeline = Pipeline::with_capacity(5);
         self.add_transaction(&mut pipeline, &[]);
@@ -246,22 +249,22 @@ impl Bitmap {
         Ok(())
     }
 
-    /// How it was when it was last seen.
+    /// The last known state.
     ///
     /// # Errors
     ///
-    /// Why it was lost once.
+    /// The reason why the bitmap was lost once.
     fn seen(&self) -> Result<Seen, Reason> {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.lost.map_or(Ok(seen), Err)
     }
 
-    /// The history and the length that it had when it was last seen.
+    /// The last known history and length.
     pub(crate) fn seen_last(&self) -> Result<(History, u64), Reason> {
         self.seen().map(|seen| (seen.history, seen.length))
     }
 
-    /// What is said of keys that have these positions.
+    /// The answers for keys with these positions.
     pub(crate) async fn contains(&self, keys: &[Vec<u64>]) -> Vec<Answer> {
         let mut answers = Vec::with_capacity(keys.len());
         for keys in keys.chunks(BATCH) {
@@ -304,7 +307,7 @@ impl Bitmap {
         }
     }
 
-    /// Inserts keys that have these positions, and tells what would have been said of them before.
+    /// Inserts keys with these positions, and returns the answers from just before.
     pub(crate) async fn insert(&self, keys: &[Vec<u64>]) -> Result<Vec<Answer>, Error> {
         let mut answers = Vec::with_capacity(keys.len());
         for keys in keys.chunks(BATCH) {
@@ -337,7 +340,7 @@ impl Bitmap {
             answers.extend(fresh.iter().map(|fresh| match fresh {
                 _ if !complete => Answer::Unknown(Reason::Incomplete),
                 b'1' => Answer::Absent,
-                // Perhaps it was this very call that set them, before a connection broke.
+                // The bits may have been set by this call itself, before a connection broke.
                 _ if came.repeated => Answer::Unknown(Reason::Disconnected),
                 _ => Answer::Maybe,
             }));
@@ -345,12 +348,13 @@ impl Bitmap {
         Ok(answers)
     }
 
-    /// Asks for each key whether all of its bits are set, and whether the bitmap is the right one and complete.
+    /// Reads for each key whether all of its bits are set, and checks that the bitmap is the right one and
+    /// complete.
     async fn send(&self, keys: &[Vec<u64>]) -> Result<Sent, Reason> {
         let before = self.seen()?;
         let call = keys_a_call(keys);
         let mut pipeline = Pipeline::new();
-        // Without keys it is asked for itself.
+        // Without keys only the checks are sent.
         let calls = || keys.chunks(call).chain(keys.is_empty().then_some(keys));
         for keys in calls() {
             self.add_transaction(&mut pipeline, keys);
@@ -362,7 +366,7 @@ impl Bitmap {
         let mut proven = Ok(true);
         let mut all = Vec::with_capacity(keys.len());
         for keys in calls() {
-            // MULTI, the length, what proves it, the keys, EXEC.
+            // MULTI, the length, the proof, the keys, EXEC.
             let (here, others) = rest.split_at(rest.len().min(keys.len() + 4));
             rest = others;
             let (exec, queued) = here.split_last().ok_or(Reason::Garbage)?;
@@ -383,7 +387,7 @@ impl Bitmap {
         Ok((all, proven))
     }
 
-    /// Remembers that it was lost: a bitmap without a state may look as before when others have begun it anew.
+    /// Records the loss: a bitmap without a state may look as before after other clients have created it again.
     fn lose(&self, reason: Reason) {
         let lost = matches!(
             reason,
@@ -402,7 +406,7 @@ impl Bitmap {
         }
     }
 
-    /// What proves it, and the bits of some keys, in one step.
+    /// The proof, and the bits of some keys, in one transaction.
     fn add_transaction(&self, pipeline: &mut Pipeline, keys: &[Vec<u64>]) {
         let mut length = command("STRLEN");
         length.arg(&self.key);
@@ -434,7 +438,7 @@ impl Bitmap {
         pipeline.add_command(command("EXEC"));
     }
 
-    /// A call of a script that proves it first.
+    /// A call of a script that begins with the proof.
     fn call(&self, script: &Script) -> Cmd {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let least = if self.has_state() { self.whole() } else { Some(seen.length) };
@@ -457,7 +461,7 @@ impl Bitmap {
         call
     }
 
-    /// How long it is, if that never changes.
+    /// The length, if it never changes.
     fn whole(&self) -> Option<u64> {
         match &self.guard {
             Guard::Length => None,
@@ -466,8 +470,8 @@ impl Bitmap {
         }
     }
 
-    /// Whether it is complete, if it is the right one, as long as it should be, and at home on a server with this
-    /// history. The same as the scripts do.
+    /// Whether the bitmap is complete, if it is the right one, has its full length, and is at home on a server
+    /// with this history. The scripts make the same checks.
     fn prove(
         &self,
         proof: &Value,
@@ -532,7 +536,7 @@ impl Bitmap {
     }
 }
 
-/// The fields of a config.
+/// The fields of a config, from a reply.
 pub(crate) fn config(reply: &Value) -> Result<[Option<String>; 3], Reason> {
     let Value::Array(values) = reply else {
         return Err(fine(reply.clone()).err().unwrap_or(Reason::Garbage));
@@ -553,7 +557,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a script replied, if it did not refuse.
+/// The reply of a script, or the reason for its refusal.
 pub(crate) fn verdict(reply: &Value) -> Result<&[Value], Reason> {
     let Value::Array(parts) = reply else {
         return Err(fine(reply.clone()).err().unwrap_or(Reason::Garbage));
@@ -571,10 +575,10 @@ pub(crate) fn verdict(reply: &Value) -> Result<&[Value], Reason> {
     })
 }
 
-/// Whether all bits of each key were set, and whether the bitmap was the right one and complete.
+/// For each key whether all of its bits were set, and whether the bitmap was the right one and complete.
 type Sent = (Vec<Result<bool, Reason>>, Result<bool, Reason>);
 
-/// What is said of a key.
+/// The answer for a key.
 fn said(all_set: bool) -> Answer {
     if all_set { Answer::Maybe } else { Answer::Absent }
 }

@@ -1,4 +1,4 @@
-//! The same for programs that wait.
+//! A blocking interface for programs without an asynchronous runtime.
 //!
 //! ```no_run
 //! use umbel_redis::{Answer, Blocking, Options, Server, SharedBloom};
@@ -12,15 +12,15 @@
 //! # Ok::<(), umbel_redis::Error>(())
 //! ```
 //!
-//! The connection is looked after only while somebody waits. Threads may share it; each waits for its own
-//! answer. Not for use inside an asynchronous program, where the calls panic.
+//! The connection makes progress only while a thread waits in a call. Threads may share it; each waits for the
+//! answer to its call. Do not use it inside an asynchronous program, where the calls panic.
 
 use crate::answer::{Answer, Error, Reason, RemoteFilter};
 use std::borrow::Borrow;
 use std::future::Future;
 use tokio::runtime::{Builder, Runtime};
 
-/// A filter, and what it takes to wait for it.
+/// A filter, and the runtime that waits for it.
 #[derive(Debug)]
 pub struct Blocking<F> {
     runtime: Runtime,
@@ -28,11 +28,11 @@ pub struct Blocking<F> {
 }
 
 impl<F> Blocking<F> {
-    /// The filter that `opening` gives.
+    /// Waits for `opening`, and wraps its filter.
     ///
     /// # Errors
     ///
-    /// Those of `opening`, or [`Error::Unknown`] if the system does not let anybody wait.
+    /// Those of `opening`, or [`Error::Unknown`] if the system cannot start a runtime.
     pub fn open(opening: impl Future<Output = Result<F, Error>>) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|_| Error::Unknown(Reason::Refused))?;
@@ -45,7 +45,7 @@ impl<F> Blocking<F> {
         &self.filter
     }
 
-    /// Waits for anything else that can be done with it.
+    /// Waits for any other future.
     pub fn wait<R>(&self, work: impl Future<Output = R>) -> R {
         self.runtime.block_on(work)
     }

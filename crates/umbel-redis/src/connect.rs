@@ -1,14 +1,14 @@
-//! One thing to send pipelines to: a server, the primary among its replicas, or a cluster.
+//! Connections to a server, to the primary among replicas, or to a cluster.
 //!
-//! | | addresses | who is asked |
+//! | | addresses | target |
 //! |---|---|---|
 //! | [`Server::connect`] | one | that server |
-//! | [`Server::replicated`] | some, without Sentinel | whichever says that it is the primary |
+//! | [`Server::replicated`] | several, without Sentinel | the one that reports itself as the primary |
 //! | [`Server::cluster`] | some of the nodes | the primary of a key's slot |
 //!
-//! Addresses are URLs of the redis crate: `redis://user:password@host:port/db`, `rediss://` with the
-//! feature `tls`, `valkey://` likewise. Nothing waits longer than [`Limits`] say, and nothing is tried more
-//! often; whatever is sent here may be sent twice.
+//! Addresses are URLs of the redis crate: `redis://user:password@host:port/db`, `rediss://` with the feature
+//! `tls`, `valkey://` likewise. [`Limits`] bound every wait and the number of retries. A command may be sent
+//! twice.
 
 use crate::answer::{Error, Reason};
 use crate::history::History;
@@ -23,26 +23,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell};
 
-/// How long is waited, and how often tried.
+/// Time-outs and retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// For a connection.
+    /// The time-out for opening a connection.
     pub connect: Duration,
-    /// For the reply to a pipeline.
+    /// The time-out for the reply to a pipeline.
     pub reply: Duration,
-    /// How often something is tried again when a connection broke or a slot moved.
+    /// The number of retries after a broken connection or a moved slot.
     pub retries: u32,
 }
 
 impl Default for Limits {
-    /// One second to connect, a quarter of one for a reply, two retries.
+    /// One second to connect, a quarter of a second for a reply, two retries.
     fn default() -> Self {
         Self { connect: Duration::from_secs(1), reply: Duration::from_millis(250), retries: 2 }
     }
 }
 
 impl Limits {
-    /// What a call takes at most, with all that it may wait for.
+    /// The maximum duration of a call, with all of its waits.
     pub(crate) fn total(&self) -> Duration {
         self.connect + self.reply * (self.retries + 1)
     }
@@ -62,23 +62,23 @@ enum Link {
 
 struct Cluster {
     connection: ClusterConnection,
-    /// One that sends nothing twice, made when it is first needed.
+    /// A connection that sends nothing twice, opened on first use.
     once: OnceCell<ClusterConnection>,
     client: ClusterClient,
 }
 
-/// One primary, wherever it is.
+/// A primary server, at any of these addresses.
 struct Primary {
     clients: Vec<Client>,
     open: Mutex<Open>,
 }
 
-/// The connection in use. Connections never come back by themselves: whoever answers on one is the
-/// process that answered first.
+/// The connection in use. A broken connection is never reopened by itself, so all replies on one connection
+/// come from the same server process.
 #[derive(Default)]
 struct Open {
     connection: Option<MultiplexedConnection>,
-    /// How many there have been.
+    /// The number of connections so far.
     number: u64,
 }
 
@@ -91,20 +91,20 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// The server at this URL.
+    /// Connects to the server at this URL.
     ///
     /// # Errors
     ///
-    /// [`Error::Address`] if it is no URL, [`Error::Unknown`] if nobody answers.
+    /// [`Error::Address`] if the URL is invalid, [`Error::Unknown`] if the server does not answer.
     pub async fn connect(url: &str) -> Result<Self, Error> {
         Self::replicated(&[url], Limits::default()).await
     }
 
-    /// The primary among these servers, and the one that is it later, when it has become another.
+    /// Connects to the primary among these servers, and after a failover to the new primary.
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect), also if none of them is a primary.
+    /// As [`connect`](Self::connect), also if none of the servers is a primary.
     pub async fn replicated(urls: &[&str], limits: Limits) -> Result<Self, Error> {
         let clients = urls.iter().map(|url| Client::open(*url).map_err(|error| address(&error)));
         let clients = clients.collect::<Result<Vec<_>, _>>()?;
@@ -113,7 +113,7 @@ impl Server {
         Ok(Self { link: Arc::new(Link::Primary(primary)), limits })
     }
 
-    /// The cluster that these nodes belong to.
+    /// Connects to the cluster that these nodes belong to.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Server {
         Ok(Self { link: Arc::new(Link::Cluster(cluster.into())), limits })
     }
 
-    /// What it is limited by.
+    /// The limits of this connection.
     #[must_use]
     pub const fn limits(&self) -> Limits {
         self.limits
@@ -143,26 +143,27 @@ impl Server {
 
     /// The same connection with other limits.
     ///
-    /// Only what is sent to a single server or a replica set is limited by them; a cluster keeps those
-    /// that it was connected with.
+    /// The limits apply to a single server or a replica set. A cluster keeps the limits that it was connected
+    /// with.
     #[must_use]
     pub fn with_limits(&self, limits: Limits) -> Self {
         Self { link: Arc::clone(&self.link), limits }
     }
 
-    /// Whether keys are spread over servers.
+    /// Whether keys are distributed over several servers.
     #[must_use]
     pub fn is_cluster(&self) -> bool {
         matches!(*self.link, Link::Cluster(_))
     }
 
-    /// The replies to a pipeline that is about one key, or about keys of its slot; errors of single
-    /// commands are among the replies. Whatever it was, all replies are from one server.
+    /// The replies to a pipeline about one key, or about keys of its slot. Errors of single commands are among
+    /// the replies. All replies are from the same server.
     pub(crate) async fn ask(&self, key: &str, pipeline: Pipeline) -> Result<Vec<Value>, Reason> {
         Ok(self.ask_noting_retries(key, pipeline).await?.0)
     }
 
-    /// The same, and whether it was sent twice because a connection broke. A cluster does not tell.
+    /// As [`ask`](Self::ask), and whether the pipeline was sent twice because a connection broke. A cluster
+    /// does not report that.
     pub(crate) async fn ask_noting_retries(
         &self,
         key: &str,
@@ -221,7 +222,7 @@ impl Primary {
             connection.set_response_timeout(limits.reply);
             let replies = connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
             let reason = match replies {
-                // Among several servers another one may be the primary by now.
+                // With several servers, another one may be the primary by now.
                 Ok(replies) if self.clients.len() > 1 && replies.iter().any(is_of_replica) => {
                     if tries == limits.retries {
                         return Ok((replies, tries > 0));
@@ -231,7 +232,7 @@ impl Primary {
                 Ok(replies) => return Ok((replies, tries > 0)),
                 Err(error) => reason_of(&error),
             };
-            // A late reply, or half of one, is for nobody.
+            // A late or partial reply must not reach a later call.
             self.drop(number).await;
             let again = matches!(reason, Reason::Disconnected | Reason::ReadOnly);
             if !again || tries == limits.retries {
@@ -253,7 +254,7 @@ impl Primary {
         Ok((connection, open.number))
     }
 
-    /// A new connection to the primary. A single server is taken for what it is.
+    /// Opens a connection to the primary. With one address, the server is not checked.
     async fn find(&self, limits: &Limits) -> Result<MultiplexedConnection, Reason> {
         let mut reason = Reason::Disconnected;
         for client in &self.clients {
@@ -270,7 +271,7 @@ impl Primary {
         Err(reason)
     }
 
-    /// Never uses a connection again.
+    /// Discards a connection.
     async fn drop(&self, number: u64) {
         let mut open = self.open.lock().await;
         if open.number == number {
@@ -283,7 +284,7 @@ async fn open(client: &ClusterClient) -> Result<ClusterConnection, Reason> {
     client.get_async_connection().await.map_err(|error| reason_of(&error))
 }
 
-/// Sends a pipeline to the primary that has this key.
+/// Sends a pipeline to the primary of this key's slot.
 async fn route(
     mut connection: ClusterConnection,
     key: &str,
@@ -320,11 +321,11 @@ async fn within<T>(
 }
 
 fn address(error: &RedisError) -> Error {
-    // What was wrong with it, but not the URL: there may be a password in it.
+    // The message omits the URL, which may contain a password.
     Error::Address(format!("this is no address of a server: {}", error.category()))
 }
 
-/// Whether only a replica replies like this: it takes no writes, or says what it is.
+/// Whether only a replica replies like this: it refuses writes, or reports its role.
 fn is_of_replica(reply: &Value) -> bool {
     match reply {
         Value::ServerError(error) => error.code() == "READONLY",
@@ -335,7 +336,7 @@ fn is_of_replica(reply: &Value) -> bool {
     }
 }
 
-/// A reply that is no error.
+/// The reply, unless it is an error.
 pub(crate) fn fine(reply: Value) -> Result<Value, Reason> {
     match reply {
         Value::ServerError(error) => Err(reason_of_code(error.code(), error.details())),
@@ -343,7 +344,7 @@ pub(crate) fn fine(reply: Value) -> Result<Value, Reason> {
     }
 }
 
-/// Whether this reply says that a script is not known to the server.
+/// Whether the reply says that the server does not know the script.
 pub(crate) fn is_no_script(reply: &Value) -> bool {
     matches!(reply, Value::ServerError(error) if error.code() == "NOSCRIPT")
 }
@@ -376,13 +377,13 @@ fn reason_of_code(code: &str, details: Option<&str>) -> Reason {
         "ERR" if details.is_some_and(|text| text.starts_with("unknown command")) => {
             Reason::Unsupported
         }
-        // Redis 6.2 wraps an error of a command in one of the script that sent it.
+        // Redis 6.2 wraps the error of a command in an error of the script that sent it.
         "ERR" if details.is_some_and(|text| text.contains(": WRONGTYPE ")) => Reason::Foreign,
         _ => Reason::Refused,
     }
 }
 
-/// The bytes of a reply, if it is some.
+/// The bytes of a reply, if it has any.
 pub(crate) fn bytes_of(reply: &Value) -> Result<&[u8], Reason> {
     match reply {
         Value::BulkString(bytes) => Ok(bytes),
@@ -393,8 +394,8 @@ pub(crate) fn bytes_of(reply: &Value) -> Result<&[u8], Reason> {
     }
 }
 
-/// The replies to what was sent between MULTI and EXEC, of which there must be as many. EXEC does not say
-/// why it refuses: the commands that were queued before it do.
+/// The replies to the commands between MULTI and EXEC, whose number must match. EXEC does not say why it
+/// refuses: the replies of the queued commands do.
 pub(crate) fn transaction<'a>(
     queued: &[Value],
     exec: &'a Value,
@@ -410,7 +411,7 @@ pub(crate) fn transaction<'a>(
     }
 }
 
-/// A command of some arguments.
+/// A command with its arguments.
 pub(crate) fn command(name: &str) -> Cmd {
     redis::cmd(name)
 }

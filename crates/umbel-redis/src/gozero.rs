@@ -9,19 +9,20 @@
 //! |---|---|---|---|---|---|
 //! | 20, as go-zero advises: 0.0067 % | 14 bits | no | no | no | no |
 //!
-//! Choose it only to share a key with go-zero's `core/bloom`; [`SharedBloom`](crate::SharedBloom) costs the
+//! Choose it only to share a key with go-zero's `core/bloom`. [`SharedBloom`](crate::SharedBloom) costs the
 //! server an eighth.
 //!
 //! # Where it breaks
 //!
-//! The key says nothing of itself: its users agree on the number of bits elsewhere, and with another number every
-//! answer is wrong. A key that was [created](GoZeroBloom::create) or [sealed](GoZeroBloom::seal) here ends with 56 bytes
-//! that go-zero never looks at: the number of bits, an identity, the home and the state. With a seal, a wrong number of
-//! bits is refused, and a key that was lost is recognised by all clients, as with a [`SharedBloom`](crate::SharedBloom).
+//! The key does not describe itself: its users have to agree on the number of bits, and with a different number
+//! every answer is wrong. A key that was [created](GoZeroBloom::create) or [sealed](GoZeroBloom::seal) here
+//! ends with 56 bytes that go-zero never reads: the number of bits, an identity, the home and the state. With a
+//! seal, a wrong number of bits is refused, and all clients recognise a key that was lost, as with a
+//! [`SharedBloom`](crate::SharedBloom).
 //!
-//! Without a seal, a client notices that the key is gone, that it is shorter, and that the server is another one or
-//! was restarted. What it cannot notice is a key that was lost and begun anew by a Go program before this client opened
-//! it. So [`open`](GoZeroBloom::open) of a key without a seal takes the key as it is for the whole one.
+//! Without a seal, a client notices that the key is gone, that it is shorter, and that the server is another
+//! one or was restarted. It cannot notice that the key was lost and created again by a Go program before this
+//! client opened it. So [`open`](GoZeroBloom::open) accepts a key without a seal as complete.
 //!
 //! # Reference
 //!
@@ -47,19 +48,19 @@ use umbel::hash::Digester;
 use umbel::kernels::Kernels;
 use umbel_foreign::gozero;
 
-/// The most bits that a string of a server has.
+/// The maximum number of bits of a string on a server.
 const MAX_BITS: u64 = 1 << 32;
-/// How a seal begins.
+/// The magic number of a seal.
 const MAGIC: &[u8; 8] = b"UMBELGZ2";
-/// How many bytes a key grows by in one step.
+/// The number of bytes that a key grows by in one step.
 const STEP: u64 = 4 << 20;
 
 script! {
-    /// Makes a bitmap with a seal under another name, and gives it its own name when it has its length, if that name
-    /// is free. Arguments: the bytes of its bits, how many may be added, and the seal. It replies with the length; -1
-    /// if the name is taken.
+    /// Creates a bitmap with a seal under a temporary name, and renames it when it has its full length, if the
+    /// name is free. Arguments: the bytes of its bits, the maximum number of bytes to add, and the seal. It
+    /// replies with the length, or with -1 if the name is taken.
     ///
-    /// A bitmap that is half made never has the name that clients open.
+    /// A partial bitmap never has the name that clients open.
     CREATE = concat!(own_history!(), r"
 local making, key, bytes = KEYS[1], KEYS[2], tonumber(ARGV[1])
 if redis.call('EXISTS', key) == 1 then
@@ -87,9 +88,9 @@ return size
 }
 
 script! {
-    /// Seals a bitmap that has no seal. Arguments: the bytes of its bits, how many may be added, the seal, the least
-    /// length, and the history that the client has seen. It replies with `ok`, with `more` if it has to grow
-    /// further, or with why it refused.
+    /// Seals a bitmap that has no seal. Arguments: the bytes of its bits, the maximum number of bytes to add,
+    /// the seal, the minimum length, and the history that the client has seen. It replies with `ok`, with
+    /// `more` if the bitmap has to grow further, or with the reason for its refusal.
     SEAL_IT = concat!(own_history!(), r"
 local bytes, size = tonumber(ARGV[1]), redis.call('STRLEN', KEYS[1])
 if size == 0 then return {'missing'} end
@@ -107,7 +108,7 @@ return {'ok'}
 ")
 }
 
-/// A filter of go-zero's. The [module](crate::gozero) tells what it is and what it proves.
+/// A filter of go-zero. The [module](crate::gozero) describes its layout and its guarantees.
 #[derive(Debug)]
 pub struct GoZeroBloom {
     bitmap: Bitmap,
@@ -116,13 +117,13 @@ pub struct GoZeroBloom {
 }
 
 impl GoZeroBloom {
-    /// Opens a key that exists, with the number of bits that all of its users have agreed on.
+    /// Opens an existing key. All of its users must use the same number of bits.
     ///
     /// # Errors
     ///
-    /// [`Reason::Missing`] if there is no key, also if go-zero has not inserted anything yet; [`Error::Bits`] if the
-    /// key is sealed for another number of bits; [`Error::Mismatch`] if it has no seal and is longer than so many
-    /// bits; [`Error::Address`] if a string cannot have so many.
+    /// [`Reason::Missing`] if the key does not exist, also if go-zero has not inserted a key yet.
+    /// [`Error::Bits`] if the key is sealed for a different number of bits. [`Error::Mismatch`] if it has no
+    /// seal and is longer than `bits`. [`Error::Address`] if a string cannot have `bits` bits.
     pub async fn open(
         server: &Server,
         key: &str,
@@ -140,15 +141,15 @@ impl GoZeroBloom {
         Ok(Self { bitmap, bits, hazards })
     }
 
-    /// Creates a key with so many bits, all of them 0, and a seal, in small steps.
+    /// Creates a key with `bits` zero bits and a seal, in small steps.
     ///
-    /// It is incomplete: it takes keys, also from Go programs, and answers [`Unknown`](Answer::Unknown) here until
-    /// [`complete`](Self::complete) is called.
+    /// The filter is incomplete: it accepts keys, also from Go programs, and answers
+    /// [`Unknown`](Answer::Unknown) here until [`complete`](Self::complete) is called.
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`] if there is a key with this name, whatever it is; [`Error::Address`] if a string cannot have so
-    /// many bits.
+    /// [`Error::Exists`] if a key with this name exists, of any type. [`Error::Address`] if a string cannot
+    /// have `bits` bits.
     pub async fn create(
         server: &Server,
         key: &str,
@@ -157,7 +158,7 @@ impl GoZeroBloom {
     ) -> Result<Self, Error> {
         check(bits)?;
         let (seal, bytes) = (new_seal(bits)?, bits.div_ceil(8));
-        // Both are looked at before anything is written: what the server may lose, and whether it tells its history.
+        // The hazards and the history are checked before the first write.
         health::apply(policy, health::hazards(server, key).await?)?;
         History::of(&server.ask_one(key, History::question()).await?)?;
         let making = beside(key, &format!("making:{}", hex(&seal[16..])));
@@ -175,8 +176,8 @@ impl GoZeroBloom {
         Err(Reason::Building.into())
     }
 
-    /// Opens the key, or creates it if there is none, and tells which. A key that was created is incomplete, as after
-    /// [`create`](Self::create): it may be one that was lost.
+    /// Opens the key, or creates it if it does not exist, and returns which. A created key is incomplete, as
+    /// after [`create`](Self::create), because it may be one that was lost.
     ///
     /// # Errors
     ///
@@ -191,7 +192,7 @@ impl GoZeroBloom {
         loop {
             match Self::open(server, key, bits, policy).await {
                 Ok(filter) => return Ok((filter, Opening::Opened)),
-                // An empty string is a key, and has no bits.
+                // An empty string is an existing key without bits.
                 Err(Error::Unknown(Reason::Missing)) if taken => return Err(Error::Exists),
                 Err(Error::Unknown(Reason::Missing)) => {}
                 Err(error) => return Err(error),
@@ -204,14 +205,14 @@ impl GoZeroBloom {
         }
     }
 
-    /// Gives a key that go-zero made a seal, so that from now on all clients notice when it is lost, and when they use
-    /// another number of bits.
+    /// Adds a seal to a key that go-zero created. From then on all clients notice when it is lost, and when
+    /// they use a different number of bits.
     ///
-    /// It is incomplete then, since what was lost before cannot be noticed: see [`complete`](Self::complete).
+    /// The key is incomplete then, because earlier losses cannot be noticed: see [`complete`](Self::complete).
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if the key was lost since it was opened, or another client has sealed it.
+    /// [`Error::Unknown`] if the key was lost since it was opened, or if another client has sealed it.
     pub async fn seal(self) -> Result<Self, Error> {
         if self.is_sealed() {
             return Ok(self);
@@ -230,8 +231,8 @@ impl GoZeroBloom {
         Err(Reason::Building.into())
     }
 
-    /// Says that a sealed key has every key that it should have, for all clients: see
-    /// [`SharedBloom::complete`](crate::SharedBloom::complete). A key without a seal has no state that could change.
+    /// Marks a sealed key as complete for all clients: it has every key that it should have. See
+    /// [`SharedBloom::complete`](crate::SharedBloom::complete). A key without a seal has no state to change.
     ///
     /// # Errors
     ///
@@ -240,46 +241,46 @@ impl GoZeroBloom {
         Ok(self.bitmap.complete().await?)
     }
 
-    /// Whether a caller has said that the filter has all keys. A key without a seal is taken for complete.
+    /// Whether a caller has marked the filter as complete. A key without a seal counts as complete.
     ///
     /// # Errors
     ///
-    /// Why it cannot tell.
+    /// The reason why the filter cannot tell.
     pub async fn is_complete(&self) -> Result<bool, Reason> {
         self.bitmap.is_complete().await
     }
 
-    /// Makes the key at home where it is now, after a failover or a restart: see
-    /// [`SharedBloom::adopt`](crate::SharedBloom::adopt). If it has a seal, it is incomplete then. Without one, this
-    /// client takes it as it is for the whole one.
+    /// Makes the key at home on its current server, after a failover or a restart: see
+    /// [`SharedBloom::adopt`](crate::SharedBloom::adopt). A sealed key is incomplete then. Without a seal, this
+    /// client accepts the key as complete.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if the key is not there, or the server does not answer.
+    /// [`Error::Unknown`] if the key does not exist, or the server does not answer.
     pub async fn adopt(&self) -> Result<(), Error> {
         Ok(self.bitmap.adopt().await?)
     }
 
-    /// The bits of a key in a filter of so many.
+    /// The positions of a key in a filter of `bits` bits.
     #[must_use]
     pub fn positions(bits: u64, key: &[u8]) -> [u64; 14] {
         let mut hashes = gozero::Hash.digest(key);
         std::array::from_fn(|_| gozero::Positions::default().step(&mut hashes, bits))
     }
 
-    /// How many bits it has.
+    /// The number of bits.
     #[must_use]
     pub const fn bits(&self) -> u64 {
         self.bits
     }
 
-    /// Whether it has a seal, so that all clients notice when it is lost.
+    /// Whether the key has a seal, so that all clients notice its loss.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.bitmap.has_state()
     }
 
-    /// How the server may lose it.
+    /// How the server may lose the filter, as found when it was opened.
     #[must_use]
     pub fn hazards(&self) -> &[Hazard] {
         &self.hazards
@@ -299,14 +300,14 @@ impl GoZeroBloom {
 }
 
 fn check(bits: u64) -> Result<(), Error> {
-    // The seal has to fit as well.
+    // The seal must fit too.
     if bits == 0 || bits > MAX_BITS - SEALED * 8 {
         return Err(Error::Address(format!("a string cannot have {bits} bits")));
     }
     Ok(())
 }
 
-/// A seal that no other key has.
+/// A new seal with a random identity.
 fn new_seal(bits: u64) -> Result<[u8; SEAL], Error> {
     let mut seal = [0; SEAL];
     seal[..8].copy_from_slice(MAGIC);
@@ -316,9 +317,9 @@ fn new_seal(bits: u64) -> Result<[u8; SEAL], Error> {
     Ok(seal)
 }
 
-/// The seal of a key, if it has one and it is for this number of bits. It is looked for at the end of the key, where it is
-/// for any number of bits, and where it would be for this one, in case a program with another number has made the
-/// key longer.
+/// The seal of a key, if it has one for this number of bits. It is searched at the end of the key, where a seal
+/// for any number of bits is, and where the seal for this number would be, because a program with a different
+/// number may have made the key longer.
 async fn read_seal(server: &Server, key: &str, bits: u64) -> Result<Option<[u8; SEAL]>, Error> {
     let bytes = bits.div_ceil(8);
     let range = |from: i64, to: i64| {
@@ -362,7 +363,7 @@ crate::answer::remote_in_batches!(GoZeroBloom);
 mod tests {
     use super::*;
 
-    /// From a Go program with the real package.
+    /// Positions from a Go program with the real package.
     #[test]
     fn positions_are_those_of_go_zero() {
         let golden: [(&[u8], u64, [u64; 14]); 4] = [

@@ -1,8 +1,9 @@
-//! Whether a server is set up so that it may lose filters.
+//! Whether the configuration of a server may lose filters.
 //!
-//! Whatever is lost is [`Unknown`](crate::Answer::Unknown), so none of this makes an answer wrong. It makes
-//! filters useless, at the worst of times: under memory pressure the largest keys go first, and everything
-//! that the filter kept away arrives at once. So it is looked at when a filter is opened.
+//! A lost filter answers [`Unknown`](crate::Answer::Unknown), so none of these hazards makes an answer wrong.
+//! But the filter becomes useless at the worst time: under memory pressure the server evicts the largest keys
+//! first, and then all queries that the filter kept away arrive at once. So the configuration is checked when a
+//! filter is opened.
 
 use crate::answer::Reason;
 use crate::connect::{Server, bytes_of, command};
@@ -10,13 +11,13 @@ use crate::history::field;
 use redis::{Pipeline, Value};
 use std::fmt;
 
-/// What is done about a [`Hazard`].
+/// What to do about a [`Hazard`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// It is noted; see the `hazards` of a filter.
+    /// Report it in the `hazards` of the filter.
     #[default]
     Warn,
-    /// The filter is not opened.
+    /// Refuse to open the filter.
     Refuse,
 }
 
@@ -24,17 +25,17 @@ pub enum Policy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hazard {
-    /// When memory runs out the server takes keys away, and this one is among them.
+    /// The server evicts keys when memory runs out, and may evict this one.
     Evictable {
         /// The server's `maxmemory-policy`.
         policy: String,
     },
     /// The key has a time to live.
     Expires {
-        /// What is left of it, in milliseconds.
+        /// The remaining time, in milliseconds.
         milliseconds: u64,
     },
-    /// The server does not tell.
+    /// The server does not report its configuration.
     Unchecked,
 }
 
@@ -56,7 +57,7 @@ impl fmt::Display for Hazard {
 
 impl std::error::Error for Hazard {}
 
-/// The hazards of a key that is there.
+/// The hazards of an existing key.
 pub(crate) async fn hazards(server: &Server, key: &str) -> Result<Vec<Hazard>, Reason> {
     let mut pipeline = Pipeline::with_capacity(2);
     let mut lifetime = command("PTTL");

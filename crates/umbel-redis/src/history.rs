@@ -1,19 +1,18 @@
-//! Which history a server has.
+//! The history of a server, as its replication id shows it.
 //!
 //! ```text
 //!     a primary that acknowledged K      replid 5f1e..   ---x  dies
 //!     its replica, which K never reached replid 5f1e..   ---- promoted: replid 08aa..
 //! ```
 //!
-//! Replication is asynchronous, so a replica that takes over may lack what was acknowledged, and so may a
-//! server that comes back from its disk. Both have one thing in common: a primary makes itself a new random
-//! replication id when it starts and when it is promoted, and a server that becomes a replica takes that of its
-//! primary, and is no primary. So a primary that has an id made it itself, and has been a primary with all of
-//! its data in memory ever since. A filter keeps the id of the server that it is whole on.
+//! Replication is asynchronous, so a promoted replica may lack acknowledged inserts. So may a server that
+//! restarts from its disk. Both can be recognised: a primary draws a new random replication id when it starts
+//! and when it is promoted, and a replica takes the id of its primary. So the id of a primary was drawn by that
+//! server, and the server has been a primary with all of its data in memory ever since. A filter stores the id
+//! of the server on which it is complete.
 //!
-//! The id also changes without need: when a first replica joins, or an hour after the last one left.
-//! Filters are unknown then until somebody [adopts](crate::SharedBloom::adopt) them. That is the right
-//! side to be wrong on.
+//! The id also changes without a loss: when a first replica joins, or an hour after the last one left. Filters
+//! then answer `Unknown` until a caller [adopts](crate::SharedBloom::adopt) them. That is the safe direction.
 
 use crate::answer::Reason;
 use crate::connect::bytes_of;
@@ -24,14 +23,14 @@ use redis::{Cmd, Value};
 pub(crate) struct History(pub(crate) [u8; 20]);
 
 impl History {
-    /// The command that asks for it.
+    /// The command that returns it.
     pub(crate) fn question() -> Cmd {
         let mut command = redis::cmd("INFO");
         command.arg("replication");
         command
     }
 
-    /// What the reply says, if the server is a primary.
+    /// Parses the reply. An error if the server is not a primary.
     pub(crate) fn of(reply: &Value) -> Result<Self, Reason> {
         let text = std::str::from_utf8(bytes_of(reply)?).map_err(|_| Reason::Garbage)?;
         match field(text, "role") {
@@ -48,12 +47,12 @@ impl History {
             let digits = &id[2 * number..2 * number + 2];
             *byte = u8::from_str_radix(digits, 16).map_err(|_| Reason::Garbage)?;
         }
-        // What a filter has that is nowhere at home.
+        // A filter that is at home nowhere stores zeros.
         if bytes == [0; 20] { Err(Reason::Garbage) } else { Ok(Self(bytes)) }
     }
 }
 
-/// What a line of INFO says.
+/// The value of a line of INFO.
 pub(crate) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| {
         let (got, value) = line.split_once(':')?;

@@ -19,17 +19,18 @@
 //!
 //! # A missing answer is never "absent"
 //!
-//! A stock server answers with zeros for a key that it has evicted, and a replica that takes over has never heard of what was
-//! acknowledged a moment before. Both read as "certainly not seen". So here an [`Answer`] is one of three, and
+//! A stock server returns zeros for a key that it has evicted, and a promoted replica may lack inserts that
+//! were acknowledged a moment before. Both read as "certainly not seen". So an [`Answer`] has three values, and
 //! [`Absent`](Answer::Absent) comes with proof, read in the same atomic step as the bits: see
 //! [`shared`](shared#what-is-proven).
 //!
 //! # Open, create, complete
 //!
-//! [`open`](SharedBloom::open) fails if the filter is missing. [`create`](SharedBloom::create) fails if it exists, and makes an
-//! empty filter that answers [`Unknown`](Answer::Unknown) until the caller has inserted all keys and called
-//! [`complete`](SharedBloom::complete). [`open_or_create`](SharedBloom::open_or_create) does either and tells which. So a
-//! filter that was lost and created again never answers `Absent` for what was in it.
+//! [`open`](SharedBloom::open) fails if the filter is missing. [`create`](SharedBloom::create) fails if it
+//! exists. It creates an empty filter that answers [`Unknown`](Answer::Unknown) until the caller has inserted
+//! all keys and called [`complete`](SharedBloom::complete). [`open_or_create`](SharedBloom::open_or_create)
+//! does either and returns which. So a filter that was lost and created again never answers `Absent` for a key
+//! of the lost one.
 //!
 //! # Which filter?
 //!
@@ -40,21 +41,22 @@
 //! | services in Java that use Redisson | [`RedissonBloom`] | not measured |
 //! | a server with RedisBloom, valkey-bloom or umbel's module | [`ModuleBloom`], [`ModuleCuckoo`] | not measured; `docs/measurements.md` has those of the module itself |
 //!
-//! All are [`RemoteFilter`]s; [`Blocking`] is for programs that wait.
+//! All are [`RemoteFilter`]s. [`Blocking`] is for programs without an asynchronous runtime.
 //!
 //! # Reading order
 //!
-//! 1. [`Answer`], [`Reason`] and [`RemoteFilter`]: what can be asked and answered.
+//! 1. [`Answer`], [`Reason`] and [`RemoteFilter`]: the operations and their answers.
 //! 2. [`Server`] and [`Limits`]: a single server, a primary with replicas, a cluster.
-//! 3. [`shared`]: our own layout, and what it proves. `docs/redis.md` has it to the byte.
-//! 4. [`gozero`], [`redisson`], [`module`]: other people's, and what can be proven there.
-//! 5. [`Policy`] and [`Hazard`]: servers that lose what they are given.
+//! 3. [`shared`]: our own layout, and what it proves. `docs/redis.md` specifies every byte.
+//! 4. [`gozero`], [`redisson`], [`module`]: the layouts of other projects, and what can be proven there.
+//! 5. [`Policy`] and [`Hazard`]: servers whose configuration may lose filters.
 //!
 //! # Features
 //!
-//! `tls` for `rediss://`. Passwords and users (ACL) are parts of a URL. A user needs the commands `GETRANGE`, `STRLEN`,
-//! `SETRANGE`, `BITFIELD`, `BITFIELD_RO`, `EVAL`, `EVALSHA`, `UNLINK`, `PTTL`, `TYPE`, `WATCH`, `MULTI`, `EXEC` and `INFO`.
-//! `docs/redis.md` has what [`GoZeroBloom`] and [`RedissonBloom`] need besides.
+//! `tls` enables `rediss://`. Passwords and users (ACL) are parts of a URL. A user needs the commands
+//! `GETRANGE`, `STRLEN`, `SETRANGE`, `BITFIELD`, `BITFIELD_RO`, `EVAL`, `EVALSHA`, `UNLINK`, `PTTL`, `TYPE`,
+//! `WATCH`, `MULTI`, `EXEC` and `INFO`. `docs/redis.md` lists the additional commands for [`GoZeroBloom`] and
+//! [`RedissonBloom`].
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

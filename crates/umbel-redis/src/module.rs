@@ -1,4 +1,4 @@
-//! Clients of the filters that a module brings: `BF.*` and `CF.*`.
+//! Clients for the filters of a module: `BF.*` and `CF.*`.
 //!
 //! ```text
 //!     MULTI   TYPE key   BF.CARD key   BF.MEXISTS key a b c ...   EXEC   INFO replication
@@ -9,17 +9,17 @@
 //! | [`ModuleBloom`] | RedisBloom, valkey-bloom, umbel's module | 9.6 to 11 | no |
 //! | [`ModuleCuckoo`] | RedisBloom, umbel's module | 16.8 at 1.5 % | yes |
 //!
-//! Choose them where a module may be loaded: nothing costs the server less. RedisBloom answers 0, without an
-//! error, for a key that is not there and for one of another type; here both are
+//! Choose them where a module may be loaded: they cost the server the least. RedisBloom answers 0, without an
+//! error, for a key that does not exist and for one of another type. Here both are
 //! [`Unknown`](crate::Answer::Unknown). An insert never creates a filter.
 //!
 //! # Where it breaks
 //!
-//! A filter that was lost and created anew by another client is noticed only while it has fewer items than this client
-//! has seen in it, and a cuckoo filter, which may shrink, not even then. A filter of a module has no place for a
-//! state, so an empty one answers at once: see [`ModuleBloom::reserve`]. After a failover or a restart answers are unknown
-//! and inserts are errors until the filter is adopted, and each client has to do that for itself. An insert that is
-//! refused for that reason may have been performed.
+//! A client notices that a filter was lost and created again by another client only while it has fewer items
+//! than this client has seen in it. With a cuckoo filter, which may shrink, a client does not notice it at all.
+//! A filter of a module cannot store a state, so an empty one answers at once: see [`ModuleBloom::reserve`].
+//! After a failover or a restart, look-ups are unknown and inserts are errors until the filter is adopted, and
+//! each client has to adopt it separately. An insert that is refused for that reason may have been performed.
 
 use crate::answer::{Answer, Error, Reason};
 use crate::bitmap::count;
@@ -30,19 +30,19 @@ use redis::{Cmd, Pipeline, Value};
 use std::borrow::Borrow;
 use std::sync::{Mutex, PoisonError};
 
-/// Keys that one command is about, at most.
+/// The maximum number of keys per command.
 const CALL: usize = 200;
-/// Keys that are sent before the next ones.
+/// The number of keys that are sent together.
 const BATCH: usize = 4096;
-/// Types of keys that no module has.
+/// The key types of the server itself.
 const BUILT_IN: [&[u8]; 6] = [b"string", b"list", b"set", b"zset", b"hash", b"stream"];
 
-/// What the two have in common.
+/// The part that both filters share.
 #[derive(Debug)]
 struct Module {
     server: Server,
     key: String,
-    /// The beginning of its commands.
+    /// The prefix of its commands.
     prefix: &'static str,
     seen: Mutex<Seen>,
     hazards: Vec<Hazard>,
@@ -51,7 +51,7 @@ struct Module {
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     history: History,
-    /// The most items that were seen in it; always none if they can be taken out.
+    /// The largest number of items seen in it; always 0 if items can be removed.
     items: u64,
 }
 
@@ -77,7 +77,7 @@ impl Module {
         command
     }
 
-    /// Sends one command that creates a filter, once: sent twice, it would find its own filter.
+    /// Sends a command that creates a filter, once: a second copy would find the filter of the first.
     async fn make(server: &Server, key: &str, command: Cmd) -> Result<(), Error> {
         let mut kind = redis::cmd("TYPE");
         kind.arg(key);
@@ -89,7 +89,7 @@ impl Module {
         }
     }
 
-    /// Takes the filter as it is for the whole one.
+    /// Accepts the current filter as the complete one.
     async fn attach(&self) -> Result<(), Reason> {
         let mut pipeline = Pipeline::with_capacity(5);
         self.add_transaction(&mut pipeline, None);
@@ -107,16 +107,16 @@ impl Module {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a reply to the question for its items says.
+    /// The number of items in a reply.
     fn items(&self, reply: &Value) -> Result<u64, Reason> {
         if self.prefix == "BF" { count(reply) } else { fine(reply.clone()).map(|_| 0) }
     }
 
-    /// Its type, its items and what is asked of it, in one step.
+    /// The type, the number of items and the query, in one transaction.
     fn add_transaction(&self, pipeline: &mut Pipeline, question: Option<Cmd>) {
         let mut kind = command("TYPE");
         kind.arg(&self.key);
-        // A cuckoo filter has no cheap number that only grows.
+        // A cuckoo filter has no cheap counter that only grows.
         let items = if self.prefix == "BF" { self.command("CARD") } else { self.exists_nothing() };
         pipeline.add_command(command("MULTI")).add_command(kind).add_command(items);
         if let Some(question) = question {
@@ -125,7 +125,7 @@ impl Module {
         pipeline.add_command(command("EXEC"));
     }
 
-    /// A question that only a server with the module can answer.
+    /// A query that only a server with the module can answer.
     fn exists_nothing(&self) -> Cmd {
         let mut exists = self.command("EXISTS");
         exists.arg("");
@@ -158,7 +158,7 @@ impl Module {
         let (last, rest) = replies.split_last().ok_or(Reason::Garbage)?;
         self.same(before, History::of(last)?)?;
         let mut answers = Vec::with_capacity(keys.len());
-        // MULTI, three that are queued, EXEC.
+        // MULTI, three queued commands, EXEC.
         for (keys, replies) in keys.chunks(CALL).zip(rest.chunks(5)) {
             match self.found(replies, before, keys.len()) {
                 Ok(more) => answers.extend(more),
@@ -218,7 +218,7 @@ impl Module {
         let before = self.seen();
         let (replies, repeated) = self.server.ask_noting_retries(&self.key, pipeline).await?;
         let (last, rest) = replies.split_last().ok_or(Reason::Garbage)?;
-        // These commands cannot be told to write only at home. What they wrote is not acknowledged.
+        // These commands cannot be restricted to the home server. A write elsewhere is not acknowledged.
         self.same(before, History::of(last)?)?;
         let mut answers = Vec::with_capacity(keys.len());
         for (keys, reply) in keys.chunks(CALL).zip(rest) {
@@ -230,13 +230,13 @@ impl Module {
                     added => yes(added)?,
                 };
                 answers.push(match new {
-                    // A cuckoo filter does not say whether a key was there.
+                    // A cuckoo filter does not report whether the key was present.
                     true if self.prefix == "BF" => Answer::Absent,
                     _ if repeated => Answer::Unknown(Reason::Disconnected),
                     _ => Answer::Maybe,
                 });
             }
-            // A filter that is full cuts its reply.
+            // A full filter truncates its reply.
             if added.len() != keys.len() {
                 return Err(Reason::Full);
             }
@@ -245,10 +245,10 @@ impl Module {
     }
 }
 
-/// Why something was not added: these commands have errors of their own.
+/// Why a key was not added. The modules have special errors for this.
 fn not_added(reply: &Value) -> Reason {
     let Value::ServerError(error) = reply else { return Reason::Garbage };
-    // Some begin without a code.
+    // Some errors begin without a code.
     let text = format!("{} {}", error.code(), error.details().unwrap_or_default()).to_lowercase();
     if text.contains("not found") {
         Reason::Missing
@@ -259,7 +259,7 @@ fn not_added(reply: &Value) -> Reason {
     }
 }
 
-/// Whether a key has a type that some module brought.
+/// Whether a key has the type of a module.
 fn is_module(kind: &Value) -> Result<(), Reason> {
     match bytes_of(kind)? {
         b"none" => Err(Reason::Missing),
@@ -268,7 +268,7 @@ fn is_module(kind: &Value) -> Result<(), Reason> {
     }
 }
 
-/// Yes or no, in either version of the protocol.
+/// A boolean, in either version of the protocol.
 fn yes(reply: &Value) -> Result<bool, Reason> {
     match reply {
         Value::Int(0) | Value::Boolean(false) => Ok(false),
@@ -277,32 +277,32 @@ fn yes(reply: &Value) -> Result<bool, Reason> {
     }
 }
 
-/// A Bloom filter of a module's. The [module](crate::module) tells what it proves.
+/// A Bloom filter of a module. The [module](crate::module) describes its guarantees.
 #[derive(Debug)]
 pub struct ModuleBloom(Module);
 
 impl ModuleBloom {
-    /// Opens a filter that is there.
+    /// Opens an existing filter.
     ///
     /// # Errors
     ///
-    /// [`Reason::Missing`] or [`Reason::Foreign`] if it is none, [`Reason::Unsupported`] if the server has
-    /// no such module.
+    /// [`Reason::Missing`] or [`Reason::Foreign`] if the key has no such filter, [`Reason::Unsupported`] if the
+    /// server has no such module.
     pub async fn open(server: &Server, key: &str, policy: Policy) -> Result<Self, Error> {
         Module::open(server, key, "BF", policy).await.map(Self)
     }
 
-    /// Creates a filter for `capacity` keys at an error rate of `err_rate` that grows by more filters of twice
+    /// Creates a filter for `capacity` keys at an error rate of `err_rate`. It grows by adding filters of twice
     /// the size.
     ///
-    /// There is no place for a state in a filter of a module, so it answers at once, and an empty filter answers
-    /// [`Absent`](Answer::Absent) for every key. Call this only if there are no keys yet, or insert all of them before
-    /// other clients open the filter. After a loss that means: fill a filter under another name, then `RENAME` it.
+    /// A filter of a module cannot store a state, so it answers at once, and an empty filter answers
+    /// [`Absent`](Answer::Absent) for every key. Call this only if there are no keys yet, or insert all of them
+    /// before other clients open the filter. After a loss, fill a filter under another name, then `RENAME` it.
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`] if there is one, or if the server refuses the numbers. It is sent only once:
-    /// [`Reason::Disconnected`] leaves open whether the filter was created.
+    /// [`Error::Exists`] if the filter exists, or if the server refuses the parameters. The command is sent
+    /// only once: after [`Reason::Disconnected`] the filter may have been created.
     pub async fn reserve(
         server: &Server,
         key: &str,
@@ -316,17 +316,17 @@ impl ModuleBloom {
         Self::open(server, key, policy).await
     }
 
-    /// How many keys were new when they were inserted.
+    /// The number of inserted keys that were new.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if nobody answers. A filter that is not there has no items.
+    /// [`Error::Unknown`] if the server does not answer. A missing filter has no items.
     pub async fn items(&self) -> Result<u64, Error> {
         let reply = self.0.server.ask_one(&self.0.key, self.0.command("CARD")).await?;
         Ok(count(&reply)?)
     }
 
-    /// Says that the filter is whole where it is now, for this client: after a failover or a restart.
+    /// Accepts the filter as complete on its current server, for this client: after a failover or a restart.
     ///
     /// # Errors
     ///
@@ -335,7 +335,7 @@ impl ModuleBloom {
         Ok(self.0.attach().await?)
     }
 
-    /// How the server may lose it.
+    /// How the server may lose the filter.
     #[must_use]
     pub fn hazards(&self) -> &[Hazard] {
         &self.0.hazards
@@ -350,15 +350,16 @@ impl ModuleBloom {
     }
 }
 
-/// A cuckoo filter of a module's, from which keys can be removed. The [module](crate::module) tells what it proves.
+/// A cuckoo filter of a module, which supports deletion. The [module](crate::module) describes its guarantees.
 ///
-/// [`insert`](crate::RemoteFilter::insert) adds a copy every time, so that as many can be removed: only then does
-/// removing one key never take another away. It never answers `Absent`. If a connection breaks, a copy too many may stay.
+/// Every [`insert`](crate::RemoteFilter::insert) adds a copy, so the same number of copies can be removed. Only
+/// then is it safe to remove a key without removing another one. It never answers `Absent`. If a connection
+/// breaks, one copy too many may remain.
 #[derive(Debug)]
 pub struct ModuleCuckoo(Module);
 
 impl ModuleCuckoo {
-    /// Opens a filter that is there.
+    /// Opens an existing filter.
     ///
     /// # Errors
     ///
@@ -384,13 +385,13 @@ impl ModuleCuckoo {
         Self::open(server, key, policy).await
     }
 
-    /// Takes one copy of a key back. `false` if there was none. Only for keys that were certainly inserted:
-    /// removing another one may remove a key that looks like it.
+    /// Removes one copy of a key. Returns `false` if there was none. Only remove keys that were certainly
+    /// inserted: removing any other key may remove one with the same fingerprint.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if nobody says whether it was done. It is sent only once, and to try again may
-    /// remove a copy too many: better leave it.
+    /// [`Error::Unknown`] if the server did not acknowledge the removal. The command is sent only once.
+    /// Repeating it may remove a copy too many, so prefer not to repeat it.
     pub async fn remove(&self, key: &[u8]) -> Result<bool, Error> {
         let mut remove = self.0.command("DEL");
         remove.arg(key);
@@ -401,7 +402,7 @@ impl ModuleCuckoo {
         }
     }
 
-    /// Says that the filter is whole where it is now, for this client: after a failover or a restart.
+    /// Accepts the filter as complete on its current server, for this client: after a failover or a restart.
     ///
     /// # Errors
     ///
@@ -410,7 +411,7 @@ impl ModuleCuckoo {
         Ok(self.0.attach().await?)
     }
 
-    /// How the server may lose it.
+    /// How the server may lose the filter.
     #[must_use]
     pub fn hazards(&self) -> &[Hazard] {
         &self.0.hazards

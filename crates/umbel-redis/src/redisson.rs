@@ -11,24 +11,25 @@
 //! |---|---|---|---|---|---|
 //! | 9.6 at 1 % | 7 bits at 1 % | no | no | no | if there is a config already |
 //!
-//! Choose it only to share a filter with Redisson. Keys are the bytes that its codec writes: those of
-//! the text for `StringCodec`, the bytes as they are for `ByteArrayCodec`, the decimal digits of the number for
-//! `LongCodec`. The default codec, Kryo, frames every type in its own way, so its keys are shared only by a caller who
-//! has its bytes.
+//! Choose it only to share a filter with Redisson. Keys are the bytes that its codec writes: the bytes of the
+//! text for `StringCodec`, the bytes unchanged for `ByteArrayCodec`, the decimal digits of the number for
+//! `LongCodec`. The default codec, Kryo, frames every type differently, so only a caller that has Kryo's bytes
+//! can share its keys.
 //!
 //! # Where it breaks
 //!
-//! The bits and their description are two keys, and each can be lost without the other. A lost config, a config that
-//! was changed, and bits that are gone are noticed, and bits that are gone are never begun anew by an insert.
+//! The bits and their config are two keys, and each can be lost without the other. A client notices a lost
+//! config, a changed config and missing bits. An insert never creates missing bits again.
 //!
-//! A filter that was [created](RedissonBloom::create) here has one more field in its config, `umbel`, which Redisson does
-//! not look at: an identity, the home and the state. Its bits have their whole length from the beginning. If they
-//! are lost and a Java program begins them anew, that is noticed as long as they are shorter, but not when Java has set a bit
-//! in the last byte.
+//! A filter that was [created](RedissonBloom::create) here has one more field in its config, `umbel`, which
+//! Redisson does not read: an identity, the home and the state. Its bits have their full length from the
+//! beginning. If the bits are lost and a Java program creates them again, clients notice it while the bits are
+//! shorter. They do not notice it after Java has set a bit in the last byte.
 //!
-//! A filter that Java made has no such field. Bits that were lost and begun anew by a Java program before this client
-//! opened it cannot be told from those that were lost, so [`open`](RedissonBloom::open) takes them for whole. That Redisson
-//! has not inserted anything yet looks like bits that are gone: see [`create_bits`](RedissonBloom::create_bits).
+//! A filter that Java created has no such field. If its bits were lost and a Java program created them again
+//! before this client opened it, the client cannot notice that. So [`open`](RedissonBloom::open) accepts them
+//! as complete. A filter into which Redisson has not inserted a key yet looks like one whose bits are missing:
+//! see [`create_bits`](RedissonBloom::create_bits).
 //!
 //! # Reference
 //!
@@ -56,7 +57,7 @@ use umbel::hash::Digester;
 use umbel::kernels::Kernels;
 use umbel_foreign::redisson::{self, MAX_BITS, MAX_PROBES};
 
-/// A filter of Redisson's. The [module](crate::redisson) tells what it is and what it proves.
+/// A filter of Redisson. The [module](crate::redisson) describes its layout and its guarantees.
 #[derive(Debug)]
 pub struct RedissonBloom {
     bitmap: Bitmap,
@@ -70,8 +71,8 @@ impl RedissonBloom {
     ///
     /// # Errors
     ///
-    /// [`Reason::Missing`] if there is no config or there are no bits, [`Reason::Foreign`] if the config has no sense,
-    /// [`Reason::Building`] if another client is creating the filter.
+    /// [`Reason::Missing`] if the config or the bits do not exist, [`Reason::Foreign`] if the config is
+    /// invalid, [`Reason::Building`] if another client is creating the filter.
     pub async fn open(server: &Server, name: &str, policy: Policy) -> Result<Self, Error> {
         let found = Found::find(server, name).await?;
         if found.length == 0 {
@@ -94,15 +95,16 @@ impl RedissonBloom {
         Ok(Self { bitmap, size: found.size, probes: found.probes, hazards })
     }
 
-    /// Creates an empty filter for `capacity` keys at an error rate of `err_rate`, with the numbers of Redisson's
-    /// `tryInit`.
+    /// Creates an empty filter for `capacity` keys at an error rate of `err_rate`, with the parameters of
+    /// Redisson's `tryInit`.
     ///
-    /// It is incomplete: it takes keys, also from Java programs, and answers [`Unknown`](Answer::Unknown) here until
-    /// [`complete`](Self::complete) is called.
+    /// The filter is incomplete: it accepts keys, also from Java programs, and answers
+    /// [`Unknown`](Answer::Unknown) here until [`complete`](Self::complete) is called.
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`] if there is a config or there are bits, [`Error::Shape`] if Redisson would refuse the numbers.
+    /// [`Error::Exists`] if the config or the bits exist, [`Error::Shape`] if Redisson would refuse the
+    /// parameters.
     pub async fn create(
         server: &Server,
         name: &str,
@@ -117,14 +119,14 @@ impl RedissonBloom {
         Self::open(server, name, policy).await
     }
 
-    /// Creates empty bits for a config that is there without them: Java has called `tryInit` and not inserted anything
-    /// yet, or the bits were lost. Only the caller knows which.
+    /// Creates empty bits for an existing config without bits. Either Java has called `tryInit` and not
+    /// inserted a key yet, or the bits were lost. Only the caller knows which.
     ///
     /// The filter is incomplete, as after [`create`](Self::create).
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`] if there are bits, [`Reason::Missing`] if there is no config.
+    /// [`Error::Exists`] if the bits exist, [`Reason::Missing`] if the config does not.
     pub async fn create_bits(server: &Server, name: &str, policy: Policy) -> Result<Self, Error> {
         let found = Found::find(server, name).await?;
         let [size, probes] = &found.values;
@@ -132,13 +134,13 @@ impl RedissonBloom {
         Self::open(server, name, policy).await
     }
 
-    /// Opens the filter, or creates it if there is neither a config nor bits, and tells which. A filter that was created
-    /// is incomplete, as after [`create`](Self::create): it may be one that was lost.
+    /// Opens the filter, or creates it if neither the config nor the bits exist, and returns which. A created
+    /// filter is incomplete, as after [`create`](Self::create), because it may be one that was lost.
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open) and of [`create`](Self::create). [`Reason::Missing`] if one of the two keys is
-    /// missing, and [`Error::Mismatch`] if the filter was made with other numbers.
+    /// Those of [`open`](Self::open) and of [`create`](Self::create). [`Reason::Missing`] if one of the two
+    /// keys is missing, and [`Error::Mismatch`] if the filter has other parameters.
     pub async fn open_or_create(
         server: &Server,
         name: &str,
@@ -160,7 +162,7 @@ impl RedissonBloom {
                     sleep(Duration::from_millis(10)).await;
                     continue;
                 }
-                // Both keys are made in one step, so one of them was lost.
+                // Both keys are created in one step, so one of them was lost.
                 Err(error @ Error::Unknown(Reason::Missing)) if taken => return Err(error),
                 Err(Error::Unknown(Reason::Missing)) => {}
                 Err(error) => return Err(error),
@@ -173,8 +175,9 @@ impl RedissonBloom {
         }
     }
 
-    /// Says that the filter has every key that it should have, for all clients: see
-    /// [`SharedBloom::complete`](crate::SharedBloom::complete). A filter that Java made has no state that could change.
+    /// Marks the filter as complete for all clients: it has every key that it should have. See
+    /// [`SharedBloom::complete`](crate::SharedBloom::complete). A filter that Java created has no state to
+    /// change.
     ///
     /// # Errors
     ///
@@ -183,17 +186,17 @@ impl RedissonBloom {
         Ok(self.bitmap.complete().await?)
     }
 
-    /// Whether a caller has said that the filter has all keys. One that Java made is taken for complete.
+    /// Whether a caller has marked the filter as complete. One that Java created counts as complete.
     ///
     /// # Errors
     ///
-    /// Why it cannot tell.
+    /// The reason why the filter cannot tell.
     pub async fn is_complete(&self) -> Result<bool, Reason> {
         self.bitmap.is_complete().await
     }
 
-    /// The bits and the hash iterations that Redisson takes for so many keys at this rate. Like Redisson, it takes a rate
-    /// of 0 for the smallest rate above 0.
+    /// The number of bits and of hash iterations that Redisson computes for `capacity` keys at this rate. Like
+    /// Redisson, it treats a rate of 0 as the smallest rate above 0.
     ///
     /// # Errors
     ///
@@ -202,38 +205,38 @@ impl RedissonBloom {
         redisson::plan(capacity, err_rate)
     }
 
-    /// The bits of a key in a filter of so many.
+    /// The positions of a key in a filter of `size` bits.
     #[must_use]
     pub fn positions(size: u64, probes: u64, key: &[u8]) -> Vec<u64> {
         let positions = redisson::Positions.positions(redisson::Hash.digest(key), size);
         positions.take(probes as usize).collect()
     }
 
-    /// How many bits it has.
+    /// The number of bits.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// How many bits a key has.
+    /// The number of bits per key, Redisson's `hashIterations`.
     #[must_use]
     pub const fn hash_iterations(&self) -> u64 {
         self.probes
     }
 
-    /// How the server may lose it.
+    /// How the server may lose the filter.
     #[must_use]
     pub fn hazards(&self) -> &[Hazard] {
         &self.hazards
     }
 
-    /// Makes the filter at home where it is now, after a failover or a restart: see
-    /// [`SharedBloom::adopt`](crate::SharedBloom::adopt). One that was created here is incomplete then. One that Java
-    /// made is taken for whole by this client.
+    /// Makes the filter at home on its current server, after a failover or a restart: see
+    /// [`SharedBloom::adopt`](crate::SharedBloom::adopt). A filter that was created here is incomplete then.
+    /// This client accepts a filter that Java created as complete.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if it is not there, or the server does not answer.
+    /// [`Error::Unknown`] if the filter does not exist, or the server does not answer.
     pub async fn adopt(&self) -> Result<(), Error> {
         Ok(self.bitmap.adopt().await?)
     }
@@ -253,11 +256,12 @@ impl RedissonBloom {
 }
 
 script! {
-    /// Writes a config and makes its bits longer, until they have their length. Arguments: the identity, the bytes of
-    /// the bits, how many may be added, and the values of the config: all four, or two if there is one already.
+    /// Writes a config and extends its bits, until they have their full length. Arguments: the identity, the
+    /// bytes of the bits, the maximum number of bytes to add, and the values of the config: all four, or two if
+    /// the config exists.
     ///
-    /// It replies with the length, or with -1 if there is something that another client made. Only the first call, with 1
-    /// as its last argument, makes keys.
+    /// It replies with the length, or with -1 if another client created one of the keys. Only the first call,
+    /// with 1 as its last argument, creates keys.
     CREATE = concat!(own_history!(), r"
 local bits, config, identity, bytes = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 local got = redis.call('HMGET', config, 'size', 'hashIterations', 'umbel')
@@ -284,10 +288,10 @@ return size
 ")
 }
 
-/// How many bytes bits grow by in one step.
+/// The number of bytes that the bits grow by in one step.
 const STEP: u64 = 4 << 20;
 
-/// Makes a config, if it has four values, and bits.
+/// Creates the bits, and the config if all four values are given.
 async fn make(
     server: &Server,
     name: &str,
@@ -298,7 +302,7 @@ async fn make(
     let mut identity = [0; 16];
     getrandom::fill(&mut identity)
         .map_err(|_| Error::Address("the system has no random numbers".into()))?;
-    // Both are looked at before anything is written: what the server may lose, and whether it tells its history.
+    // The hazards and the history are checked before the first write.
     health::apply(policy, health::hazards(server, name).await?)?;
     History::of(&server.ask_one(name, History::question()).await?)?;
     let (config, bytes) = (config_of(name), size.div_ceil(8));
@@ -314,7 +318,7 @@ async fn make(
     Err(Reason::Building.into())
 }
 
-/// A filter that is there, by its config.
+/// An existing filter, read from its config.
 struct Found {
     values: [String; 2],
     size: u64,
@@ -350,14 +354,14 @@ impl Found {
     }
 }
 
-/// The key of a filter's config: in the same slot as its bits.
+/// The key of a filter's config, which is in the same slot as its bits.
 fn config_of(name: &str) -> String {
     if name.contains('{') { format!("{name}:config") } else { format!("{{{name}}}:config") }
 }
 
-/// A rate as Java writes it.
+/// A rate in Java's decimal format.
 fn java_double(rate: f64) -> String {
-    // From 0.001 on Java writes digits, and below that an exponent.
+    // Java writes digits from 0.001 on, and an exponent below that.
     if rate >= 0.001 || rate == 0.0 { format!("{:?}", rate.abs()) } else { java_exponent(rate) }
 }
 
@@ -375,7 +379,7 @@ crate::answer::remote_in_batches!(RedissonBloom);
 mod tests {
     use super::*;
 
-    /// From a Java program with Redisson's `HighwayHash.java`.
+    /// Positions from a Java program with Redisson's `HighwayHash.java`.
     #[test]
     fn positions_are_those_of_redisson() {
         let positions = [1904273, 5703746, 1001831, 4801304, 99389, 3898862, 8782005];

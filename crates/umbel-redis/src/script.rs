@@ -1,21 +1,21 @@
-//! How a script gets to the server.
+//! Sending scripts to the server.
 //!
-//! A script sees what a filter is and changes its bits in one step, and no other client can be in between. Scripts
-//! compare strings and count to a few thousand: positions are computed in the client, since numbers in Lua are
-//! doubles. A server knows a script by its hash once it has seen it, and forgets it when it likes.
+//! A script checks a filter and changes its bits in one atomic step. Scripts only compare strings and count to
+//! a few thousand. The client computes positions, because numbers in Lua are doubles. A server caches a script
+//! under its hash, and may drop it from the cache at any time.
 
 use crate::answer::Reason;
 use crate::connect::{Server, is_no_script};
 use redis::{Cmd, Pipeline, Value};
 use std::sync::LazyLock;
 
-/// A script, and the name that servers know it by.
+/// A script, and its hash on the server.
 pub(crate) struct Script {
     pub(crate) text: &'static str,
     pub(crate) name: LazyLock<String>,
 }
 
-/// Declares a script. Its name is made when it is first needed.
+/// Declares a script. Its hash is computed on first use.
 macro_rules! script {
     ($(#[$doc:meta])* $name:ident = $text:expr) => {
         $(#[$doc])*
@@ -27,9 +27,10 @@ macro_rules! script {
 }
 pub(crate) use script;
 
-/// Lua: `own` is the replication id of the server that runs the script, in 40 hex digits, and `raw(own)` is the same in
-/// 20 bytes. A server that is not a primary refuses as it refuses writes. Asked for inside the script, it is the history
-/// at the moment of the write, wherever a slot may have moved since the client last looked.
+/// Lua: `own` is the replication id of the server that runs the script, in 40 hex digits, and `raw(own)` is the
+/// same in 20 bytes. A server that is not a primary refuses, as it refuses writes. The script reads the id
+/// itself, so it is the history at the moment of the write, even if a slot has moved since the client last
+/// looked.
 macro_rules! own_history {
     () => {
         r"
@@ -47,12 +48,12 @@ end
 pub(crate) use own_history;
 
 impl Script {
-    /// A call for this key, to which arguments are added.
+    /// A call for this key; the caller appends the arguments.
     pub(crate) fn call(&self, key: &str) -> Cmd {
         self.call_with(&[key])
     }
 
-    /// The same for several keys of one slot.
+    /// As [`call`](Self::call), for several keys of one slot.
     pub(crate) fn call_with(&self, keys: &[&str]) -> Cmd {
         let mut command = redis::cmd("EVALSHA");
         command.arg(&*self.name).arg(keys.len()).arg(keys);
@@ -79,9 +80,9 @@ impl Script {
         }
     }
 
-    /// The replies to some calls that one server gets, and to one more command after them. Calls that the
-    /// server did not know are sent again, with the text; the others are not, so that what they replied is
-    /// what they did.
+    /// The replies to some calls on one server, and to one more command after them. Calls whose script the
+    /// server did not know are sent again with the text. The others are not sent again, so their replies
+    /// describe what they did.
     pub(crate) async fn run_all(
         &self,
         server: &Server,
@@ -118,6 +119,6 @@ impl Script {
 /// What came back.
 pub(crate) struct Replies {
     pub(crate) replies: Vec<Value>,
-    /// Whether something was sent twice because a connection broke: it may have been done the first time.
+    /// Whether a call was sent twice because a connection broke. It may have been carried out the first time.
     pub(crate) repeated: bool,
 }

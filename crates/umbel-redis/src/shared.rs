@@ -12,30 +12,35 @@
 //! | 9.9 at 1 %, 14.6 at 0.1 % | 64 bytes, or twice 64 | one script, for 200 keys | no | by copying | if the server refuses |
 //!
 //! Choose it when many processes share one filter and no module may be loaded. Prefer
-//! [`ModuleBloom`](crate::ModuleBloom) where one may, [`GoZeroBloom`](crate::GoZeroBloom) and
+//! [`ModuleBloom`](crate::ModuleBloom) where a module may be loaded, and [`GoZeroBloom`](crate::GoZeroBloom) or
 //! [`RedissonBloom`](crate::RedissonBloom) when programs in Go or Java use the same key.
 //!
-//! The lines are exactly those of [`umbel::BlockedBloomFilter`] with the same shape and hasher, so a filter that was built
-//! offline is [uploaded](SharedBloom::upload), and one that is asked very often is
-//! [downloaded](SharedBloom::download). Large ones are spread over several keys, and over the servers of a
-//! cluster. `docs/redis.md` has the layout to the byte.
+//! The lines are exactly those of [`umbel::BlockedBloomFilter`] with the same shape and hasher. So a filter
+//! that was built offline can be [uploaded](SharedBloom::upload), and a filter with very many look-ups can be
+//! [downloaded](SharedBloom::download). Large filters are spread over several keys, and over the servers of a
+//! cluster. `docs/redis.md` specifies every byte of the layout.
 //!
 //! # What is proven
 //!
-//! `Absent` is answered only if, in one atomic step of one server, a bit of the key was 0 and the header
-//! beside it was the one that was opened, to the byte: shape, hash, seed or secret, generation, and a random
-//! identity that no other filter has; the server has been a primary without interruption since the filter was
-//! created there or [adopted](SharedBloom::adopt), so that everything it has acknowledged is in its memory; a caller has
-//! said since then that the filter is [complete](SharedBloom::complete); and the filter has not gone back behind what this
-//! client has seen of it before. Everything else is [`Unknown`](crate::Answer::Unknown), for every client, also one that
-//! was started later.
+//! The filter answers `Absent` only if all of these hold:
+//!
+//! * In one atomic step of one server, a bit of the key was 0 and the header beside it was identical to the one
+//!   that was opened: shape, hash, seed or secret, generation, and a random identity that no other filter has.
+//! * The server has been a primary without interruption since the filter was created there or
+//!   [adopted](SharedBloom::adopt), so that everything it has acknowledged is in its memory.
+//! * Since then, a caller has marked the filter as [complete](SharedBloom::complete).
+//! * The filter is not older than the state that this client has already seen.
+//!
+//! Everything else is [`Unknown`](crate::Answer::Unknown), for every client, also for one that was started
+//! later.
 //!
 //! # Where it breaks
 //!
-//! A primary that is cut off and does not know that another one has taken over goes on answering from its own memory:
-//! clients that can only reach that one are not told what the other one acknowledges. That a key was overwritten with an older
-//! copy of itself (`RESTORE`, `COPY`) on the same server is noticed only by clients that have seen more of it. Like any
-//! Bloom filter it goes on past its capacity, at a rising rate.
+//! A primary that is cut off and does not know that another server was promoted continues to answer from its
+//! memory. Clients that can only reach that primary do not see what the new one acknowledges. If a key was
+//! overwritten with an older copy of itself (`RESTORE`, `COPY`) on the same server, only clients that have seen
+//! a newer state notice it. Like any Bloom filter, it accepts keys past its capacity, at a rising false
+//! positive rate.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), umbel_redis::Error> {
@@ -78,25 +83,25 @@ use umbel::blocked::Shape;
 use umbel::hash::Digester;
 use umbel::{Digest, Portable};
 
-/// Lines that one script or transaction is about, at most: less than a millisecond of a server's time.
+/// The maximum number of lines per script or transaction: less than a millisecond of a server's time.
 const CALL: usize = 200;
 
-/// How a filter is created or opened.
+/// Options for creating or opening a filter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// What is done if the server may lose the filter.
+    /// What to do if the server may lose the filter.
     pub policy: Policy,
-    /// In how many keys it is. When it is made: as many as it takes, 8 MiB each, and at least twelve in a
-    /// cluster. When it is opened: as many as it has.
+    /// The number of shards (keys). When a filter is created, the default is the number of shards of 8 MiB that
+    /// it needs, and at least twelve in a cluster. When it is opened, the default accepts any number.
     pub shards: Option<u32>,
-    /// Which generation it is. When it is made: 1. When it is opened: any.
+    /// The generation. When a filter is created, the default is 1. When it is opened, the default accepts any.
     pub generation: Option<u64>,
-    /// The shape that it must have when it is opened; any, if there is none.
+    /// The shape that an opened filter must have. The default accepts any.
     pub shape: Option<Shape>,
 }
 
-/// A blocked Bloom filter of keys `T` on a server, hashed by `H`. The [module](crate::shared) tells what it
-/// is and what it proves.
+/// A blocked Bloom filter of keys `T` on a server, hashed by `H`. The [module](crate::shared) describes its
+/// layout and its guarantees.
 pub struct SharedBloom<T: ?Sized, H = Portable> {
     server: Server,
     name: String,
@@ -107,17 +112,17 @@ pub struct SharedBloom<T: ?Sized, H = Portable> {
     keys: PhantomData<fn(&T)>,
 }
 
-/// A part of the lines, in one key.
+/// A shard: a range of the lines, in one key.
 #[derive(Debug)]
 struct Shard {
     key: String,
     fixed: [u8; FIXED],
     lines: Range<u64>,
-    /// How far it was when it was last seen.
+    /// The last known state of the shard.
     seen: Mutex<Pulse>,
 }
 
-/// The bytes of a shard of these lines.
+/// The number of bytes of a shard with these lines.
 fn shard_bytes(lines: &Range<u64>) -> u64 {
     BYTES as u64 + (lines.end - lines.start) * 64
 }
@@ -138,12 +143,12 @@ impl Shard {
         shard_bytes(&self.lines)
     }
 
-    /// Where a line begins.
+    /// The position of a line in the key.
     fn byte(&self, line: u64) -> u64 {
         BYTES as u64 + (line - self.lines.start) * 64
     }
 
-    /// How far it was when it was last seen. What is asked for from now on is at least as far.
+    /// The last known state of the shard. Later reads must not be older.
     fn pulse(&self) -> Pulse {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,8 +160,7 @@ impl Shard {
         }
     }
 
-    /// Whether a header that was read from a server with this history, after the shard was as far as `before`,
-    /// is at home there and has not gone back.
+    /// Whether a header is at home and not older than `before`. It was read from a server with this history.
     fn accept(&self, before: Pulse, now: Pulse, history: History) -> Result<(), Reason> {
         if now.home != history {
             return Err(Reason::History);
@@ -170,48 +174,48 @@ impl Shard {
 }
 
 impl<T: ?Sized, H> SharedBloom<T, H> {
-    /// The plan it was made by.
+    /// The shape of the filter.
     #[must_use]
     pub const fn shape(&self) -> &Shape {
         &self.plan.shape
     }
 
-    /// What turns keys into digests.
+    /// The hasher of the filter.
     #[must_use]
     pub const fn hasher(&self) -> &H {
         &self.hasher
     }
 
-    /// Its name on the server.
+    /// The name of the filter on the server.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it is.
+    /// The server of the filter.
     #[must_use]
     pub const fn server(&self) -> &Server {
         &self.server
     }
 
-    /// In how many keys it is.
+    /// The number of shards.
     #[must_use]
     pub const fn shards(&self) -> u32 {
         self.plan.shards
     }
 
-    /// The keys it is in.
+    /// The keys of the shards.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.shards.iter().map(|shard| &*shard.key)
     }
 
-    /// Which generation it is.
+    /// The generation.
     #[must_use]
     pub const fn generation(&self) -> u64 {
         self.plan.generation
     }
 
-    /// How the servers may lose it, as it was found when it was opened.
+    /// How the servers may lose the filter, as found when it was opened.
     #[must_use]
     pub fn hazards(&self) -> &[Hazard] {
         &self.hazards
@@ -222,11 +226,11 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
         self.contains_digests(&[digest]).await.pop().unwrap_or(Answer::Unknown(Reason::Garbage))
     }
 
-    /// Inserts a key by its digest, and tells what would have been answered before.
+    /// Inserts a key by its digest, and returns the answer from just before.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if nobody acknowledged it.
+    /// [`Error::Unknown`] if the server did not acknowledge the insert.
     pub async fn insert_digest(&self, digest: Digest) -> Result<Answer, Error> {
         let answers = self.insert_digests(&[digest]).await?;
         answers.first().copied().ok_or(Error::Unknown(Reason::Garbage))
@@ -235,7 +239,7 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
 
 impl<T: ?Sized, H> fmt::Debug for SharedBloom<T, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the hasher, which may have a secret.
+        // The hasher is omitted, because it may have a secret.
         f.debug_struct("SharedBloom")
             .field("name", &self.name)
             .field("shape", &self.plan.shape)
@@ -254,8 +258,8 @@ impl<T: ?Sized + Sync, H: Digester<T> + Sync> RemoteFilter for SharedBloom<T, H>
         self.contains_digest(self.hasher.digest(key)).await
     }
 
-    /// `Absent` is proof that the key is new, and at least one of several clients that insert a new key at the same
-    /// time is told so. If the key has two lines in different shards more than one of them may be.
+    /// `Absent` is proof that the key is new. Of several clients that insert a new key at the same time, at
+    /// least one receives it. If the lines of the key are in two shards, more than one client may receive it.
     async fn insert(&self, key: &T) -> Result<Answer, Error> {
         self.insert_digest(self.hasher.digest(key)).await
     }

@@ -1,5 +1,5 @@
-//! Saves a filter of the first so many numbers at a path, and says what happened by its exit code: 0 if
-//! it is saved, 1 if that failed. A test kills it and lets its system calls fail.
+//! Saves a filter of the first `KEYS` numbers at a path. The exit code is 0 if it was saved, and 1 if that
+//! failed. A test kills this program and injects failures into its system calls.
 //!
 //! `cargo run --release --example save_filter PATH KEYS`
 
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     let keys = arguments.next().and_then(|keys| keys.to_str()?.parse().ok());
     let mut filter = BlockedBloomFilter::<u64>::new(20_000, 0.01);
     filter.extend(0..keys.expect("a number of keys"));
-    // A call that does nothing: what follows it is the saving.
+    // A system call without effect, which marks the start of the save.
     let _ = std::fs::symlink_metadata("/begin");
     match filter.save(path) {
         Ok(()) => ExitCode::SUCCESS,

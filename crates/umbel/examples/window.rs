@@ -1,5 +1,5 @@
-//! No false negative inside the window: `cargo run --release --example window [OPERATIONS]`, by default
-//! 1e8 of them, insertions and look-ups, with a window of a million at 1 %.
+//! Checks that there is no false negative inside the window: `cargo run --release --example window
+//! [OPERATIONS]`. The default is 1e8 operations, insertions and look-ups, with a window of a million at 1 %.
 
 use umbel::WindowBloomFilter;
 use umbel_laws::{Subject, keeps_the_window};

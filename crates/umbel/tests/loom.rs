@@ -13,9 +13,9 @@ use umbel::layout::Layout;
 use umbel::storage::{Heap, SharedHeap};
 use umbel::{Digest, Portable};
 
-/// A family in its smallest filters: few bits and few probes, since loom tries all interleavings.
+/// A family with its smallest filters: few bits and few probes, because loom tries all interleavings.
 trait Small: Layout<Digest = Digest> + Default + Clone {
-    /// Of so many words, or at least a line; with so many probes.
+    /// A shape with `words` words, or at least a line, and `probes` probes.
     fn shape(words: u64, probes: u32) -> Self::Shape;
 }
 
@@ -25,7 +25,7 @@ impl Small for Digits {
     }
 }
 
-/// One line a key; two where the probes can be dealt out to them.
+/// One line per key; two where the probes can be divided between them.
 impl Small for Lines {
     fn shape(words: u64, probes: u32) -> blocked::Shape {
         let lines_per_key = if probes.is_multiple_of(2) && words == 2 { 2 } else { 1 };

@@ -1,4 +1,5 @@
-//! Building takes no more memory than it says. In a binary of its own, for it counts every byte.
+//! Building takes no more memory than documented. A separate binary, because the counter includes every
+//! allocation.
 
 #![cfg(feature = "alloc")]
 
@@ -12,10 +13,10 @@ use umbel::{Digest, Portable};
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
-/// What the runner of the tests may take meanwhile, in another thread.
+/// The memory that the test runner may allocate in another thread.
 const RUNNER: u64 = 4096;
 
-/// Builds a filter, and returns the most memory that this process ever had beyond what it has now.
+/// Builds a filter, and returns the peak memory of this process beyond its current memory.
 fn peak<M: Map>(items: u64, repeated: u64) -> u64 {
     let before = HEAP.allocated();
     let digests = (0..items).map(|number| Digest::mixed(number % (items - repeated)));
@@ -31,7 +32,7 @@ fn stated<M: Map>(items: u64) -> u64 {
 
 #[test]
 fn building_takes_no_more_memory_than_it_says() {
-    // From the least memory to the most: what is counted is the most there ever was.
+    // From the least memory to the most, because the peak never decreases.
     for items in [1_000, 70_000, 200_000, 700_000, 3_200_000] {
         for repeated in [0, items / 100] {
             let (peak, stated) = (peak::<Fused<3>>(items, repeated), stated::<Fused<3>>(items));
@@ -39,7 +40,7 @@ fn building_takes_no_more_memory_than_it_says() {
                 peak <= stated + RUNNER,
                 "{items} keys: {peak} bytes, and {stated} were stated"
             );
-            // Nor does it state far too much.
+            // The documented memory is not far too large either.
             assert!(
                 repeated != 0 || stated < peak + peak / 4 + 100_000,
                 "{items} keys: {peak} of {stated}"

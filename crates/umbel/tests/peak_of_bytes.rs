@@ -1,5 +1,5 @@
-//! Opening bytes takes no more memory than they are long, twice, and a little, whatever they announce. In
-//! a binary of its own, for it counts every byte.
+//! Opening bytes takes at most twice their length and a little more, whatever they announce. A separate binary,
+//! because the counter includes every allocation.
 
 #![cfg(feature = "std")]
 
@@ -32,7 +32,7 @@ impl Visitor<u64, Portable> for Samples {
     }
 }
 
-/// Opens bytes in every way: the most memory that this process ever had beyond what it has now.
+/// Opens bytes in every way; returns the peak memory of this process beyond its current memory.
 fn peak(bytes: &[u8], path: &std::path::Path) -> usize {
     let before = HEAP.allocated();
     let generous = Opening::new().limit(u64::MAX);
@@ -43,7 +43,7 @@ fn peak(bytes: &[u8], path: &std::path::Path) -> usize {
     let _ = AnyFilter::from_reader_as(bytes, generous);
     std::fs::write(path, bytes).unwrap();
     let _ = AnyFilter::load_as(path, generous);
-    // What was there before is more than what is there now if there is less of it: a thread that ended.
+    // The memory before can exceed the memory now, if a thread has ended.
     HEAP.max_allocated().saturating_sub(before)
 }
 
@@ -63,7 +63,7 @@ fn whatever_bytes_announce_they_take_little_memory() {
                     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
                 };
                 put(field(number), value);
-                // With a length that is what there is, or what it might be.
+                // With the actual length, or a plausible one.
                 seed += 1;
                 if seed % 2 == 0 {
                     put(LENGTH, (value / 8).saturating_add(split_mix(seed) % 3 * 8));
@@ -77,8 +77,7 @@ fn whatever_bytes_announce_they_take_little_memory() {
     }
     std::fs::remove_file(path).unwrap();
     assert_eq!(tried, 16 * 13 * 8);
-    // A stream that announces a terabyte, and has it in it for as long as anybody reads: 16 MiB more
-    // than what has come.
+    // A stream that announces a terabyte and never ends: at most 16 MiB more than was received.
     let bits = (1_u64 << 43) - 1;
     let mut header = samples.0[0][..192].to_vec();
     header[field(1)..field(2)].copy_from_slice(&bits.to_le_bytes());

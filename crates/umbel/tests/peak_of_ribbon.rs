@@ -1,4 +1,4 @@
-//! Building takes no more memory than it says: an allocator that counts, in a binary of its own.
+//! Building takes no more memory than documented. A separate binary with an allocator that counts.
 
 #![cfg(feature = "std")]
 
@@ -17,7 +17,7 @@ fn add(bytes: usize) {
     MOST.fetch_max(now, Relaxed);
 }
 
-// SAFETY: everything is left to the system's allocator; only numbers are kept beside it.
+// SAFETY: the system's allocator does all the work; this only counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // What is large is moved by the kernel, page by page, and never there twice.
+        // The kernel moves large allocations page by page, so they never exist twice.
         NOW.fetch_sub(layout.size(), Relaxed);
         add(size);
         // SAFETY: the caller's promises are passed on.
@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-/// The most bytes that `work` had allocated at once.
+/// The peak of the bytes that `work` had allocated.
 fn peak<R>(work: impl FnOnce() -> R) -> u64 {
     let before = NOW.load(Relaxed);
     MOST.store(before, Relaxed);
@@ -57,10 +57,10 @@ fn peak<R>(work: impl FnOnce() -> R) -> u64 {
     (MOST.load(Relaxed) - before) as u64
 }
 
-/// One test, since there is one allocator.
+/// A single test, because there is one allocator.
 #[test]
 fn building_takes_no_more_than_it_says() {
-    // Once for what is made once.
+    // A first build allocates everything that is allocated only once.
     drop(RibbonFilter::<u64>::build(0..10_000_u64, 0.01));
     for items in [0, 1, 100, 3_000, 3_001, 8_193, 70_000, 131_073, 140_000, 500_000, 1_000_000] {
         for bits in [1, 8, 9, 32] {

@@ -1,4 +1,4 @@
-//! What happens when the allocator refuses. In a binary of its own, for its allocator has a limit.
+//! Refusals by the allocator. A separate binary, because its allocator has a limit.
 
 #![cfg(feature = "alloc")]
 
@@ -25,14 +25,14 @@ fn a_copy_that_is_refused_is_an_error() {
     assert_eq!(classic.try_clone().unwrap(), classic);
     assert_eq!(blocked.try_clone().unwrap(), blocked);
     assert_eq!(cuckoo.try_clone().unwrap(), cuckoo);
-    // The copy goes on as the filter does: its hand is in the same place.
+    // The copy continues exactly as the filter does: its hand has the same position.
     let mut copy = window.try_clone().unwrap();
     for key in keys.end..keys.end + 1_000 {
         assert_eq!(copy.insert(&key), window.insert(&key));
     }
     assert!((0..keys.end).all(|key| copy.contains(&key) == window.contains(&key)));
     drop(copy);
-    // Enough for the runner of the tests, and less than any of the copies.
+    // Enough for the test runner, and less than any of the copies.
     HEAP.set_limit(HEAP.allocated() + 50_000).unwrap();
     let refused = [
         classic.try_clone().err(),

@@ -1,4 +1,4 @@
-//! Our filters for sets that do not change.
+//! Our static filters.
 
 use crate::{contender::Contender, keys::Key, registry::Registry};
 use umbel::{
@@ -24,16 +24,16 @@ pub(super) fn register(registry: &mut Registry) {
     );
 }
 
-/// Adds filters of this arrangement for sets with equal keys.
+/// Adds filters of this arrangement for sets with repeated keys.
 fn repeated<A: Arrangement>(registry: &mut Registry, [twice, often]: [&'static str; 2]) {
     registry.add::<Twice<u64, A>, Twice<[u8; 32], A>>("static", twice);
     registry.add::<Often<u64, A>, Often<[u8; 32], A>>("static", often);
 }
 
-/// The filter of a set in which every hundredth key comes twice.
+/// The filter of a set in which every hundredth key occurs twice.
 struct Twice<K: 'static, A: Arrangement>(Frozen<K, Portable, A>);
 
-/// The filter of a set in which one key comes as often as all others together.
+/// The filter of a set in which one key occurs as often as all others together.
 struct Often<K: 'static, A: Arrangement>(Frozen<K, Portable, A>);
 
 impl<K: Key + umbel::Key, A: Arrangement> Contender<K> for Twice<K, A> {

@@ -1,4 +1,4 @@
-//! Our quotient filter: as it plans itself, at the load of its peer, and growing.
+//! Our quotient filter: with its own plan, at the load of its peer, and growing.
 
 use crate::{contender::Contender, keys::Key, registry::Registry};
 use umbel::{Portable, QuotientFilter, quotient::Shape};
@@ -10,7 +10,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add::<Growing<u64>, Growing<[u8; 32]>>("scalable", "umbel quotient, 64x");
 }
 
-/// With as many slots as qfilter takes: the next power of two above the keys and a twentieth.
+/// With the number of slots that qfilter uses: the next power of two above the keys and a twentieth.
 struct Sparse<K>(QuotientFilter<K>);
 
 impl<K> Sparse<K> {
@@ -23,7 +23,7 @@ impl<K> Sparse<K> {
     }
 }
 
-/// From room for a 64th of the keys.
+/// It starts with room for a 64th of the keys.
 struct Growing<K>(QuotientFilter<K>);
 
 impl<K> Growing<K> {

@@ -8,11 +8,11 @@ use std::hash::BuildHasher;
 /// Adds the blocked Bloom filters.
 pub(super) fn register(registry: &mut Registry) {
     registry.add::<FoldedSbbf, FoldedSbbf>("blocked", "sbbf-rs-safe + foldhash");
-    // It sizes in powers of two and never beyond 128 MiB.
+    // Its sizes are powers of two, up to 128 MiB.
     registry.add::<Sbbf, Sbbf>("blocked", "parquet Sbbf (xxh64)").at_most(50_000_000);
 }
 
-/// sbbf-rs-safe takes hashes, and its size in whole bits a key.
+/// sbbf-rs-safe takes hashes, and a size in whole bits per key.
 struct FoldedSbbf {
     filter: sbbf_rs_safe::Filter,
     hasher: RandomState,
@@ -42,8 +42,8 @@ impl<K: Key> Contender<K> for FoldedSbbf {
     }
 }
 
-/// The rate of a split-block filter at `bits` a key: a block holds a Poisson number of keys, each
-/// of which sets one bit in every lane of 32.
+/// The rate of a split-block filter at `bits` bits per key: a block holds a Poisson number of keys, each of
+/// which sets one bit in every lane of 32.
 fn split_block_rate(bits: u32) -> f64 {
     let mean = 256.0 / f64::from(bits);
     let mut weight = (-mean).exp();

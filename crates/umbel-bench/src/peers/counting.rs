@@ -1,4 +1,4 @@
-//! Counting Bloom filters, four bits a counter.
+//! Counting Bloom filters with four bits per counter.
 
 use crate::{contender::Contender, keys::Key, registry::Registry};
 use bloom_filters::{

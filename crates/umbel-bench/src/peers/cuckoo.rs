@@ -1,4 +1,4 @@
-//! Cuckoo filters, sized so that they need not grow.
+//! Cuckoo filters, with sizes that avoid growing.
 
 use super::Folded;
 use crate::{contender::Contender, keys::Key, registry::Registry};
@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hasher};
 pub(super) fn register(registry: &mut Registry) {
     registry
         .add::<EightBits, EightBits>("cuckoo", "cuckoofilter + foldhash")
-        // Two buckets of four slots, compared with a fingerprint that is one of 255.
+        // Two buckets of four slots, compared with one of 255 fingerprints.
         .own_rate(8.0 / 255.0);
     registry.add::<SipHashed, SipHashed>("cuckoo", "cuckoofilter (SipHash)").own_rate(8.0 / 255.0);
     registry
@@ -36,14 +36,14 @@ pub(super) fn register(registry: &mut Registry) {
 
 type EightBits = CuckooFilter<Folded>;
 
-/// As it comes.
+/// With its default hasher.
 type SipHashed = CuckooFilter<DefaultHasher>;
 
 impl<K: Key, H: Hasher + Default + 'static> Contender<K> for CuckooFilter<H> {
     const REMOVES: bool = true;
 
     fn empty(items: usize, _rate: f64) -> Self {
-        // It rounds to a power of two; past a load of 0.96 it drops keys.
+        // It rounds to a power of two. Past a load of 0.96 it drops keys.
         Self::with_capacity((items as f64 / 0.955).ceil() as usize)
     }
 
@@ -97,7 +97,7 @@ impl<K: Key> Contender<K> for FoldedAutoscale<K> {
     }
 }
 
-/// The same without its batches, so that ours meet a plain loop.
+/// The same without its batches, so that ours are compared with a plain loop.
 struct OneByOne<K>(FoldedAutoscale<K>);
 
 impl<K: Key> Contender<K> for OneByOne<K> {

@@ -1,4 +1,4 @@
-//! Quotient filters. `insert_duplicated` is what makes a later remove safe.
+//! Quotient filters. Only `insert_duplicated` makes a later remove safe.
 
 use crate::{contender::Contender, keys::Key, registry::Registry};
 use foldhash::fast::RandomState;

@@ -47,7 +47,7 @@ impl<K: Key> Contender<K> for GrowableBloom {
     }
 }
 
-/// A hasher builder that can be copied, which the crate demands.
+/// A hasher builder that is `Copy`, which the crate requires.
 #[derive(Clone, Copy)]
 struct FoldedBuilder(u64);
 
@@ -66,7 +66,7 @@ type Tightening<K> = Probabilistic<K, FoldedBuilder>;
 
 impl<K: Key> Contender<K> for Tightening<K> {
     fn empty(items: usize, rate: f64) -> Self {
-        // It is sized in bits: those of a Bloom filter for a 64th of the keys.
+        // Its size is given in bits: those of a Bloom filter for a 64th of the keys.
         let bits = items as f64 / GROWTH as f64 * -rate.ln() / 2f64.ln().powi(2);
         let hashers = [FoldedBuilder(1), FoldedBuilder(2)];
         Self::with_hashers(bits.ceil() as usize, rate, 2.0, 0.5, hashers)
@@ -113,7 +113,7 @@ impl<K: Key> Contender<K> for NthScalable<K> {
     }
 }
 
-/// A quotient filter that is told the greatest size it may grow to.
+/// A quotient filter that is created with its maximum size.
 struct Resizeable(qfilter::Filter<Box<[u8]>, RandomState>);
 
 impl<K: Key> Contender<K> for Resizeable {

@@ -1,5 +1,5 @@
-//! Stable Bloom filters: for endless streams, they forget old keys to stay at their rate. Each
-//! gets ten cells of two bits a key.
+//! Stable Bloom filters, for endless streams: they forget old keys to stay at their rate. Each gets ten cells
+//! of two bits per key.
 
 use crate::{contender::Contender, keys::Key, registry::Registry};
 use bloom_filters::{BloomFilter, DefaultBuildHashKernels};

@@ -1,4 +1,4 @@
-//! Filters that are built once, from all their keys.
+//! Static filters, built from all keys at once.
 
 use crate::{contender::Contender, keys::Key, registry::Registry};
 use dsi_progress_logger::no_logging;
@@ -17,7 +17,7 @@ use sux::{
 };
 use xorf::{BinaryFuse8, BinaryFuse16, Filter, Xor8};
 
-/// Adds the static filters. Xor8 needs 144 bytes a key while it is built.
+/// Adds the static filters. Xor8 needs 144 bytes per key while it is built.
 pub(super) fn register(registry: &mut Registry) {
     let (one_byte, two_bytes) = (1.0 / 256.0, 1.0 / 65536.0);
     registry
@@ -34,7 +34,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add::<Bits<u64>, Bits<[u8; 32]>>("static", "sux VFilter bits");
 }
 
-/// Keys as words, which is what xorf takes: themselves, or the foldhash of longer keys.
+/// Keys as words, the input of xorf: integers unchanged, or the foldhash of longer keys.
 trait Word: Key {
     fn word(&self, hasher: &RandomState) -> u64;
     fn words<'a>(keys: &'a [Self], hasher: &RandomState) -> Cow<'a, [u64]>;
@@ -86,7 +86,7 @@ where
     }
 }
 
-/// Keys as sux takes them.
+/// Keys in the form that sux takes.
 trait Signed: Key + Borrow<Self::As> {
     type As: ToSig<[u64; 2]> + Debug + Sync + ?Sized;
 }
@@ -99,7 +99,7 @@ impl Signed for [u8; 32] {
     type As = [u8];
 }
 
-/// Eight bits a key, one byte each.
+/// Eight bits per key, one byte each.
 struct Bytes<K: Signed>(VFilter<K::As, Box<[u8]>>);
 
 impl<K: Signed> Contender<K> for Bytes<K> {
@@ -115,7 +115,7 @@ impl<K: Signed> Contender<K> for Bytes<K> {
     }
 }
 
-/// As many bits a key as the rate asks for, packed.
+/// The bits per key that the rate requires, packed.
 struct Bits<K: Signed>(VFilter<K::As, Unaligned<Packed>>);
 
 type Packed = BitFieldVec<Box<[usize]>>;

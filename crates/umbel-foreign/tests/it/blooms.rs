@@ -1,5 +1,5 @@
-//! Bloom filters that real programs wrote: all keys are found, absent keys are answered one by one as they were there, and
-//! what is written here, after reading and from the keys, is what they wrote.
+//! Bloom filters that real programs wrote. All keys are present, every absent key gets the same answer as in
+//! the original program, and the bytes written here, after reading and from the keys, are the original ones.
 
 use crate::samples::{absent, absent_longs, answers_as, bytes, keys, longs, text};
 use umbel_foreign::*;

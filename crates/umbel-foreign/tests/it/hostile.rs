@@ -1,5 +1,5 @@
-//! Bytes that no program wrote: cut off, flipped, or any at all. Every reader gives a filter or an error, and what it
-//! accepts is asked and written without a panic.
+//! Damaged bytes: truncated, flipped, or random. Every reader returns a filter or an error, and a filter that
+//! it accepts can be queried and written without a panic.
 
 use crate::cases;
 use crate::recognised::all;
@@ -23,7 +23,7 @@ proptest! {
         let (name, _) = samples[sample % samples.len()];
         let mut bytes = bytes(name);
         bytes.truncate((bytes.len() as f64 * keep) as usize);
-        // Most of what can go wrong is at the beginning or at the end.
+        // Most checks concern the beginning or the end.
         let reach = if early { bytes.len().min(80) } else { bytes.len() };
         for (place, bit) in flips {
             if reach > 0 {
@@ -45,7 +45,7 @@ proptest! {
         probes in 1..70_u8,
         fill in any::<u8>(),
     ) {
-        // The headers of the simple formats, with lengths that are right.
+        // The headers of the simple formats, with correct lengths.
         let body = vec![fill; usize::from(words) * 8];
         readers::every(&[&[1, probes, 0, 0, 0, words], &body[..]].concat());
         readers::every(&[&[0, 0, 0, probes, 0, 0, 0, words], &body[..]].concat());

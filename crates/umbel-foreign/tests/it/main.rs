@@ -1,4 +1,4 @@
-//! What the real programs wrote and answered, and what happens to bytes that they did not write.
+//! Filters and answers of the original programs, and damaged bytes.
 
 mod blooms;
 
@@ -8,7 +8,7 @@ mod redis;
 mod samples;
 mod statics;
 
-/// So many cases of a property, the same in every run.
+/// The number of cases of a property; the same cases in every run.
 fn cases(cases: u32) -> proptest::test_runner::Config {
     use proptest::test_runner::{Config, RngSeed};
     Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(28), ..Config::default() }

@@ -1,10 +1,11 @@
-//! Every reader, for tests and for the fuzzer. What one accepts is asked and written, and read again.
+//! Every reader, for tests and for the fuzzer. A filter that a reader accepts is queried, written, and read
+//! again.
 
 use std::hint::black_box;
 use umbel_foreign::fastfilter::{BinaryFuse, FuseLayout, Width, Xor8, XorLayout};
 use umbel_foreign::*;
 
-/// Gives these bytes to every reader.
+/// Passes these bytes to every reader.
 pub(crate) fn every(bytes: &[u8]) {
     let key = &b"umbel"[..];
     if let Ok(filter) = guava::read::<[u8]>(bytes) {

@@ -1,11 +1,11 @@
-//! Every sample is recognised, and nothing else is.
+//! Every sample is recognised as its own system, and other bytes are not recognised.
 
 use crate::samples::{bytes, text};
 use umbel_foreign::fastfilter::{FuseLayout, Width, XorLayout};
 use umbel_foreign::recognise::{NeedsKeys, System, recognise};
 use umbel_foreign::{Invalid, guava, hadoop, milvus, rdb, rocksdb};
 
-/// The samples and what they are.
+/// The samples with their systems.
 pub(crate) fn all() -> Vec<(&'static str, System)> {
     vec![
         ("guava-mitz64-string-utf8.bin", System::Guava),

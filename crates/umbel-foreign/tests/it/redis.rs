@@ -11,7 +11,7 @@ fn hex(text: &Value) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// Every Bloom filter of the samples of these versions: its key, and what the JSON tells of it.
+/// Every Bloom filter of the samples of these versions: its key, and its description in the JSON.
 fn each(mut check: impl FnMut(&str, &str, &Value)) {
     for version in ["2.6.28", "8.8.0"] {
         let json = text(&format!("redisbloom/redisbloom-{version}.json"));
@@ -26,7 +26,7 @@ fn each(mut check: impl FnMut(&str, &str, &Value)) {
     }
 }
 
-/// Whether the filter answers as the real module did.
+/// Checks that the filter answers as the real module did.
 fn answers_as(key: &str, told: &Value, contains: impl Fn(&[u8]) -> bool) {
     for (name, keys) in [("present", keys()), ("absent", absent())] {
         let answers = told[name].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! The samples of `tests/golden`: what they are is in its README.
+//! The samples of `tests/golden`, described in its README.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub(crate) fn keys() -> Vec<String> {
     text("keys-1000.txt").lines().map(String::from).collect()
 }
 
-/// The keys that were asked for and are absent.
+/// The absent keys that were queried.
 pub(crate) fn absent() -> Vec<String> {
     text("absent-2000.txt").lines().map(String::from).collect()
 }
@@ -36,7 +36,7 @@ pub(crate) fn absent_longs() -> Vec<i64> {
     (0..2_000).map(|i| if i % 2 == 0 { 1_000_000 + i } else { -(1_000_000 + i) }).collect()
 }
 
-/// What the real program answered for the absent keys.
+/// The answers of the real program for the absent keys.
 pub(crate) fn answers(name: &str) -> Vec<bool> {
     let answers = text(&format!("{name}.answers"));
     let answers: Vec<bool> = answers.trim().bytes().map(|answer| answer == b'1').collect();
@@ -44,7 +44,7 @@ pub(crate) fn answers(name: &str) -> Vec<bool> {
     answers
 }
 
-/// Whether all keys are found, and of the absent ones those that the real program finds.
+/// Checks that all keys are present, and that the false positives are those of the real program.
 pub(crate) fn answers_as<K>(name: &str, keys: &[K], absent: &[K], contains: impl Fn(&K) -> bool) {
     for (number, key) in keys.iter().enumerate() {
         assert!(contains(key), "{name}: key {number} is missing");

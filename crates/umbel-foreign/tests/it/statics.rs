@@ -1,4 +1,4 @@
-//! Filters of static sets, and filters inside of larger files, that real programs wrote.
+//! Static filters, and filters inside larger files, that real programs wrote.
 
 use crate::samples::{absent, absent_longs, answers_as, bytes, keys, longs};
 use umbel::SplitBlockBloomFilter;
@@ -10,7 +10,7 @@ fn numbers(longs: Vec<i64>) -> Vec<u64> {
     longs.into_iter().map(|long| long as u64).collect()
 }
 
-/// XXH64 of the texts, which is what the programs inserted.
+/// XXH64 of the texts, which the programs inserted.
 fn hashes(texts: Vec<String>) -> Vec<u64> {
     texts.into_iter().map(|text| Xxh64::default().digest(text.as_str()).bits()).collect()
 }
@@ -27,7 +27,7 @@ fn binary_fuse_filters_are_read_asked_and_written() {
             let filter = BinaryFuse::read(&golden, FuseLayout::Go, width).unwrap();
             answers_as(&name, &keys, &absent, |key| filter.contains(*key));
             assert_eq!(filter.write(), golden);
-            // The same fields as C and xorf have them.
+            // The same fields in the layouts of C and xorf.
             let c = [&golden[..8], &[232, 3, 0, 0], &golden[8..12], &golden[16..]].concat();
             let xorf = [&golden[..16], &golden[20..24], &golden[28..]].concat();
             for (bytes, layout) in [(c, FuseLayout::C), (xorf, FuseLayout::Xorf)] {
@@ -121,7 +121,7 @@ fn the_filter_block_of_an_sst_is_found() {
     assert_eq!(sst[found], bytes("rocksdb-ribbonfilter_10.filterblock"));
 }
 
-/// RocksDB hashes long keys in other ways than short ones: the lengths are where those meet.
+/// RocksDB hashes long keys differently from short ones. These lengths are at the boundaries.
 #[test]
 fn keys_of_every_length_have_one_hash_and_no_panic() {
     let mut filter = rocksdb::with::<[u8]>(64, 6).unwrap();

@@ -1,7 +1,8 @@
-//! A small file that a program keeps in the folder of a guard, for example what the guard is for.
+//! A small file that a program stores in the folder of a guard, for example the settings of the guard.
 //!
-//! It is as private as the filter: the folder must belong to this user and must not be writable by others, symbolic links are not
-//! followed, and the file has mode 600. It is replaced as a whole or not at all.
+//! It is as private as the filter: the folder must belong to this user and must not be writable by others,
+//! symbolic links are not followed, and the file has mode 600. A write replaces the whole file or leaves it
+//! unchanged.
 
 use super::log::ours;
 use super::{check_private, make_private};
@@ -12,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use umbel::format::disk::{System, replace};
 
-/// The bytes of the file `name` in a folder; `None` if the file or the folder does not exist.
+/// The content of the file `name` in a folder; `None` if the file or the folder does not exist.
 ///
 /// # Errors
 ///
@@ -37,7 +38,7 @@ pub fn read_beside(
     Ok(Some(bytes))
 }
 
-/// Puts a file in the place of the one that was there. The folder is created if it does not exist.
+/// Writes the file, and replaces an existing one. The folder is created if it does not exist.
 ///
 /// # Errors
 ///

@@ -4,8 +4,8 @@
 //!     header, 128 bytes    records of 16 bytes: a word, and a checksum of it, its kind and its number
 //! ```
 //!
-//! A record never straddles a page, so a process that is killed leaves whole records and at most one that is
-//! cut off, for which the data set was not asked yet. What is damaged in any other way is not used.
+//! A record never straddles a page. So a process that is killed leaves whole records and at most one truncated
+//! record, for which the data set was not yet asked to write. A journal with any other damage is not used.
 
 use crate::error::Unusable;
 use std::fs::{File, OpenOptions};
@@ -21,7 +21,7 @@ const SEED: u64 = 0x756d_6265_6c20_676a;
 /// The longest journal that is read: 64 million records.
 const LIMIT: u64 = 1 << 30;
 
-/// What a record says.
+/// The kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     /// A digest was added.
@@ -30,7 +30,7 @@ enum Entry {
     Begin = 2,
     /// Another filter and its journal have replaced this one.
     Retired = 3,
-    /// The data set is asked to delete something.
+    /// The data set will be asked to delete a key.
     Delete = 4,
     /// The data set has reached a mark, and keys that it had before are removed from the filter.
     Floor = 5,
@@ -54,7 +54,7 @@ pub(super) struct Owner {
     pub(super) incarnation: u64,
 }
 
-/// A journal that is written.
+/// A journal open for writing.
 #[derive(Debug)]
 pub(super) struct Log {
     file: File,
@@ -65,11 +65,11 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// A new journal, whose first write will have the mark behind `mark`; what was deleted before the data set
-    /// was at `floor` is not in the filter.
+    /// Creates a journal whose first write has the mark after `mark`. Keys that were deleted before the data
+    /// set was at `floor` are not in the filter.
     pub(super) fn create(path: &Path, owner: Owner, mark: u64, floor: u64) -> io::Result<Self> {
         let mut file = ours(OpenOptions::new().write(true).create_new(true)).open(path)?;
-        // Random, so that no record of another journal fits.
+        // Random, so that records of other journals never verify here.
         let salt = Digest::joint(&[Digest::new(owner.check), random()]).bits();
         let words = [salt, owner.check, owner.identity, owner.incarnation, mark, floor];
         let mut header = [0; HEADER];
@@ -82,7 +82,7 @@ impl Log {
         Ok(Self { file, salt, records: 0, owner, adds: 0 })
     }
 
-    /// Continues a journal that was read, for the guard with this incarnation. Returns when that is on the disk.
+    /// Continues a journal that was read, for the guard with this incarnation. Returns after the sync.
     pub(super) fn resume(path: &Path, replay: &Replay, incarnation: u64) -> io::Result<Self> {
         let mut file = ours(OpenOptions::new().write(true)).open(path)?;
         let end = HEADER as u64 + replay.records * RECORD as u64;
@@ -95,7 +95,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Continues for the guard with this incarnation. Returns when that is on the disk.
+    /// Continues for the guard with this incarnation. Returns after the sync.
     pub(super) fn begin(&mut self, incarnation: u64) -> io::Result<()> {
         self.write(Entry::Begin, incarnation)?;
         self.owner.incarnation = incarnation;
@@ -106,7 +106,7 @@ impl Log {
         self.owner.check
     }
 
-    /// How many digests it has.
+    /// The number of digests in the journal.
     pub(super) fn adds(&self) -> u64 {
         self.adds
     }
@@ -121,29 +121,29 @@ impl Log {
         Ok(())
     }
 
-    /// Returns when the kernel has the digest, which then outlives this process.
+    /// Returns when the kernel has the digest, which then survives this process.
     pub(super) fn add(&mut self, digest: Digest) -> io::Result<()> {
         self.write(Entry::Add, digest.bits())?;
         self.adds += 1;
         Ok(())
     }
 
-    /// The data set will be asked to delete something.
+    /// Records that the data set will be asked to delete a key.
     pub(super) fn delete(&mut self) -> io::Result<()> {
         self.write(Entry::Delete, 0)
     }
 
-    /// The data set has reached this mark.
+    /// Records that the data set has reached this mark.
     pub(super) fn floor(&mut self, mark: u64) -> io::Result<()> {
         self.write(Entry::Floor, mark)
     }
 
-    /// Another one is in its place.
+    /// Records that another journal has replaced this one.
     pub(super) fn retire(&mut self) -> io::Result<()> {
         self.write(Entry::Retired, 0)
     }
 
-    /// The file once more, to be synced without holding up those who write.
+    /// A second handle of the file, so that a sync does not block writers.
     pub(super) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
@@ -151,13 +151,14 @@ impl Log {
 
 #[cfg(test)]
 impl Log {
-    /// From now on nothing can be written, as on a disk that is full.
+    /// Makes all later writes fail, as on a full disk.
     pub(super) fn fail(&mut self) {
         self.file = File::open("/dev/null").expect("the null device");
     }
 }
 
-/// How files of the guard are opened: for the owner alone, never through a symbolic link, and without waiting for the other end of a pipe.
+/// Options for all files of the guard: only the owner may access them, symbolic links are not followed, and
+/// opening a pipe does not block.
 pub(super) fn ours(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {
@@ -174,17 +175,17 @@ pub(super) fn random() -> Digest {
     Digest::new((secret >> 64) as u64 ^ secret as u64)
 }
 
-/// What a journal says.
+/// The content of a journal.
 #[derive(Debug)]
 pub(super) struct Replay {
     pub(super) owner: Owner,
     /// The mark of the last write.
     pub(super) mark: u64,
-    /// The data set had reached this mark.
+    /// A mark that the data set had reached.
     pub(super) floor: u64,
     pub(super) digests: Vec<Digest>,
-    /// The incarnation before the last one, if the last one has written nothing yet: its guard ended before the data
-    /// set had stored it.
+    /// The incarnation before the last one, if the last one has written nothing yet. Its guard may have ended
+    /// before the data set had stored it.
     pub(super) before: Option<u64>,
     salt: u64,
     records: u64,
@@ -221,7 +222,7 @@ impl Replay {
         let owner = Owner { check, identity, incarnation };
         let mut replay =
             Self { owner, mark, floor, digests: Vec::new(), before: None, salt, records: 0 };
-        // What is left over was cut off.
+        // The remainder is a truncated record.
         for record in rest.as_chunks::<RECORD>().0 {
             replay.take(record)?;
         }

@@ -1,4 +1,4 @@
-//! Filters in the memory of this process, of any family.
+//! Filters in the memory of this process, of any type.
 
 use super::{Generation, Kind, Measure};
 use crate::error::Trouble;
@@ -18,8 +18,9 @@ use umbel::{
 };
 use umbel::{blocked, bloom, counting, cuckoo, quotient, scalable};
 
-/// Makes filters in memory. Keys come from outside, so they are hashed with a secret: a new one for every
-/// generation, kept in its file, which only the owner can read; or yours, which is kept nowhere.
+/// Creates filters in memory. Keys come from outside, so they are hashed with a secret. By default every
+/// generation gets a new secret, which is stored in its file, readable only by the owner. A secret that the
+/// caller supplies is not stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Local {
     family: Family,
@@ -27,15 +28,15 @@ pub struct Local {
     secret: Option<Keyed>,
 }
 
-/// The families a guard can use in memory.
+/// The filter types that a guard can use in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
-    /// Blocked Bloom filter, without locks.
+    /// Blocked Bloom filter, lock-free.
     Blocked,
-    /// Classic Bloom filter, without locks.
+    /// Classic Bloom filter, lock-free.
     Classic,
-    /// Grows with the keys.
+    /// Scalable Bloom filter, which grows with the keys.
     Scalable,
     /// Counting Bloom filter.
     Counting,
@@ -43,18 +44,18 @@ pub enum Family {
     Cuckoo,
     /// Quotient filter.
     Quotient,
-    /// Xor filter, for a set that does not change.
+    /// Xor filter, for a static set.
     Xor,
-    /// Binary fuse filter, for a set that does not change.
+    /// Binary fuse filter, for a static set.
     Fuse,
-    /// The same with four entries a key.
+    /// Binary fuse filter with four entries per key.
     Fuse4,
-    /// Ribbon filter, for a set that does not change.
+    /// Ribbon filter, for a static set.
     Ribbon,
 }
 
 impl Family {
-    /// Those that take keys while they are in use.
+    /// The types that accept keys while they are in use.
     pub const CHANGING: [Self; 6] = [
         Self::Blocked,
         Self::Classic,
@@ -63,15 +64,15 @@ impl Family {
         Self::Cuckoo,
         Self::Quotient,
     ];
-    /// Those for sets that do not change.
+    /// The types for static sets.
     pub const FIXED: [Self; 4] = [Self::Xor, Self::Fuse, Self::Fuse4, Self::Ribbon];
 
-    /// Whether the filter is built once, of all keys.
+    /// Whether the filter is built once, from all keys.
     const fn is_fixed(self) -> bool {
         matches!(self, Self::Xor | Self::Fuse | Self::Fuse4 | Self::Ribbon)
     }
 
-    /// The name of the family in files.
+    /// The name of the type in files.
     const fn name(self) -> &'static str {
         match self {
             Self::Blocked => "blocked",
@@ -89,67 +90,69 @@ impl Family {
 }
 
 impl Local {
-    /// Filters of a family that aim at this rate.
+    /// Filters of this type with this target false positive rate.
     #[must_use]
     pub const fn new(family: Family, rate: f64) -> Self {
         Self { family, rate, secret: None }
     }
 
-    /// For a set that grows: the fastest, and readers and writers never wait for each other.
+    /// Blocked Bloom filter, for a set that grows. It is the fastest, and readers and writers never wait for
+    /// each other.
     #[must_use]
     pub const fn blocked(rate: f64) -> Self {
         Self::new(Family::Blocked, rate)
     }
 
-    /// The same, a little smaller and slower.
+    /// Classic Bloom filter, for a set that grows. It is a little smaller and slower than
+    /// [`blocked`](Self::blocked).
     #[must_use]
     pub const fn classic(rate: f64) -> Self {
         Self::new(Family::Classic, rate)
     }
 
-    /// For a set that grows and is too large to be scanned often.
+    /// Scalable Bloom filter, for a set that grows and is too large to be scanned often.
     #[must_use]
     pub const fn scalable(rate: f64) -> Self {
         Self::new(Family::Scalable, rate)
     }
 
-    /// For keys that leave again: cells that saturate, and then stay.
+    /// Counting Bloom filter, for keys that are deleted. A cell that saturates is never decremented again.
     #[must_use]
     pub const fn counting(rate: f64) -> Self {
         Self::new(Family::Counting, rate)
     }
 
-    /// For keys that leave again, in little space.
+    /// Cuckoo filter, for keys that are deleted, in little space.
     #[must_use]
     pub const fn cuckoo(rate: f64) -> Self {
         Self::new(Family::Cuckoo, rate)
     }
 
-    /// For keys that leave again, and the same key many times.
+    /// Quotient filter, for keys that are deleted, and the same key many times.
     #[must_use]
     pub const fn quotient(rate: f64) -> Self {
         Self::new(Family::Quotient, rate)
     }
 
-    /// For a set that does not change, in the least space.
+    /// Ribbon filter, for a static set, in the least space.
     #[must_use]
     pub const fn ribbon(rate: f64) -> Self {
         Self::new(Family::Ribbon, rate)
     }
 
-    /// For a set that does not change, asked fast.
+    /// Binary fuse filter, for a static set, with fast look-ups.
     #[must_use]
     pub const fn fuse(rate: f64) -> Self {
         Self::new(Family::Fuse, rate)
     }
 
-    /// For a set that does not change.
+    /// Xor filter, for a static set.
     #[must_use]
     pub const fn xor(rate: f64) -> Self {
         Self::new(Family::Xor, rate)
     }
 
-    /// With this secret instead of a new one for each generation. It is not in the files.
+    /// Uses this secret instead of a new one for each generation. It is not stored in the files.
     #[must_use]
     pub const fn secret(mut self, secret: Keyed) -> Self {
         self.secret = Some(secret);
@@ -189,7 +192,7 @@ impl Local {
         })
     }
 
-    /// The static filter of all digests that were gathered.
+    /// Builds the static filter from all collected digests.
     fn build(&self, hasher: Keyed, digests: Vec<Digest>) -> Result<Locked, Trouble> {
         let how = Build::with_hasher(self.rate, hasher);
         let built = match self.family {
@@ -256,7 +259,7 @@ pub struct LocalGeneration {
     kind: Local,
 }
 
-/// Atomic filters take and answer without a lock, all others behind one.
+/// Atomic filters are read and changed without a lock. All others are behind a lock.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -286,7 +289,7 @@ fn any<C: Into<Any>>(filter: Filter<[u8], Keyed, C>) -> AnyKeyed {
     Filter::from_raw(filter.into_raw().into(), hasher)
 }
 
-/// A filter whose writer panicked is as it was: insertions are all or nothing.
+/// A poisoned lock is ignored: insertions are all or nothing, so a panic leaves the filter as it was.
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -381,7 +384,8 @@ impl Body {
                 filter.insert_digests(digests, &mut vec![false; digests.len()]);
             }
             Self::Locked(lock) => {
-                // In short turns, so that readers of a filter in use do not wait long.
+                // The lock is taken for 64 digests at a time, so that readers of a filter in use do not wait
+                // long.
                 for some in digests.chunks(64) {
                     write(lock).add(some)?;
                 }
@@ -404,7 +408,7 @@ impl Body {
         if let Self::Locked(lock) = self
             && let Locked::Filter(filter) = &mut *write(lock)
         {
-            // A family that cannot remove keeps the key.
+            // A type without deletion keeps the key.
             _ = filter.raw_mut().remove_digest(digest);
         }
     }
@@ -428,7 +432,7 @@ impl Body {
     }
 
     fn measure(&self) -> Measure {
-        /// What atomic filters have, whose shapes have no type in common.
+        /// Atomic filters have no type in common, so a macro measures them.
         macro_rules! measured {
             ($filter:expr) => {{
                 let shape = $filter.shape();
@@ -466,7 +470,7 @@ impl Body {
                 ) {
                     return saved(filter, path, with_secret);
                 }
-                // A copy, so that writers wait for memory and not for a disk.
+                // Saves a copy, so that writers wait for a memory copy and not for the disk.
                 let copy = filter.clone();
                 drop(locked);
                 saved(&copy, path, with_secret)

@@ -6,17 +6,18 @@
 //!     guard 3 --'
 //! ```
 //!
-//! Every guard adds a key to the shared filter before it is put, so all of them know the keys of all. If the filter is
-//! lost (evicted, flushed, on a server that took over), no guard can add a key to it, so none puts one, and all of them
-//! ask the data set. The first guard that notices creates a new generation, which is one for all, waits until the writes
-//! that had been added to the old one have ended, scans the data set into it, and marks it as complete in its header.
-//! Guards that come later, or wait for the same, need no scan.
+//! Every guard adds a key to the shared filter before it writes the key to the data set, so each guard sees the
+//! keys of all. A filter can be lost: evicted, flushed, or missing on a server that took over. Then no guard
+//! can add keys to it, so no guard writes new keys, and all of them query the data set. The first guard that
+//! notices creates a new generation for the whole fleet. It waits until the writes that were added to the old
+//! filter have ended, scans the data set into the new one, and marks it as complete in its header. Guards that
+//! start later, or wait for the same generation, need no scan.
 //!
-//! A filter that has become too full is taken away for that: until the next one is complete, everybody asks the data set.
-//! Writes wait for the next one to begin, no longer than a write may take.
+//! A filter that has become too full is deleted. Until the next one is complete, all guards query the data set.
+//! Writes wait until the next one begins, at most as long as a write may take.
 //!
-//! What a write may take, [`set_timeout`](crate::Builder::set_timeout), must be the same for all guards of a fleet, or
-//! [`grace`](Shared::grace) as long as the longest.
+//! The maximum duration of a write, [`set_timeout`](crate::Builder::set_timeout), must be the same for all
+//! guards of a fleet. Otherwise [`grace`](Shared::grace) must be set to the longest of them.
 
 use super::{Generation, Kind, Measure};
 use crate::error::Trouble;
@@ -30,7 +31,8 @@ use umbel::{Digest, Keyed};
 use umbel_redis::shared::{Found, Options};
 use umbel_redis::{Answer, Error, Reason, Server, SharedBloom};
 
-/// Makes filters that are shared through a server. All guards of a fleet have the same name, rate and secret.
+/// Creates filters that are shared through a server. All guards of a fleet must use the same name, rate and
+/// secret.
 #[derive(Clone)]
 pub struct Shared {
     server: Server,
@@ -65,7 +67,7 @@ impl std::fmt::Debug for SharedGeneration {
 }
 
 impl Shared {
-    /// The filter with this name on the server at `url`, with a secret that all guards of the fleet have.
+    /// Shares the filter `name` on the server at `url`. All guards of the fleet must pass the same secret.
     ///
     /// # Errors
     ///
@@ -74,22 +76,22 @@ impl Shared {
         Ok(Self::new(Server::connect(url).await?, name, rate, secret))
     }
 
-    /// The same on servers that replicate each other, or on a cluster.
+    /// As [`connect`](Self::connect), for servers with replicas or a cluster.
     #[must_use]
     pub fn new(server: Server, name: &str, rate: f64, secret: Keyed) -> Self {
         let (name, grace) = (name.to_owned(), Duration::from_secs(10));
         Self { server, name, rate, secret, grace }
     }
 
-    /// How long the write of any guard of the fleet may take, at most: 10 seconds, twice what
-    /// [`set_timeout`](crate::Builder::set_timeout) is by itself.
+    /// The longest time that a write of any guard of the fleet may take. The default is 10 seconds, twice the
+    /// default of [`set_timeout`](crate::Builder::set_timeout).
     #[must_use]
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
         self
     }
 
-    /// The filter that is there, if it is whole, at home, and large enough.
+    /// The existing filter, if it is complete or being filled, on its own server, and large enough.
     async fn find(&self, items: u64) -> Result<Option<SharedGeneration>, Error> {
         let found = match Found::find(&self.server, &self.name).await {
             Ok(found) => found,
@@ -100,17 +102,18 @@ impl Shared {
         let options = Options::default();
         let opened = SharedBloom::open(&self.server, &self.name, self.secret, &options).await;
         match opened {
-            // One that is incomplete is being filled by another guard, and takes keys.
+            // Another guard is filling an incomplete filter, which accepts keys.
             Ok(filter) => match filter.is_complete().await {
                 Ok(_) if large => return Ok(Some(self.generation(filter))),
                 Err(reason) if !is_gone(reason) => return Err(reason.into()),
                 _ => {}
             },
             Err(Error::Unknown(reason)) if is_gone(reason) => {}
-            // It may answer yet; and one with another secret is somebody's.
+            // The filter may answer later, or has another secret and belongs to another application.
             Err(error) => return Err(error),
         }
-        // No guard can use it. Only this very filter is deleted, not one that another guard has created since.
+        // No guard can use this filter. Only this filter is deleted, not one that another guard has created
+        // since.
         found.delete(&self.server).await?;
         Ok(None)
     }
@@ -120,7 +123,7 @@ impl Shared {
     }
 
     async fn make(&self, items: u64) -> Result<SharedGeneration, Error> {
-        // A guard that is second finds the filter of the first, or that it is being created.
+        // A second guard finds the filter of the first one, or finds that the first one is creating it.
         for _ in 0..100 {
             match self.find(items).await {
                 Ok(Some(found)) => return Ok(found),
@@ -132,7 +135,7 @@ impl Shared {
                 Err(error) => return Err(error),
             }
             let shape = Shape::for_rate(items, self.rate)?;
-            // A number that no filter had: it tells this one from those before it.
+            // A new random number, which distinguishes this filter from earlier ones.
             let secret = u128::from_le_bytes(*Keyed::random().secret());
             let generation = secret as u64;
             let options = Options { generation: Some(generation), ..Options::default() };
@@ -143,7 +146,8 @@ impl Shared {
                 Err(error) => return Err(error),
             }
         }
-        // The guard that began to create it has ended before it was done. The next attempt finds nothing.
+        // The guard that was creating the filter has ended before it was done. The next attempt finds no
+        // filter.
         if let Ok(found) = Found::find(&self.server, &self.name).await
             && !found.is_ready()
         {
@@ -153,7 +157,7 @@ impl Shared {
     }
 }
 
-/// Whether the filter is lost, and not only out of reach.
+/// Whether the filter is lost, and not only unreachable.
 fn is_gone(reason: Reason) -> bool {
     matches!(
         reason,
@@ -201,7 +205,7 @@ impl Kind for Shared {
                 Ok(found) if found.generation() == generation.generation => {
                     found.delete(&self.server).await
                 }
-                // Another guard has done that.
+                // Another guard has already done that.
                 Ok(_) | Err(Error::Unknown(Reason::Missing)) => Ok(()),
                 Err(error) => Err(error),
             }
@@ -231,7 +235,7 @@ impl Generation for SharedGeneration {
         self.add_all(&[digest]).await
     }
 
-    /// An insert that succeeds has reached this very filter, at home on its server, complete or not.
+    /// An insert that succeeds has reached exactly this filter, on its own server, complete or not.
     async fn add_all(&self, digests: &[Digest]) -> Result<(), Trouble> {
         self.filter.insert_digests(digests).await.map(drop).map_err(|error| trouble(&error))
     }
@@ -248,7 +252,7 @@ impl Generation for SharedGeneration {
         self.filter.complete().await.map_err(|error| trouble(&error))
     }
 
-    /// As it was planned: to count its bits would mean to read all of it.
+    /// The planned values: counting its bits would read the whole filter.
     fn measure(&self) -> Measure {
         let shape = self.filter.shape();
         Measure {

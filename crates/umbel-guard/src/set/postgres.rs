@@ -30,8 +30,8 @@ use tokio_postgres::{Client, Config, Statement};
 
 /// A data set in a table of PostgreSQL.
 ///
-/// Look-ups and writes go over a few pooled connections, which are shared by many tasks and opened again when they break. A
-/// scan has a connection of its own, with a cursor in a transaction that sees one moment.
+/// Look-ups and writes use a small pool of connections. Many tasks share them, and a broken connection is
+/// opened again. A scan uses a separate connection, with a cursor in a transaction that sees one moment.
 ///
 /// **What is created in the database:** in the schema of the guarded table, the table `umbel_guard` and five
 /// sequences `umbel_guard_…` per guarded table and key column, when a guard starts. They keep its [`Stamp`]: the table has
@@ -40,10 +40,11 @@ use tokio_postgres::{Client, Config, Statement};
 /// If the user may not create them, there is no stamp, and a filter is built at every start. `DROP TABLE umbel_guard`
 /// removes all of them.
 ///
-/// **What is required:** an ordinary or partitioned table without rules, row security for this user or inheriting tables. The key
-/// column is `text` or `varchar` with a deterministic collation, `bytea`, an integer or `uuid`. It is `NOT NULL`, not generated,
-/// and has a primary key or unique index of its own that is valid, immediate, not partial and not on an expression. Anything
-/// else is refused by [`Postgres::connect`], with the statement to run where there is one.
+/// **What is required:** an ordinary or partitioned table without rules, without row security for this user and
+/// without inheriting tables. The key column is `text` or `varchar` with a deterministic collation, `bytea`, an
+/// integer or `uuid`. It is `NOT NULL` and not generated. It has its own primary key or unique index that is
+/// valid, immediate, not partial and not on an expression. [`Postgres::connect`] refuses anything else, and its
+/// error has the statement to run where there is one.
 ///
 /// **Keys as stored:** every write compares the key that was stored with the key that was given, in the same
 /// statement. If `varchar(n)` or a trigger has changed it, the statement is rolled back and fails with
@@ -54,55 +55,58 @@ use tokio_postgres::{Client, Config, Statement};
 /// URL the primary is chosen. The [identity](DataSet::identity) has the timeline of the server, so a promoted standby
 /// is another data set.
 ///
-/// With the feature `tls` and `sslmode=require` in the URL, connections are encrypted. The server proves its name by a
-/// certificate of an authority that this machine trusts (or `SSL_CERT_FILE` names).
+/// With the feature `tls` and `sslmode=require` in the URL, connections are encrypted. The server must present
+/// a certificate for its name from an authority that this machine trusts (or that `SSL_CERT_FILE` names).
 #[derive(Debug)]
 pub struct Postgres {
     config: Config,
     slots: Vec<Slot>,
     next: AtomicUsize,
-    /// For writes that are verified before they are committed.
+    /// The connection for writes that are verified before the commit.
     careful: tokio::sync::Mutex<Option<Open>>,
     /// Whether the table has triggers that run after a write.
     has_after_triggers: AtomicBool,
     keys: Keys,
     values: Values,
     sql: Sql,
-    /// What writes with a stamp need, since a guard has begun.
+    /// What stamped writes need, once a guard has begun.
     stamping: ArcSwapOption<Stamping>,
-    /// Rows that this value may have written.
+    /// The number of rows that this value may have written.
     own: AtomicU64,
-    /// Connections that were replaced. A server that recovers from a crash ends all of them, and forgets its statistics.
+    /// The number of connections that were replaced. A server that recovers from a crash closes all of them,
+    /// and loses its statistics.
     replaced: AtomicU64,
     foreign: Mutex<Foreign>,
     lingering: Duration,
-    /// Whether it keeps no stamp, although it could.
+    /// Whether the set stores no stamp, although it could.
     unstamped: bool,
 }
 
-/// What is known of rows that others wrote.
+/// The state of the detection of foreign writes.
 #[derive(Debug, Default)]
 struct Foreign {
-    /// What the statistics count, when they were read last: a hash of the numbers of the table and its partitions, of the start of the
-    /// server, and of the last reset of its statistics; and how many connections were lost before.
+    /// What identifies the statistics, at the last reading: a hash of the numbers of the table and its
+    /// partitions, of the start of the server, and of the last reset of its statistics. And the number of
+    /// connections that were lost before.
     counted: Option<(Option<i64>, u64)>,
-    /// All rows written, by the statistics, when they were read first and last.
+    /// All rows written, according to the statistics, at the first and the last reading.
     base: Option<(i64, i64)>,
-    /// How many of them were certainly of others, at the most so far.
+    /// The largest number of rows so far that other programs have certainly written.
     most: i64,
-    /// How often that has grown.
+    /// How often that number has grown.
     changes: u64,
 }
 
-/// Connections for look-ups and writes. Each has a row of its own in the table of stamps, and the one for verified writes has
-/// another.
+/// The number of pooled connections for look-ups and writes. Each has its own row in the table of stamps, as
+/// has the connection for verified writes.
 const CONNECTIONS: usize = 4;
-/// How long a statement may take, also if the process that sent it is gone.
+/// How long a statement may take, even if the process that sent it has ended.
 const LINGERING: Duration = Duration::from_secs(5);
 
 impl Postgres {
-    /// A table of the database at `url`, such as `postgres://user@localhost/shop` or `host=/run/postgresql`, by the
-    /// columns of keys and values. Before a dot in `table` is its schema.
+    /// Opens a table of the database at `url`, such as `postgres://user@localhost/shop` or
+    /// `host=/run/postgresql`, with the columns of keys and values. `table` may be qualified with a schema,
+    /// before a dot.
     ///
     /// # Errors
     ///
@@ -144,26 +148,27 @@ impl Postgres {
         Ok(set)
     }
 
-    /// The longest time that a statement may take; 5 seconds unless it is said here. A guard that is started waits
-    /// so long before its first scan, since the one before it may have left a statement behind.
+    /// The longest time that a statement may take. The default is 5 seconds. A guard waits this long at its
+    /// start before its first scan, because the guard before it may have left a statement running.
     #[must_use]
     pub fn statement_timeout(mut self, time: Duration) -> Self {
         self.lingering = time.max(Duration::from_millis(1));
         self
     }
 
-    /// Creates nothing in the database: there is no [`Stamp`], so a guard builds its filter at every start, and does not notice
-    /// that another guard was started in front of the same table.
+    /// Creates nothing in the database. There is then no [`Stamp`], so a guard builds its filter at every
+    /// start, and does not notice when another guard is started in front of the same table.
     ///
-    /// If the table `umbel_guard` has a stamp of this table already, guards do not start: the guard that left it could not
-    /// know what is written without a stamp.
+    /// If the table `umbel_guard` already has a stamp of this table, guards do not start: the guard that left
+    /// the stamp would not notice writes without a stamp.
     #[must_use]
     pub fn without_stamp(mut self) -> Self {
         self.unstamped = true;
         self
     }
 
-    /// What tells the set from others, as a connection sees it. Also looks whether the table has triggers that run after a write.
+    /// The identity of the set, as this connection sees it. Also checks whether the table has triggers that run
+    /// after a write.
     async fn identity_of(&self, client: &Client) -> Result<String> {
         // The timeline is the one of the write-ahead log that the server writes now. The control file has the one of the last
         // checkpoint, which may be older.
@@ -195,9 +200,9 @@ pub struct PostgresScan(Scanning);
 
 #[derive(Debug)]
 enum Scanning {
-    /// All keys, by a cursor; and the statement that fetches so many.
+    /// All keys, by a cursor; and the prepared `FETCH` with its page size.
     All(Client, Option<(usize, Statement)>),
-    /// The keys behind one.
+    /// The keys after this one.
     After(Vec<u8>),
 }
 
@@ -227,8 +232,8 @@ impl DataSet for Postgres {
             return Ok(PostgresScan(Scanning::After(key.to_vec())));
         }
         let client = connect(&self.config).await?;
-        // A transaction sees the moment of its first statement: the cursor. A pooler may send a transaction to a standby if it
-        // is said to only read, so it is not.
+        // A transaction sees the moment of its first statement: the cursor. The transaction is not declared
+        // read-only, because a pooler may send a read-only transaction to a standby.
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE";
         client.batch_execute(&format!("{begin}; {}", self.sql.cursor)).await?;
         let found = self.identity_of(&client).await?;
@@ -284,7 +289,7 @@ impl DataSet for Postgres {
         Ok(count.unsigned_abs())
     }
 
-    /// Integers in decimal, without zeros or signs that say nothing; UUIDs in small letters with hyphens.
+    /// Integers in decimal, without leading zeros or a redundant sign. UUIDs in lower case with hyphens.
     fn canonical<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
         let text = match self.keys {
             Keys::Text | Keys::Bytes => None,
@@ -304,7 +309,7 @@ impl DataSet for Postgres {
         loop {
             let open = self.any().await?;
             match self.identity_of(&open.client).await {
-                // After a failover each connection may be broken once.
+                // After a failover each pooled connection may fail once.
                 Err(PostgresError::Postgres(error)) if error.is_closed() && tries > 0 => tries -= 1,
                 identity => return Ok(identity?.into_bytes()),
             }
@@ -319,8 +324,8 @@ impl DataSet for Postgres {
         self.remove(key, Some(claim)).await
     }
 
-    /// Also waits until all statements of the guard before this one have ended. `false` if this user may not create or change
-    /// the table `umbel_guard`, or may only read.
+    /// Also waits until all statements of the previous guard have ended. Returns `false` if this user may not
+    /// create or change the table `umbel_guard`, or may only read.
     async fn begin(&self, incarnation: u64) -> Result<bool> {
         let mut client = connect(&self.config).await?;
         if self.unstamped {
@@ -340,7 +345,7 @@ impl DataSet for Postgres {
             Some(code) if code == &SqlState::READ_ONLY_SQL_TRANSACTION => Ok(false),
             Some(code) if code == &SqlState::INSUFFICIENT_PRIVILEGE => {
                 if self.could_write_unseen(&client).await? {
-                    // Writes without a stamp would not show to a guard that trusts its files by the stamp.
+                    // A guard that trusts its files by the stamp would not notice writes without a stamp.
                     let table = self.sql.stamps.clone();
                     return Err(PostgresError::StampDenied { error, table });
                 }
@@ -377,20 +382,21 @@ impl DataSet for Postgres {
             open.client.prepare_typed(&sql, &[Type::TEXT, Type::TEXT, Type::TEXT]).await?;
         let row = open.client.query_one(&statement, &[table, column, schema]).await?;
         if row.try_get::<_, Option<bool>>(3)? == Some(false) {
-            // Without the marks, a filter that is older than the data would look as if it were not.
+            // Without the marks, a filter that is older than the data would be accepted.
             return Ok(None);
         }
         let number = |place| {
             row.try_get::<_, Option<i64>>(place).map(|number| number.unwrap_or(0).cast_unsigned())
         };
         let (least, incarnation, mark) = (number(0)?, number(1)?, number(2)?);
-        // One guard stores it in all rows at once.
+        // A guard stores its incarnation in all rows at once.
         Ok(Some(Stamp { incarnation: if least == incarnation { incarnation } else { 0 }, mark }))
     }
 
-    /// An error that the server reports for a statement means that the statement was rolled back. These do not say so: errors
-    /// of the connection (class 08), shutdowns and crashes (57P01 to 57P05), 40003 "completion unknown", and whatever ends the
-    /// connection (FATAL, PANIC), since it may arrive while a commit waits for a standby.
+    /// An error that the server reports for a statement means that the statement was rolled back. The
+    /// exceptions are errors of the connection (class 08), shutdowns and crashes (57P01 to 57P05), 40003
+    /// "completion unknown", and every error that ends the connection (FATAL, PANIC), because it may arrive
+    /// while a commit waits for a standby.
     fn outcome(&self, error: &PostgresError) -> Outcome {
         match error {
             PostgresError::Superseded | PostgresError::Missing { .. } => Outcome::Superseded,
@@ -434,12 +440,14 @@ impl DataSet for Postgres {
         }
     }
 
-    /// From the statistics of the server: rows inserted and updated in the table since this was called first, less all that
-    /// this value may have written. It changes when that number has grown, so only if others wrote for certain.
+    /// Computed from the statistics of the server: rows inserted and updated in the table since the first call,
+    /// minus all rows that this value may have written. The result changes when that number has grown, which
+    /// only other writers can cause.
     ///
-    /// It changes late: a session reports its counts at most once a second while it is busy, and up to ten seconds after its
-    /// last statement, or when it ends. A write of this value that a unique index, a foreign key or a trigger refused
-    /// counts as if it had happened, and hides one of others. Rows that come with `ATTACH PARTITION` are not counted. `None` if `track_counts` is off.
+    /// The result changes late. A session reports its counts at most once a second while it is busy, and up to
+    /// ten seconds after its last statement, or when it ends. A write of this value that a unique index, a
+    /// foreign key or a trigger refused counts as if it had happened, and hides one foreign write. Rows that
+    /// `ATTACH PARTITION` adds are not counted. `None` if `track_counts` is off.
     async fn foreign_writes(&self) -> Result<Option<u64>> {
         let open = self.any().await?;
         let sql = "SELECT sum(pg_stat_get_tuples_inserted(p.oid) + pg_stat_get_tuples_updated(p.oid))::int8,
@@ -452,17 +460,18 @@ impl DataSet for Postgres {
         let (total, is_counting): (Option<i64>, bool) = (row.try_get(0)?, row.try_get(1)?);
         let (Some(total), true) = (total, is_counting) else { return Ok(None) };
         let counted = Some((row.try_get(2)?, self.replaced.load(Relaxed)));
-        // After the statistics were read: they have no row that is not in here.
+        // Read after the statistics, so that every own row in the statistics is included.
         let own = i64::try_from(self.own.load(Relaxed)).unwrap_or(i64::MAX);
         let mut foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
         let foreign = &mut *foreign;
         if std::mem::replace(&mut foreign.counted, counted) != counted && foreign.base.is_some() {
-            // The statistics of a partition that was attached need not count its rows, and those that begin anew count no row of before.
+            // The statistics of an attached partition may not count its rows, and statistics that were reset
+            // count no earlier row.
             foreign.changes += 1;
         }
         match &mut foreign.base {
             None => foreign.base = Some((total, total)),
-            // The statistics were reset, so nothing is known.
+            // The statistics were reset, so foreign writes cannot be excluded.
             Some((base, last)) if total < *last => {
                 (*base, *last) = (total.saturating_sub(own), total);
                 foreign.most = 0;

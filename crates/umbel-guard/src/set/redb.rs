@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// A data set in a redb file: a table from bytes to bytes.
 ///
-/// Look-ups run on the calling task: in a file that is in memory they take microseconds. Writes wait for the disk, and
-/// run on threads that may block.
+/// Look-ups run on the calling task: in a file that is in memory they take microseconds. Writes wait for the
+/// disk, and run on threads that may block.
 ///
 /// **What is created in the file:** the table `umbel-guard`, with the number of the file and, for every guarded table,
 /// the [`Stamp`] of its guard. [`Redb::read_only`] creates nothing.
@@ -28,14 +28,14 @@ pub struct Redb {
     file: File,
     table: Arc<str>,
     durability: Durability,
-    /// Whether there is no stamp, although there could be one.
+    /// Whether there is no stamp, although one is possible.
     unstamped: bool,
 }
 
 #[derive(Clone)]
 enum File {
     Writable(Arc<Database>),
-    /// With the path, which is what identifies a file that no guard has ever written to.
+    /// With the path, which identifies a file that was never written by a guard.
     ReadOnly(Arc<ReadOnlyDatabase>, Arc<Path>),
 }
 
@@ -57,7 +57,7 @@ impl File {
     }
 }
 
-/// Why redb did not answer.
+/// The error of a redb data set.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedbError {
@@ -83,7 +83,7 @@ pub enum RedbError {
         /// The number of the last write in the table.
         found: u64,
     },
-    /// The thread that wrote panicked, or its runtime was shut down: the write may be in the file.
+    /// The writing thread panicked, or its runtime was shut down: the write may be in the file.
     Abandoned,
 }
 
@@ -157,7 +157,7 @@ impl Redb {
         Self::new(Arc::new(Database::create(path)?), table)
     }
 
-    /// The table `table` of the file at `path`, which both exist.
+    /// Opens the table `table` of the file at `path`. Both must exist.
     ///
     /// # Errors
     ///
@@ -169,11 +169,11 @@ impl Redb {
         Self::new(Arc::new(database), table)
     }
 
-    /// As [`open`](Self::open), and creates nothing in the file: there is no [`Stamp`], so a guard builds its filter at every start, and
-    /// does not notice that another guard was started in front of the same table.
+    /// As [`open`](Self::open), but creates nothing in the file. There is then no [`Stamp`], so a guard builds
+    /// its filter at every start, and does not notice when another guard is started in front of the same table.
     ///
-    /// If the file has a stamp of the table already, guards do not start ([`RedbError::Stamped`]): the guard that left it
-    /// could not know what is written without a stamp.
+    /// If the file already has a stamp of the table, guards do not start ([`RedbError::Stamped`]): the guard
+    /// that left the stamp would not notice writes without a stamp.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Redb {
         Self { file, table: table.into(), durability: Durability::Immediate, unstamped: false }
     }
 
-    /// A table of a database that is open already, created if it does not exist.
+    /// Opens a table of an open database. The table is created if it does not exist.
     ///
     /// # Errors
     ///
@@ -229,8 +229,8 @@ impl Redb {
         Ok(set)
     }
 
-    /// Ordinary writes reach the disk only with a later commit that is synced: see [`Durability::None`]. The start of a guard
-    /// is synced all the same.
+    /// Makes ordinary writes reach the disk only with a later commit that is synced: see [`Durability::None`].
+    /// The start of a guard is synced all the same.
     #[must_use]
     pub fn without_sync(mut self) -> Self {
         self.durability = Durability::None;
@@ -269,7 +269,7 @@ impl Redb {
             let database = set.database().ok_or(RedbError::ReadOnly)?;
             let mut transaction = database.begin_write()?;
             transaction.set_durability(durability)?;
-            // A transaction that is dropped is rolled back.
+            // Dropping the transaction rolls it back.
             let result = write(&set, &transaction)?;
             transaction.commit().map_err(|error| RedbError::Commit(error.into()))?;
             Ok(result)

@@ -22,9 +22,9 @@ use std::time::Duration;
 
 /// A data set in Redis or Valkey.
 ///
-/// Redis has no snapshots. A scan sees every key that is there from its beginning to its end, and perhaps others. That is
-/// enough, since a key that is written meanwhile goes to the filter too. Keys that expire or are evicted are false positives
-/// from then on.
+/// Redis has no snapshots. A scan sees every key that exists from its beginning to its end, and perhaps others.
+/// That is enough, because a key that is written during the scan is also added to the filter. Keys that expire
+/// or are evicted are false positives from then on.
 ///
 /// **What is created on the server:** one key, `umbel-guard:stamp:…`, when a guard starts. It is a hash with the [`Stamp`] of
 /// the guard. Keys that begin with `umbel-guard:stamp:` are never part of a data set: scans and counts skip
@@ -35,11 +35,12 @@ use std::time::Duration;
 /// cluster ([`RedisError::Cluster`]), since a node sees only its own part of the keys. A hash is on one node, and can be
 /// guarded there.
 ///
-/// **Scans** have a connection of their own, which is not opened again when it breaks. Every page also asks for the run id of the
-/// server: after a restart the cursor of a scan means nothing, so the scan fails with [`RedisError::Restarted`].
+/// **Scans** use a separate connection, which is not opened again when it breaks. Every page also asks for the
+/// run id of the server. After a restart the cursor of a scan is meaningless, so the scan fails with
+/// [`RedisError::Restarted`].
 ///
-/// **Durability:** a server that restarts has another [identity](DataSet::identity), so a saved filter is not used, whatever
-/// the server has lost. **Other writers** are not noticed, other than by the audit.
+/// **Durability:** a server that restarts has another [identity](DataSet::identity). So a saved filter is not
+/// used, whatever the server has lost. **Other writers** are not noticed, except by the audit.
 #[derive(Clone, Debug)]
 pub struct Redis {
     client: Client,
@@ -50,7 +51,7 @@ pub struct Redis {
     stamps: Arc<Stamps>,
 }
 
-/// A connection that is opened again when it breaks.
+/// A connection that reconnects when it breaks.
 #[derive(Clone)]
 struct Manager(ConnectionManager);
 
@@ -60,7 +61,7 @@ impl fmt::Debug for Manager {
     }
 }
 
-/// A line of INFO.
+/// The value of a line of INFO.
 fn line<'a>(info: &'a str, name: &str) -> &'a str {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':');
     info.lines().find_map(value).unwrap_or_default()
@@ -86,7 +87,7 @@ impl Redis {
         Self::with(url, Place::Hash(name.as_bytes().to_vec())).await
     }
 
-    /// All strings whose key begins with `prefix`. Keys of the data set are without it.
+    /// All strings whose key begins with `prefix`. The keys of the data set do not include the prefix.
     ///
     /// # Errors
     ///
@@ -118,7 +119,7 @@ impl Redis {
         self.connection.0.clone()
     }
 
-    /// The key of the server for a key of the set, unless that belongs to the guard.
+    /// The server's key for a key of the set. Fails if that key belongs to the guard.
     fn name_of(&self, key: &[u8]) -> Result<Vec<u8>> {
         match &self.place {
             Place::Hash(name) => Ok(name.clone()),
@@ -155,7 +156,7 @@ impl Redis {
         Ok(ask.query_async(&mut self.connection()).await?)
     }
 
-    /// The server that a connection reaches.
+    /// The run id of the server behind a connection.
     async fn run_id(connection: &mut impl ConnectionLike) -> Result<String> {
         Ok(line(&info(connection, "server").await?, "run_id").to_owned())
     }
@@ -202,7 +203,7 @@ impl DataSet for Redis {
         let mut connection = opened?;
         is_primary(&info(&mut connection, "replication").await?)?;
         let run = Self::run_id(&mut connection).await?;
-        // Where look-ups and writes go.
+        // Look-ups and writes use this connection.
         is_same(&run, &Self::run_id(&mut self.connection()).await?)?;
         Ok(RedisScan(Scanning::All { connection, run, cursor: 0 }))
     }
@@ -212,7 +213,7 @@ impl DataSet for Redis {
             return self.some(limit).await;
         };
         let mut page = Page::new();
-        // The server may give none and have more.
+        // A page of the server may be empty although more follow.
         loop {
             *cursor = self.step(connection, run, *cursor, limit, &mut page).await?;
             if *cursor == 0 {
@@ -251,13 +252,14 @@ impl DataSet for Redis {
         }
     }
 
-    /// What has reached the server is carried out at once.
+    /// The server carries out a command as soon as it receives it.
     fn lingering(&self) -> Duration {
         Duration::from_millis(500)
     }
 
-    /// The history of the server, which is another one after a restart or a failover, the number of the database, and the place. If
-    /// the stamp was lost, by eviction or FLUSHALL, it is another set from then on.
+    /// The replication history of the server, which changes with a restart or a failover, the number of the
+    /// database, and the hash or the prefix. If the stamp was lost, by eviction or FLUSHALL, the identity
+    /// changes as well.
     async fn identity(&self) -> Result<Vec<u8>> {
         let mut connection = self.connection();
         let replication = info(&mut connection, "replication").await?;
@@ -287,7 +289,8 @@ impl DataSet for Redis {
         }
     }
 
-    /// `false` if the user may not run scripts or write the key of the stamp, unless another guard has left one there.
+    /// Returns `false` if the user may not run scripts or write the key of the stamp, unless another guard has
+    /// left a stamp there.
     async fn begin(&self, incarnation: u64) -> Result<bool> {
         let mut connection = self.connection();
         is_primary(&info(&mut connection, "replication").await?)?;
@@ -295,7 +298,7 @@ impl DataSet for Redis {
             && tag(name).is_none()
             && Self::in_cluster(&mut connection).await?
         {
-            // No other key is certain to be in the same slot.
+            // No key is certain to be in the same slot.
             return Ok(false);
         }
         let mut begin = cmd("HSET");
@@ -314,7 +317,7 @@ impl DataSet for Redis {
                 Ok(true)
             }
             Err(error) if is_denied(&error) => {
-                // Writes without a stamp would not show to a guard that trusts its files by the stamp.
+                // A guard that trusts its files by the stamp would not notice writes without a stamp.
                 let mut ask = cmd("EXISTS");
                 ask.arg(&*self.stamp);
                 let there = ask.query_async::<u64>(&mut connection).await;
@@ -337,8 +340,8 @@ impl DataSet for Redis {
         Ok(Some(Stamp { incarnation, mark: number(mark).unwrap_or(0) }))
     }
 
-    /// These codes are the server's own, for a command that it did not carry out. Any other error may be of a proxy, which
-    /// does not know what the server did.
+    /// The server itself returns these codes, for a command that it did not carry out. Any other error may come
+    /// from a proxy, which does not know what the server did.
     fn outcome(&self, error: &RedisError) -> Outcome {
         const REFUSALS: [&str; 17] = [
             "WRONGTYPE",

@@ -27,33 +27,36 @@ use table::{Column, key_column, value_column};
 
 /// A data set in a table of SQLite.
 ///
-/// One connection writes, some read, all on threads that may block. The file is put into WAL mode, so that a scan and
-/// a writer do not wait for each other.
+/// One connection writes and several read, all on threads that may block. The file is put into WAL mode, so
+/// that a scan and a writer do not wait for each other.
 ///
 /// **What is created in the file:** the table `umbel_guard`, with the number of the file and, for every guarded table and
 /// key column, the [`Stamp`] of its guard. [`Sqlite::read_only`] creates nothing and leaves the journal mode as it is.
 ///
-/// **What is required:** a table, not a view or a virtual table. Its key column is the `INTEGER PRIMARY KEY`, or has a
-/// primary key or a unique index of its own that compares with the collation `BINARY` and is neither partial nor on an expression.
-/// With only a `NOCASE` or `RTRIM` index, different keys would overwrite each other, so such a column is refused;
-/// [`SqliteError::NotUnique`] has the statement to run. A column that is declared `COLLATE NOCASE` and has a `BINARY` index
-/// beside its own is accepted: every statement of this module compares bytes.
+/// **What is required:** a table, not a view or a virtual table. Its key column is the `INTEGER PRIMARY KEY`,
+/// or has its own primary key or unique index that compares with the collation `BINARY` and is neither partial
+/// nor on an expression. With only a `NOCASE` or `RTRIM` index, different keys would overwrite each other, so
+/// such a column is refused. [`SqliteError::NotUnique`] has the statement to run. A column that is declared
+/// `COLLATE NOCASE` and has an additional `BINARY` index is accepted, because every statement of this module
+/// compares bytes.
 ///
-/// **Keys:** a text column has text where the key is UTF-8, and blobs otherwise. A column that is declared `BLOB` or has no type
-/// has blobs. An integer column has integers, written in decimal. Rows whose key is NULL, or of a type that the column
-/// should not have, cannot be asked for; scans and counts skip NULL. After every write the key is read back in the
-/// same transaction. If a trigger or a conflict clause has changed or dropped it, the write is rolled back and
-/// fails with [`SqliteError::KeyChanged`] or [`SqliteError::NotStored`].
+/// **Keys:** a text column stores a key as text if it is UTF-8, and as a blob otherwise. A column that is
+/// declared `BLOB` or has no type stores blobs. An integer column stores integers, which keys give in decimal.
+/// Rows whose key is NULL, or of a type that the column should not have, cannot be looked up. Scans and counts
+/// skip NULL. After every write the key is read back in the same transaction. If a trigger or a conflict clause
+/// has changed or dropped it, the write is rolled back and fails with [`SqliteError::KeyChanged`] or
+/// [`SqliteError::NotStored`].
 ///
-/// **Values:** a column that is declared `BLOB` or has no type has blobs. Any other column has text where the value is UTF-8, which
-/// SQLite converts to a number where the column is numeric, and blobs otherwise.
+/// **Values:** a column that is declared `BLOB` or has no type stores blobs. Any other column stores a value as
+/// text if it is UTF-8, and as a blob otherwise. SQLite converts the text to a number if the column is numeric.
 ///
-/// **Restoring a backup:** stop the guard, delete the files `-wal` and `-shm`, copy the backup over the file, and start the guard. SQLite would
-/// apply the old `-wal` to the restored file. A file that is replaced under a running guard ends the trust, and look-ups and
-/// writes fail with [`SqliteError::Moved`] until the guard is started again.
+/// **Restoring a backup:** stop the guard, delete the files `-wal` and `-shm`, copy the backup over the file,
+/// and start the guard. Otherwise SQLite would apply the old `-wal` to the restored file. If the file is
+/// replaced while the guard runs, the guard no longer trusts its filter. Look-ups and writes then fail with
+/// [`SqliteError::Moved`] until the guard is started again.
 ///
-/// **Other writers:** commits of other connections show within a second, by `PRAGMA data_version`. *Not* noticed that way are
-/// rows that a trigger of the guarded table writes into the same table under other keys.
+/// **Other writers:** the guard notices commits of other connections within a second, by `PRAGMA data_version`.
+/// It does *not* notice rows that a trigger of the guarded table writes into the same table under other keys.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     shared: Arc<Shared>,
@@ -62,21 +65,22 @@ pub struct Sqlite {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    /// The file that was opened, whatever is at its path by now.
+    /// The file that was opened, even if the path leads to another one now.
     file: FileId,
-    /// The log of the file, since the first write.
+    /// The write-ahead log of the file, since the first write.
     log: OnceLock<FileId>,
-    /// Closed before the one that writes, which then moves the log into the file.
+    /// Closed before the writing connection, which then moves the log into the file.
     readers: Mutex<Vec<Connection>>,
-    /// The one that writes, if there may be writes. It also watches for the commits of others, so it is never replaced.
+    /// The connection that writes, if writes are allowed. It also watches for commits of other connections, so
+    /// it is never replaced.
     main: Mutex<Connection>,
     writes: bool,
-    /// How connections that only read are opened.
+    /// How read-only connections are opened.
     reading: Reading,
-    /// Whether there is no stamp, although there could be one.
+    /// Whether there is no stamp, although one is possible.
     unstamped: bool,
     column: Column,
-    /// What values are stored as: text or blobs.
+    /// The storage type of values: text or blobs.
     values: Keys,
     /// Names in `umbel_guard`.
     mark: String,
@@ -106,7 +110,7 @@ struct Sql {
     count: String,
 }
 
-/// What tells a file from others on this machine.
+/// Identifies a file on this machine.
 type FileId = Option<(u64, u64)>;
 
 fn file_id(path: &Path) -> FileId {
@@ -123,11 +127,11 @@ fn file_id(path: &Path) -> FileId {
     }
 }
 
-/// How long a writer waits for another one.
+/// How long a writer waits for another writer.
 const BUSY: Duration = Duration::from_secs(5);
 impl Sqlite {
-    /// The table `table` of the file at `path`, by the columns of keys and values. The file and the table are
-    /// created if they do not exist.
+    /// Opens the table `table` of the file at `path`, with the columns of keys and values. The file and the
+    /// table are created if they do not exist.
     ///
     /// # Errors
     ///
@@ -146,7 +150,7 @@ impl Sqlite {
         Self::open(path, table, key, value)
     }
 
-    /// The same, for a file and a table that exist. The file is put into WAL mode.
+    /// As [`create`](Self::create), for a file and a table that exist. The file is put into WAL mode.
     ///
     /// # Errors
     ///
@@ -164,11 +168,12 @@ impl Sqlite {
         Ok(opened)
     }
 
-    /// As [`open`](Self::open), and creates no table in the file: there is no [`Stamp`], so a guard builds its filter at every start,
-    /// and does not notice that another guard was started in front of the same table. The file is put into WAL mode.
+    /// As [`open`](Self::open), but creates no table in the file. There is then no [`Stamp`], so a guard builds
+    /// its filter at every start, and does not notice when another guard is started in front of the same table.
+    /// The file is put into WAL mode.
     ///
-    /// If the table `umbel_guard` has a stamp of this table already, guards do not start ([`SqliteError::Stamped`]): the
-    /// guard that left it could not know what is written without a stamp.
+    /// If the table `umbel_guard` already has a stamp of this table, guards do not start
+    /// ([`SqliteError::Stamped`]): the guard that left the stamp would not notice writes without a stamp.
     ///
     /// # Errors
     ///
@@ -192,20 +197,20 @@ impl Sqlite {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
         let writer = Connection::open_with_flags(path, flags)?;
         writer.busy_timeout(BUSY)?;
-        // Before anything is changed.
+        // Checked before the file is changed.
         let column = key_column(&writer, table, key)?;
         let value = value_column(&writer, &column.table, value)?;
         writer.pragma_update(None, "journal_mode", "wal")?;
-        // A commit is on the disk when it returns, also in WAL mode.
+        // A commit is then on the disk when it returns, also in WAL mode.
         writer.pragma_update(None, "synchronous", "full")?;
         Self::with(path, (Reading::Shared, writer), writes, column, value)
     }
 
-    /// The same, for reading only: the file is not changed, nor is its journal mode.
+    /// As [`open`](Self::open), but read-only: the file and its journal mode are not changed.
     ///
-    /// If the file is in WAL mode already, SQLite itself creates the files `-wal` and `-shm` beside it. Where it may create
-    /// nothing, the file is read without locks as long as it has no `-wal` and does not change; if it changes, calls fail
-    /// with [`SqliteError::Changed`].
+    /// If the file is already in WAL mode, SQLite itself creates the files `-wal` and `-shm` beside it. If it
+    /// may not create files there, the file is read without locks as long as it has no `-wal` and does not
+    /// change. If it changes, calls fail with [`SqliteError::Changed`].
     ///
     /// The identity and the stamp are those that [`open`](Self::open) sees. If no guard was ever started on the
     /// file, there is no stamp, and the identity is the path. Writes fail with [`SqliteError::ReadOnly`].
@@ -233,7 +238,7 @@ impl Sqlite {
         (value, values): (String, Keys),
     ) -> Result<Self, SqliteError> {
         let [name, key, value] = [&column.table, &column.name, &value].map(|name| quoted(name));
-        // Whatever collation the column has, keys are compared as bytes.
+        // Keys are compared as bytes, whatever the collation of the column.
         let binary = format!("{key} COLLATE BINARY");
         let sql = Sql {
             get: format!("SELECT {value} FROM {name} WHERE {binary} = ?1"),
@@ -269,7 +274,7 @@ impl Sqlite {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Runs something on a thread that may block.
+    /// Runs a closure on a thread that may block.
     async fn run<T: Send + 'static>(
         &self,
         run: impl FnOnce(&Shared) -> Result<T, SqliteError> + Send + 'static,
@@ -294,7 +299,7 @@ impl Sqlite {
             shared.write(claim, |transaction| {
                 let mut get = transaction.prepare_cached(&shared.sql.get)?;
                 let there = get.exists(params![bound])?;
-                // The transaction is the only one that writes, so this stays true.
+                // No other transaction can write now, so this stays true.
                 let sql = if there { &shared.sql.update } else { &shared.sql.insert };
                 if transaction.prepare_cached(sql)?.execute(params![bound, value])? == 0 {
                     return Err(SqliteError::NotStored);
@@ -327,12 +332,12 @@ impl Sqlite {
 }
 
 impl Shared {
-    /// Runs something with a connection for reading.
+    /// Runs a closure with a read-only connection.
     fn read<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, SqliteError>,
     ) -> Result<T, SqliteError> {
-        // The connections still see the file that was opened, and its rows are no longer those at the path.
+        // The connections still see the file that was opened, which may no longer be the file at the path.
         self.still_there()?;
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
@@ -353,8 +358,8 @@ impl Shared {
         Ok(reader)
     }
 
-    /// Fails if another file is at the path, or its log was deleted: what is written to the open ones would be lost with
-    /// them.
+    /// Fails if another file is at the path, or if the log was deleted. Writes to the open files would then be
+    /// lost.
     fn still_there(&self) -> Result<(), SqliteError> {
         self.reading.check(&self.path)?;
         let log = self.log.get().is_none_or(|log| file_id(&log_of(&self.path)) == *log);
@@ -365,7 +370,7 @@ impl Shared {
         }
     }
 
-    /// Runs a transaction that writes, after a look at the stamp. If anything but the commit fails, it is rolled back.
+    /// Runs a transaction that writes, after checking the stamp. An error before the commit rolls it back.
     fn write<T>(
         &self,
         claim: Option<Claim>,
@@ -391,7 +396,7 @@ impl Shared {
         Ok(result)
     }
 
-    /// The key of the row that was inserted last, for an error message. Tables without row numbers do not tell.
+    /// The key of the last inserted row, for an error message. `None` for tables without row numbers.
     fn inserted(&self, transaction: &Transaction<'_>) -> Option<Vec<u8>> {
         let read = |row: &rusqlite::Row<'_>| {
             Ok(match Key::of(row.get_ref(0)?) {
@@ -475,7 +480,7 @@ impl DataSet for Sqlite {
         .await
     }
 
-    /// Integers in decimal, without zeros or signs that say nothing.
+    /// Integers in decimal, without leading zeros or a redundant sign.
     fn canonical<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
         match (self.shared.column.keys, integer(key)) {
             (Keys::Integers, Some(number)) => Cow::Owned(number.to_string().into_bytes()),
@@ -527,8 +532,8 @@ impl DataSet for Sqlite {
         self.run(Shared::stamp).await
     }
 
-    /// What fails before the commit is rolled back. A commit that violates a deferred constraint is refused; any other that
-    /// fails may have reached the disk.
+    /// An error before the commit means that the transaction was rolled back. A commit that violates a deferred
+    /// constraint is refused. Any other failed commit may have reached the disk.
     fn outcome(&self, error: &SqliteError) -> Outcome {
         match error {
             SqliteError::Superseded { .. }
@@ -550,8 +555,8 @@ impl DataSet for Sqlite {
         error.refusal()
     }
 
-    /// `PRAGMA data_version` of the connection that writes: it changes when any other connection has committed, in this
-    /// process or another, and not by the writes of this value.
+    /// `PRAGMA data_version` of the writing connection. It changes when any other connection has committed, in
+    /// this process or another. Writes of this value do not change it.
     async fn foreign_writes(&self) -> Result<Option<u64>, SqliteError> {
         self.run(|shared| {
             let connection = shared.main.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,7 @@
 //! An exact model and every kind of fault: a key that can be read is never reported absent.
 //!
-//! Workers own their keys, so the data set before and after a question says what the answer may be. Meanwhile a demon
+//! Each worker writes its own keys, so the data set before and after a look-up determines the allowed answers.
+//! In the meantime a fault task
 //!
 //! * breaks scans, rolls back writes, commits them late, loses their outcome, refuses them, cancels rebuilds;
 //! * writes rows without the guard, and overwrites and deletes such rows, with and without the guard;
@@ -10,8 +11,8 @@
 //! Between two rounds the guard is closed or killed. Its files are lost, damaged, cut, or restored from a backup that was
 //! made while it ran. The data set is replaced by a copy from the middle of the round, which another guard has written to.
 //!
-//! A fleet of guards that share a filter loses it again and again; its members are killed in the middle of a write, and the
-//! data set carries out their statements later.
+//! A fleet of guards that share a filter loses it repeatedly. Its members are killed in the middle of a write,
+//! and the data set carries out their statements later.
 
 use crate::faulty::{Break, Fate, Faulty, Random, Table, first_seed};
 use crate::kinds::Exact;
@@ -29,24 +30,24 @@ const KEYS: u64 = 300;
 struct Tally {
     operations: AtomicU64,
     faults: AtomicU64,
-    /// Answers that said something: the test is not about nothing.
+    /// `Absent` answers: a run without any would prove nothing.
     absent: AtomicU64,
     present: AtomicU64,
-    /// Questions to the filter alone that it did not answer with absent.
+    /// Look-ups of the filter alone that it did not answer with `Absent`.
     open: AtomicU64,
-    /// Look-ups that the filter could not answer, and that were sent on.
+    /// Look-ups that the filter could not answer, and that went through to the data set.
     sent_on: AtomicU64,
     /// Rows that were written or deleted without the guard.
     foreign: AtomicU64,
-    /// Standbys that took over, copies that were put back, folders that were restored.
+    /// Promoted standbys, restored copies, restored folders.
     replaced: AtomicU64,
     /// Starts with a saved filter that could be used.
     restored: AtomicU64,
-    /// A standby has taken over, and the guard has not looked yet: it does so once a second.
+    /// A standby was promoted, and the guard has not noticed yet: it looks once a second.
     unsettled: AtomicBool,
 }
 
-/// What a backup in the middle of a round has.
+/// The content of a backup from the middle of a round.
 #[derive(Debug, Default)]
 struct Backup {
     table: Option<Table>,
@@ -59,14 +60,14 @@ fn key(worker: u64, number: u64) -> Vec<u8> {
 
 type Guarded = Guard<Faulty, Local>;
 
-/// A question to the filter alone.
+/// A look-up of the filter alone.
 async fn contains(guard: &Guarded, key: &[u8], tally: &Tally) -> Answer {
     let answer = guard.contains(key).await;
     tally.open.fetch_add(u64::from(answer != Answer::Absent), SeqCst);
     answer
 }
 
-/// What can be read cannot be absent.
+/// A key that can be read must not be absent.
 async fn ask(guard: &Guarded, set: &Faulty, key: &[u8], tally: &Tally) {
     let (before, replaced) = (set.value(key), tally.replaced.load(SeqCst));
     let unsettled = tally.unsettled.load(SeqCst);
@@ -112,7 +113,7 @@ async fn work(
                 if guard.put(&key, &round.to_le_bytes()).await.is_ok() {
                     ask(&guard, &set, &key, &tally).await;
                     let answer = contains(&guard, &key, &tally).await;
-                    // A standby that takes over may not have it.
+                    // A promoted standby may lack the key.
                     let same = replaced == tally.replaced.load(SeqCst);
                     assert!(!same || answer != Answer::Absent, "it was put");
                 }
@@ -143,7 +144,7 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     fs::set_permissions(to, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     for path in fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
-        // A file that is just being replaced is gone, as it is for every backup.
+        // A file that is being replaced is missing from the copy, as it is from every backup.
         let _ = fs::copy(&path, to.join(path.file_name().unwrap()));
     }
 }
@@ -174,8 +175,8 @@ async fn torment(
             8 => set.doom(Fate::Hangs(soon)),
             9 => guard.distrust(),
             10 => {
-                // Nobody moves the clock of the guard but forward, and not past doubts whose writes are due: those
-                // come first.
+                // The clock only moves forward, and not past writes with an unknown outcome that are due: those
+                // run first.
                 tokio::time::advance(Duration::from_secs(random.below(100))).await;
                 for _ in 0..200 {
                     tokio::task::yield_now().await;
@@ -186,7 +187,7 @@ async fn torment(
                 let key = format!("bypassed {bypassed} {seed}").into_bytes();
                 bypassed += 1;
                 set.bypass(&key);
-                // One in a hundred is a false positive, and no audit misses it.
+                // One in a hundred is a false positive, and every audit finds a missing key.
                 for _ in 0..20 {
                     if guard.state() != State::Active {
                         break;
@@ -216,7 +217,7 @@ async fn torment(
             }
             14 => set.doom(Fate::Refused),
             15 => {
-                // What it lacks is lost, and what was deleted since is back.
+                // Rows that the standby lacks are lost, and rows that were deleted since exist again.
                 let standby = backup.table.take().unwrap_or_else(|| set.backup());
                 tally.unsettled.store(true, SeqCst);
                 tally.replaced.fetch_add(1, SeqCst);
@@ -237,7 +238,7 @@ async fn torment(
         if random.one_in(6) {
             let _ = guard.checkpoint().await;
         }
-        // Rare enough that something is done in between, and a rebuild saves files.
+        // Rare enough that other work happens in between, and a rebuild saves files.
         for _ in 0..random.below(300) {
             tokio::task::yield_now().await;
         }
@@ -245,7 +246,7 @@ async fn torment(
     backup
 }
 
-/// A copy of the data set serves for a while, behind another guard with another folder, and is then put back.
+/// A copy of the data set serves for a while, behind another guard with another folder, and is then restored.
 async fn fail_back(set: &Faulty, copied: Table, family: Family, folder: &Path, number: u64) {
     let other = Faulty::default();
     other.restore(copied);
@@ -258,7 +259,7 @@ async fn fail_back(set: &Faulty, copied: Table, family: Family, folder: &Path, n
     set.restore(other.backup());
 }
 
-/// What happens to the files of a guard that is not running.
+/// Damages the files of a guard that is not running.
 fn tamper(folder: &Path, random: &mut Random, tally: &Tally) {
     let ours = |path: &Path| path.extension().is_some_and(|end| end == "umbel" || end == "journal");
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -274,7 +275,7 @@ fn tamper(folder: &Path, random: &mut Random, tally: &Tally) {
                 bytes[at] ^= 1 << random.below(8);
                 fs::write(&path, bytes).unwrap();
             }
-            // The data set has marks that a journal without its end lacks.
+            // The data set has marks that a truncated journal lacks.
             _ => {
                 bytes.truncate(random.below(bytes.len() as u64) as usize);
                 fs::write(&path, bytes).unwrap();
@@ -293,7 +294,8 @@ async fn round(
 ) {
     let mut random = Random(seed);
     let folder = place.join(format!("{family:?}"));
-    // With a stamp, a write that is late is refused after the next rebuild; without one it is carried out.
+    // With a stamp, the data set refuses a late write after the next rebuild. Without one it carries the write
+    // out.
     set.0.stampless.store(random.one_in(4), SeqCst);
     let start = Guard::builder(set.clone(), Local::new(family, 0.01)).folder(&folder);
     let start = start.without_background().scan(100, 1.0).capacity(1.2, 200);
@@ -309,7 +311,7 @@ async fn round(
     let seed = random.next();
     let demon = torment(demon_guard, set.clone(), seed, stop.clone(), demon_tally, folder.clone());
     let demon = tokio::spawn(demon);
-    // The clock moves only when nobody has anything to do, and time-outs wait for it.
+    // The paused clock moves only when all tasks are idle, and time-outs wait for it.
     let how = (each, Duration::from_millis(100));
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| work(guard.clone(), set.clone(), worker, random.next(), how, tally.clone()))
@@ -320,10 +322,11 @@ async fn round(
     }
     stop.store(true, SeqCst);
     let backup = demon.await.unwrap();
-    // The writes that were late have come.
+    // All late writes have been carried out.
     tokio::time::sleep(Duration::from_secs(100)).await;
     if guard.state() == State::Active {
-        // An audit cannot tell when a scan lies about its end. It begins where the last one ended, so the second sees all.
+        // An audit cannot tell when a scan ends too early. It begins where the last one ended, so the second
+        // audit sees all keys.
         set.mend_scans();
         for _ in 0..2 {
             while guard.audit(100_000).await.is_err() {}
@@ -333,8 +336,8 @@ async fn round(
         while guard.rebuild().await.is_err() {}
     }
     holds_all(&guard, set, tally).await;
-    // Every look-up that the filter did not answer has reached the data set, alone or with another one for the same
-    // key, but for absences that were remembered.
+    // Every look-up that the filter did not answer has reached the data set, alone or shared with another
+    // look-up of the same key, except for remembered absences.
     let stats = guard.stats();
     let open = stats.maybe + stats.unknown - (tally.open.load(SeqCst) - open);
     let reached = stats.asked + stats.joined + stats.remembered + stats.refused;
@@ -411,12 +414,12 @@ async fn nothing_readable_is_absent_in_ten_million_operations() {
     chaos(10_000_000).await;
 }
 
-/// Guards that share a filter: each worker asks and writes through any of them.
+/// Guards that share a filter: each worker looks up and writes through all of them.
 async fn fleet_chaos(rounds: u64, seed: u64) {
     const MEMBERS: usize = 3;
     let mut random = Random(seed);
     let (set, kind) = (Faulty::default(), Exact::<true>::default());
-    // No statement is carried out later than that.
+    // The data set carries out no statement later than that.
     set.0.lingering.store(60, SeqCst);
     let start = async || {
         let builder = Guard::builder(set.clone(), kind.clone()).without_background();

@@ -1,4 +1,4 @@
-//! What every data set must do, asked of each that is there, alone and behind a guard.
+//! The contract of every data set, checked for each that is available, alone and behind a guard.
 
 use crate::faulty::SECRET;
 use crate::server;
@@ -20,7 +20,7 @@ pub(crate) async fn all_keys<D: DataSet>(set: &D, limit: usize) -> Vec<Vec<u8>> 
     }
 }
 
-/// The four operations, and the scan; `key` makes keys that the set can have.
+/// The four operations, and the scan. `key` makes keys that the set accepts.
 async fn obeys<D: DataSet>(set: D, key: impl Fn(u32) -> Vec<u8>) {
     let expected: BTreeSet<Vec<u8>> = (0..100).map(&key).collect();
     assert_eq!(expected.len(), 100, "the keys of the test differ");
@@ -38,7 +38,7 @@ async fn obeys<D: DataSet>(set: D, key: impl Fn(u32) -> Vec<u8>) {
     }
     let mut scan = set.scan(None).await.unwrap();
     assert_eq!(set.count(&mut scan).await.unwrap(), 100);
-    // What is written while a scan is under way is not in it, where it sees one moment.
+    // Where a scan sees one moment, it does not return keys that are written during it.
     let first = set.page(&mut scan, 10).await.unwrap();
     assert_eq!(set.put(&key(100), b"new").await.unwrap(), Put::New);
     assert!(set.delete(&key(99)).await.unwrap());
@@ -57,7 +57,7 @@ async fn obeys<D: DataSet>(set: D, key: impl Fn(u32) -> Vec<u8>) {
     assert!(!set.delete(&key(99)).await.unwrap());
     assert!(!set.delete(&key(200)).await.unwrap());
     assert_eq!(set.get(&key(99)).await.unwrap(), None);
-    // From somewhere on: all keys that are given are there.
+    // From the middle on: every returned key exists.
     let mut scan = set.scan(Some(&key(50))).await.unwrap();
     let page = set.page(&mut scan, 20).await.unwrap();
     assert!(!page.is_empty());
@@ -73,7 +73,7 @@ async fn obeys<D: DataSet>(set: D, key: impl Fn(u32) -> Vec<u8>) {
         assert_eq!(set.stamp().await.unwrap(), Some(at(10)));
         set.delete_marked(&key(101), at(11).into()).await.unwrap();
         assert_eq!(set.stamp().await.unwrap(), Some(at(11)));
-        // An older copy, without a write that was confirmed, is not written to.
+        // An older copy, which lacks a confirmed write, must refuse writes.
         let claim = |least| Claim { least: before + least, ..at(12).into() };
         let put = set.put_marked(&key(103), b"x", claim(12)).await.unwrap_err();
         let delete = set.delete_marked(&key(102), claim(12)).await.unwrap_err();
@@ -139,7 +139,7 @@ async fn sqlite_obeys_with_keys_of_every_kind() {
     obeys(Sqlite::open(&path, "odd \"name", "the key", "v").unwrap(), name).await;
     let numbers = Sqlite::open(&path, "numbers", "id", "v").unwrap();
     obeys(numbers.clone(), |number| number.to_string().into_bytes()).await;
-    // One number, however it is written.
+    // The same number in several spellings.
     assert!(numbers.get(b"7").await.unwrap().is_some());
     assert_eq!(&*numbers.canonical(b"+007"), b"7");
     assert_eq!(numbers.get(b"seven").await.unwrap(), None);
@@ -171,7 +171,7 @@ async fn postgres_obeys_with_keys_of_every_kind() {
         .await;
     let odd = Postgres::connect(&url, "my schema.odd \"name", "the key", "v").await.unwrap();
     obeys(odd.statement_timeout(SOON), |number| number.to_le_bytes().to_vec()).await;
-    // Values are JSON there: a number is one.
+    // The values of this table are JSON, and a number is valid JSON.
     let numbers = Postgres::connect(&url, "numbers", "id", "v").await.unwrap();
     assert_eq!(numbers.put(b"5", b"{\"a\": 1}").await.unwrap(), Put::New);
     assert_eq!(numbers.get(b"5").await.unwrap().as_deref(), Some(&b"{\"a\": 1}"[..]));
@@ -189,7 +189,7 @@ async fn postgres_obeys_with_keys_of_every_kind() {
     }
     let missing = Postgres::connect(&url, "texts; DROP TABLE texts", "k", "v").await;
     assert!(matches!(missing, Err(PostgresError::Missing { .. })), "{missing:?}");
-    // A connection that the server ends is made anew.
+    // A connection that the server closes is opened again.
     let set = Postgres::connect(&url, "texts", "k", "v").await.unwrap();
     assert!(set.get(b"user:00001").await.unwrap().is_some());
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()

@@ -1,4 +1,4 @@
-//! Futures that are dropped in the middle: at every point where a rebuild, a checkpoint or a close waits.
+//! Futures that are dropped in the middle, at every await of a rebuild, a checkpoint or a close.
 
 use crate::faulty::{Fault, Faulty, SECRET};
 use std::future::poll_fn;
@@ -20,7 +20,7 @@ async fn try_start(set: &Faulty, folder: &Path) -> Result<Guarded, StartError<Fa
     builder.folder(folder).start().await
 }
 
-/// The folder of a guard that was dropped is in use until its thread has saved what it was saving.
+/// The folder of a dropped guard stays in use until its thread has finished a save.
 async fn start_after_a_save(set: &Faulty, folder: &Path) -> Guarded {
     loop {
         match try_start(set, folder).await {
@@ -34,7 +34,8 @@ fn key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
 }
 
-/// Runs a future until it has waited so often, and drops it then; what it returned, if it did.
+/// Polls a future until it has waited `waits` times, and drops it then. Returns its result, if it finished
+/// before.
 async fn after<T>(waits: u32, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut polled = 0;
@@ -48,7 +49,8 @@ async fn after<T>(waits: u32, future: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// Drops what `run` begins at each of its waits; then keys are put, deleted and found, also by the next guard.
+/// Drops the future of `run` at each of its awaits. Then keys are put, deleted and found, also by the next
+/// guard.
 async fn dropped<T>(run: impl AsyncFn(&Guarded) -> T) {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("f");
@@ -61,18 +63,18 @@ async fn dropped<T>(run: impl AsyncFn(&Guarded) -> T) {
         }
         let ended = after(waits, run(&guard)).await.is_some();
         guard.tend().await;
-        // Refused after a close that was dropped.
+        // Refused if a close was dropped.
         let new = key(1_000 + waits);
         if guard.put(&new, b"").await.is_ok() {
             assert_ne!(guard.contains(&new).await, Answer::Absent, "{waits}");
         }
-        // Killed, with whatever a thread is still saving.
+        // Killed, possibly while a thread is still saving.
         drop(guard);
         let guard = start_after_a_save(&set, &folder).await;
         for key in set.keys() {
             assert_ne!(guard.contains(&key).await, Answer::Absent, "{waits}: {key:?}");
         }
-        // The table stays small, so that the rebuilds do not wait more often each time.
+        // The table stays small, so that later rebuilds do not wait more often.
         set.bypass_delete(&new);
         if ended {
             assert!(waits > 1);
@@ -131,7 +133,7 @@ async fn a_dropped_rebuild_does_not_forget_signs_of_foreign_writes() {
         if after(waits, guard.rebuild()).await.is_some() {
             return;
         }
-        // The next comparison of all keys waits four times as long as one took.
+        // The next comparison of all keys waits four times as long as the last one took.
         for _ in 0..1_000 {
             guard.tend().await;
             if guard.contains(&key(waits)).await != Answer::Absent {

@@ -1,4 +1,4 @@
-//! A data set in memory that does as it is told: fails, waits, commits later, loses a scan.
+//! A data set in memory that injects faults: it fails, waits, commits later, or ends a scan early.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -11,7 +11,7 @@ use umbel_guard::{Claim, DataSet, Outcome, Page, Put, Stamp};
 /// The secret of filters in tests that expect an answer to be `Absent`: with a random one, any key can be a false positive.
 pub(crate) const SECRET: umbel::Keyed = umbel::Keyed::new([7; 16]);
 
-/// Numbers that look random and are the same every time.
+/// Pseudo-random numbers with a fixed seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
@@ -28,13 +28,13 @@ impl Random {
         self.next() % limit
     }
 
-    /// True for one of so many.
+    /// Returns true once in `number` calls, on average.
     pub(crate) fn one_in(&mut self, number: u64) -> bool {
         self.below(number) == 0
     }
 }
 
-/// Where the seeds of long runs begin: `UMBEL_SEED`, for other ones than the last time, or 0.
+/// The first seed of long runs: `UMBEL_SEED`, to use new seeds, or 0.
 pub(crate) fn first_seed() -> u64 {
     let told = std::env::var("UMBEL_SEED").ok();
     told.map_or(0, |seed| seed.parse().expect("UMBEL_SEED is a number"))
@@ -51,31 +51,31 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// What happens to a write.
+/// The fate of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is refused before anything happens.
+    /// The set refuses it before anything happens.
     Refused,
-    /// It is rolled back, and that is told.
+    /// It is rolled back, and the error says so.
     RolledBack,
-    /// It is committed, and nobody is told.
+    /// It is committed, and the answer is lost.
     Lost,
-    /// It is committed after this time, long after an error was told.
+    /// It is committed after this time, long after the call returned an error.
     Late(Duration),
-    /// It never answers; it is committed after this time.
+    /// The call never returns; the write is committed after this time.
     Hangs(Duration),
 }
 
-/// What happens to a scan.
+/// The fate of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Break {
     /// The page with this number is an error.
     Fails(usize),
-    /// The page with this number never comes.
+    /// The page with this number never arrives.
     Hangs(usize),
-    /// All pages from this number on are empty, and none is the last.
+    /// All pages from this number on are empty, and none is marked as the last.
     Dries(usize),
-    /// The page with this number says it is the last, wrongly.
+    /// The page with this number is wrongly marked as the last.
     Lies(usize),
 }
 
@@ -87,38 +87,38 @@ pub(crate) struct Inside {
     table: Mutex<Table>,
     /// Counts writes without the guard, as `PRAGMA data_version` does.
     pub(crate) foreign: AtomicU64,
-    /// Changes when a standby takes over.
+    /// Changes when a standby is promoted.
     timeline: AtomicU64,
     fates: Mutex<VecDeque<Fate>>,
     breaks: Mutex<VecDeque<Break>>,
     pub(crate) gets: AtomicU64,
     pub(crate) scans: AtomicU64,
     pub(crate) failing: AtomicU64,
-    /// Look-ups wait for this, if there is one.
+    /// Look-ups wait for this semaphore, if set.
     gate: Mutex<Option<Arc<Semaphore>>>,
-    /// Answers of look-ups wait for this, after the row was read.
+    /// Answers of look-ups wait for this semaphore after the row was read.
     answer_gate: Mutex<Option<Arc<Semaphore>>>,
     /// The next look at the set panics.
     pub(crate) panics: AtomicBool,
-    /// It keeps no stamp, so writes of a guard that has ended are carried out all the same.
+    /// The set stores no stamp, so it carries out writes of a guard that has ended.
     pub(crate) stampless: AtomicBool,
-    /// It cannot be looked at.
+    /// Looks at the set fail.
     pub(crate) unreachable: AtomicBool,
-    /// It has a stamp, and a guard may not store another one.
+    /// The set has a stamp, and refuses to store another one.
     pub(crate) refuses_begin: AtomicBool,
-    /// The next guard that begins gets an error, and stores nothing.
+    /// The next guard that begins gets an error, and the set stores nothing.
     pub(crate) fails_begin: AtomicBool,
     /// Another guard writes this key before the next one begins.
     pub(crate) written_before_begin: Mutex<Option<Vec<u8>>>,
-    /// This is another set than the one that was opened.
+    /// The set is another one than the one that was opened.
     pub(crate) replaced: AtomicBool,
-    /// How long a write may go on after the guard is gone, in seconds.
+    /// How long a write may continue after its guard has ended, in seconds.
     pub(crate) lingering: AtomicU64,
-    /// Writes wait for this, before they are committed.
+    /// Writes wait for this semaphore before they are committed.
     write_gate: Mutex<Option<Arc<Semaphore>>>,
 }
 
-/// All that a backup has: rows, and the stamp of the guard.
+/// The content of a backup: rows, and the stamp of the guard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
     rows: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -130,7 +130,7 @@ impl Table {
         self.stamp.mark
     }
 
-    /// Whether a write with this claim is carried out; raises the mark.
+    /// Checks whether a write with this claim is carried out, and raises the mark.
     fn stamped(&mut self, claim: Option<Claim>) -> Result<(), Fault> {
         let Some(claim) = claim else { return Ok(()) };
         if claim.incarnation != self.stamp.incarnation || claim.least > self.stamp.mark {
@@ -163,7 +163,7 @@ impl Faulty {
         self.table().rows.contains_key(key)
     }
 
-    /// The value of a key now.
+    /// The current value of a key.
     pub(crate) fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.table().rows.get(key).cloned()
     }
@@ -172,7 +172,7 @@ impl Faulty {
         self.table().rows.keys().cloned().collect()
     }
 
-    /// Writes without the guard, and leaves no sign of it.
+    /// Writes without the guard, and leaves no trace for `foreign_writes`.
     pub(crate) fn bypass(&self, key: &[u8]) {
         self.table().rows.insert(key.into(), b"bypassed".into());
     }
@@ -182,7 +182,7 @@ impl Faulty {
         self.table().rows.remove(key);
     }
 
-    /// The next look at the set shows that something else has written.
+    /// The next look at the set reports a foreign write.
     pub(crate) fn show_foreign_writes(&self) {
         self.0.foreign.fetch_add(1, SeqCst);
     }
@@ -195,23 +195,23 @@ impl Faulty {
         *self.table() = backup;
     }
 
-    /// A standby takes over.
+    /// Promotes a standby.
     pub(crate) fn fail_over(&self, standby: Table) {
         self.0.timeline.fetch_add(1, SeqCst);
         self.restore(standby);
     }
 
-    /// The next write goes like this.
+    /// Sets the fate of the next write.
     pub(crate) fn doom(&self, fate: Fate) {
         self.0.fates.lock().unwrap().push_back(fate);
     }
 
-    /// The next scan of everything goes like this.
+    /// Sets the fate of the next full scan.
     pub(crate) fn break_scan(&self, fate: Break) {
         self.0.breaks.lock().unwrap().push_back(fate);
     }
 
-    /// All scans go well from now on.
+    /// All scans succeed from now on.
     pub(crate) fn mend_scans(&self) {
         self.0.breaks.lock().unwrap().clear();
     }
@@ -318,7 +318,7 @@ async fn pass(gate: &Mutex<Option<Arc<Semaphore>>>) {
     pause().await;
 }
 
-/// Lets others come in between: the guard itself asks twice before it waits.
+/// Lets other tasks run in between: the guard itself polls twice before it waits.
 async fn pause() {
     for _ in 0..3 {
         tokio::task::yield_now().await;
@@ -368,7 +368,7 @@ impl DataSet for Faulty {
         if stamps {
             self.table().stamp.incarnation = incarnation;
         }
-        // It has happened, and the answer is on its way.
+        // The write has happened, and the answer is on its way.
         tokio::task::yield_now().await;
         Ok(stamps)
     }

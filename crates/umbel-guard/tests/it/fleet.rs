@@ -1,5 +1,6 @@
-//! Guards that share one filter through Redis or Valkey: what one of them puts no other one takes for absent, also when
-//! the filter is evicted, flushed, replaced or stale, and its server killed, stopped or overtaken by a replica.
+//! Guards that share one filter through Redis or Valkey. A key that one guard puts is never absent for another.
+//! This holds when the filter is evicted, flushed, replaced or stale, and when its server is killed, stopped,
+//! or replaced by its replica.
 
 use crate::faulty::{Faulty, Random};
 use crate::servers::{Engine, Node, PATIENT, follow, in_step};
@@ -54,7 +55,7 @@ async fn what_one_guard_puts_all_know() {
         one.put(b"new", b"v").await.unwrap();
         assert_eq!(two.contains(b"new").await, Answer::Maybe);
         assert_eq!(two.get(b"new").await.unwrap().as_deref(), Some(&b"v"[..]));
-        // Gone, as an eviction takes it: nobody says absent, and soon there is another one.
+        // Evicted: all guards stop answering `Absent`, and soon another filter exists.
         node.call(&["DEL", "users"]);
         let lost = two.contains(b"never").await;
         assert!(matches!(lost, Answer::Unknown(_)), "{lost:?}");
@@ -75,7 +76,7 @@ async fn a_shared_filter_that_lacks_a_key_is_built_again_although_it_is_complete
         let one = guard(&node, &set).await;
         active(&one).await;
         set.bypass(b"written without a guard");
-        // The audit finds it, and a filter that is only opened again would lack it for ever.
+        // The audit finds the missing key. A filter that was only opened again would lack it for ever.
         let found = async {
             while one.contains(b"written without a guard").await != Answer::Maybe {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -92,7 +93,7 @@ async fn a_filter_that_was_built_again_is_another_one_for_all_and_writes_wait_fo
         let (one, two) = (guard(&node, &set).await, guard(&node, &set).await);
         active(&one).await;
         active(&two).await;
-        // A key that has left: only another filter can forget it.
+        // A deleted key: only a rebuild can remove it from the filter.
         one.put(b"ghost", b"v").await.unwrap();
         assert!(two.delete(b"ghost").await.unwrap());
         assert_eq!(one.contains(b"ghost").await, Answer::Maybe);
@@ -103,7 +104,7 @@ async fn a_filter_that_was_built_again_is_another_one_for_all_and_writes_wait_fo
             }
         };
         let rebuild = async {
-            // The guard may be building one by itself.
+            // The guard may already be rebuilding by itself.
             while let Err(error) = one.rebuild().await {
                 assert!(matches!(error, RebuildError::UnderWay), "{error}");
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -146,14 +147,14 @@ async fn without_the_shared_filter_reads_go_through_and_writes_wait() {
         assert!(matches!(guard.contains(b"k").await, Answer::Unknown(_)));
         assert!(guard.get(b"k").await.unwrap().is_some());
         assert_eq!(guard.get(b"none").await.unwrap(), None);
-        // Another guard may still reach it, and would take the key for absent.
+        // Another guard may still reach the filter, and would report the key absent.
         let put = guard.put(b"new", b"v").await;
         assert!(matches!(put, Err(GuardError::Filter(_))), "{put:?}");
         assert!(!set.has(b"new"));
     }
 }
 
-/// What workers have seen: the test is not about nothing.
+/// Results of the workers, to show that the test exercised the filter.
 #[derive(Debug, Default)]
 struct Told {
     puts: AtomicU64,
@@ -171,11 +172,12 @@ async fn work(guard: Guarded, set: Faulty, worker: u64, stop: Arc<AtomicBool>, t
         } else if random.one_in(4) {
             let _ = guard.delete(&key).await;
         } else {
-            // Also of keys that another guard writes.
+            // Also keys that another guard writes.
             let other = format!("{} {}", random.below(4), random.below(120)).into_bytes();
             let before = set.has(&other);
             let answer = guard.contains(&other).await;
-            // Deleted and put again in between is no matter: it was put before it was asked for.
+            // The key may have been deleted and put again in between, because it was put before the look-up
+            // began.
             if before && set.has(&other) {
                 let really =
                     answer != Answer::Absent || deleted_meanwhile(&guard, &set, &other).await;
@@ -187,12 +189,13 @@ async fn work(guard: Guarded, set: Faulty, worker: u64, stop: Arc<AtomicBool>, t
     }
 }
 
-/// A key that others delete and put again may have been absent for a moment; asked for once more, it is not.
+/// A key that other workers delete and put again may have been absent for a moment. A second look-up does not
+/// report it absent.
 async fn deleted_meanwhile(guard: &Guarded, set: &Faulty, key: &[u8]) -> bool {
     guard.contains(key).await != Answer::Absent || !set.has(key)
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 async fn until(so: impl Fn() -> bool) {
     for _ in 0..12_000 {
         if so() {
@@ -203,7 +206,7 @@ async fn until(so: impl Fn() -> bool) {
     panic!("it is never so");
 }
 
-/// Two guards and four workers, while something happens again and again.
+/// Two guards and four workers, for repeated faults.
 struct Fleet {
     guards: [Guarded; 2],
     workers: Vec<tokio::task::JoinHandle<()>>,
@@ -224,7 +227,7 @@ impl Fleet {
         Self { guards, workers, stop, told }
     }
 
-    /// Waits until both answer, and a little longer.
+    /// Waits until both guards answer, and a little longer.
     async fn recovered(&self) {
         for guard in &self.guards {
             active(guard).await;
@@ -232,23 +235,23 @@ impl Fleet {
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
 
-    /// How often the trust has ended, in both guards.
+    /// How often the trust has ended, in both guards together.
     fn trips(&self) -> u64 {
         self.guards.iter().map(|guard| guard.stats().trips).sum()
     }
 
-    /// Waits until a guard has noticed a loss.
+    /// Waits until a guard has noticed the loss.
     async fn noticed(&self, before: u64) {
         until(|| self.trips() > before).await;
     }
 
-    /// What the workers have seen: puts, absent keys, and all that they did.
+    /// Results of the workers: puts, absent keys, and all operations.
     fn told(&self) -> [u64; 3] {
         let Told { puts, absent, all } = &*self.told;
         [puts, absent, all].map(|number| number.load(SeqCst))
     }
 
-    /// Ends it; how often the trust ended meanwhile.
+    /// Ends the workers; returns how often the trust ended.
     async fn end(self) -> u64 {
         self.recovered().await;
         until(|| self.told().into_iter().zip([50, 50, 500]).all(|(got, least)| got > least)).await;
@@ -280,7 +283,7 @@ async fn nothing_readable_is_absent_while_the_filter_is_lost_again_and_again() {
             node.call(loss);
             fleet.noticed(before).await;
             if loss[0].starts_with("SET") {
-                // What belongs to somebody else is not taken away: that is for people to decide.
+                // A guard does not delete a key of another application: an operator has to decide that.
                 let [one, two] = &fleet.guards;
                 while one.state() == State::Active || two.state() == State::Active {
                     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -298,12 +301,12 @@ async fn nothing_readable_is_absent_while_the_filter_is_lost_again_and_again() {
         node.call(&["CONFIG", "SET", "maxmemory", "0"]);
         fleet.noticed(before).await;
         node.call(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
-        // Stopped for longer than anybody waits.
+        // Stopped for longer than any time-out.
         fleet.recovered().await;
         node.signal("STOP");
         tokio::time::sleep(Duration::from_millis(700)).await;
         node.signal("CONT");
-        // Killed, and back with nothing.
+        // Killed, and restarted without data.
         fleet.recovered().await;
         let before = fleet.trips();
         node.kill();
@@ -330,7 +333,7 @@ async fn nothing_readable_is_absent_after_a_replica_that_lags_has_taken_over() {
         );
         fleet.recovered().await;
         in_step(&primary, &replica);
-        // From here on it hears nothing, and what is put meanwhile is not in its filter.
+        // From here on the replica receives nothing, so its filter lacks the keys that are put now.
         replica.call(&["REPLICAOF", "NO", "ONE"]);
         replica.call(&["REPLICAOF", "127.0.0.1", "1"]);
         fleet.guards[0].put(b"late", b"v").await.unwrap();
@@ -340,7 +343,7 @@ async fn nothing_readable_is_absent_after_a_replica_that_lags_has_taken_over() {
         for guard in &fleet.guards {
             assert_ne!(guard.contains(b"late").await, Answer::Absent);
         }
-        // One that comes now finds the old filter, complete as it says.
+        // A guard that starts now finds the old filter, marked as complete.
         let late = guard_by(server().await, &set).await;
         assert_ne!(late.contains(b"late").await, Answer::Absent);
         active(&late).await;

@@ -1,4 +1,4 @@
-//! Many questions at once: one goes through for each key, absences are remembered, and there is a limit.
+//! Many concurrent look-ups: single-flight per key, remembered absences, and a limit.
 
 use crate::faulty::{Fate, Faulty, SECRET};
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn who_asks_after_a_write_sees_it() {
     let set = Faulty::default();
     let guard = builder(&set).start().await.unwrap();
     let gate = set.gate(0);
-    // A question from before the write, which is answered after it.
+    // A query from before the write, answered after it.
     let old = tokio::spawn({
         let guard = guard.clone();
         async move { guard.get(b"k").await }
@@ -99,7 +99,7 @@ async fn only_so_many_go_through_while_there_is_no_filter() {
             other => panic!("{other:?}"),
         }
     }
-    // Three wait for the data set in vain, and five for a place, of which three may come free in time.
+    // Three wait for the data set in vain, and five for a permit; three of those may get one in time.
     assert_eq!(ends.iter().sum::<u32>(), 8);
     assert!(ends[0] >= 2 && ends[1] >= 3, "{ends:?}");
     assert_eq!(guard.stats().refused, u64::from(ends[0]));
@@ -112,7 +112,8 @@ async fn a_false_positive_is_asked_for_once() {
     guard.rebuild().await.unwrap();
     set.doom(Fate::RolledBack);
     assert!(guard.put(b"seed", b"").await.is_err());
-    // In the filter and not in the set. That write may happen yet, so its shard is never remembered; others are.
+    // The key is in the filter and not in the set. Its write may still happen, so its shard remembers nothing.
+    // Other shards do.
     for number in 0..200_u32 {
         guard.put(&number.to_le_bytes(), b"").await.unwrap();
         guard.delete(&number.to_le_bytes()).await.unwrap();
@@ -128,7 +129,7 @@ async fn a_false_positive_is_asked_for_once() {
     // One of 64 shards remembers nothing, and a shard has room for two: far from 500.
     assert!((50..250).contains(&asked), "{asked}");
     assert!(guard.stats().remembered >= 250);
-    // A write is seen at once.
+    // A write is visible at once.
     guard.put(&7_u32.to_le_bytes(), b"v").await.unwrap();
     assert!(guard.get(&7_u32.to_le_bytes()).await.unwrap().is_some());
     tokio::time::advance(Duration::from_secs(5)).await;

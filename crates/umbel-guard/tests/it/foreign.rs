@@ -1,4 +1,5 @@
-//! Rows that are written without the guard: not promised, but noticed, and never a reason to lose a key that was put.
+//! Rows that are written without the guard: no guarantee, but the guard notices them, and never loses a key
+//! that was put.
 
 use crate::faulty::{Break, Fate, Faulty, SECRET};
 use crate::kinds::Exact;
@@ -55,7 +56,7 @@ async fn a_row_written_without_the_guard_after_the_snapshot_of_a_rebuild_is_neve
                 let guard = guard.clone();
                 async move { guard.rebuild().await }
             });
-            // The first scan counts, the second one is read.
+            // The first scan counts, the second one reads.
             while set.0.scans.load(SeqCst) < scans + 2 {
                 tokio::task::yield_now().await;
             }
@@ -76,7 +77,7 @@ async fn a_sign_of_foreign_writes_leads_to_a_look_at_all_keys() {
     for family in Family::CHANGING {
         let set = Faulty::default();
         (0..1_000_u32).for_each(|number| set.bypass(&number.to_le_bytes()));
-        // However long a correct filter is to be used.
+        // However long `rest` lets a correct filter stay in use.
         let builder = Guard::builder(set.clone(), Local::new(family, 1e-6).secret(SECRET));
         let builder = builder.scan(10, 1.0).rest(Duration::from_secs(3600));
         let guard = builder.without_background().start().await.unwrap();
@@ -101,7 +102,7 @@ async fn a_guard_notices_foreign_writes_within_seconds_by_itself() {
     let set = Faulty::default();
     (0..10_000_u32).for_each(|number| set.bypass(&number.to_be_bytes()));
     let builder = Guard::builder(set.clone(), Local::blocked(1e-6).secret(SECRET));
-    // An audit would find it after a quarter of an hour.
+    // An audit would find the key only after a quarter of an hour.
     let guard = builder.audit(16, Duration::from_secs(900)).start().await.unwrap();
     guard.active().await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -147,7 +148,7 @@ async fn a_key_that_reaches_neither_filter_ends_the_trust() {
     while set.0.scans.load(SeqCst) < scans + 2 {
         tokio::task::yield_now().await;
     }
-    // It is in the first filter, and waits to be added to the second, which takes over meanwhile.
+    // The key is in the first filter, and waits to be added to the second, which takes over in the meantime.
     let putting = tokio::spawn({
         let guard = guard.clone();
         async move { guard.put(b"k", b"").await }
@@ -271,7 +272,7 @@ async fn absences_cannot_be_remembered_with_a_shared_filter() {
 async fn look_ups_are_not_shared_where_other_guards_write() {
     let (set, kind) = (Faulty::default(), Exact::<true>::default());
     let [one, two] = [member(&set, &kind).await, member(&set, &kind).await];
-    // It is in the shared filter, and not in the set.
+    // The key is in the shared filter, and not in the set.
     one.put(b"k", b"1").await.unwrap();
     one.delete(b"k").await.unwrap();
     let gate = set.answer_gate(0);
@@ -284,7 +285,7 @@ async fn look_ups_are_not_shared_where_other_guards_write() {
         tokio::task::yield_now().await;
     }
     one.put(b"k", b"2").await.unwrap();
-    // The first look-up has read the set and waits for its answer. One that begins now must see the row.
+    // The first look-up has read the set and waits for its answer. A look-up that begins now must see the row.
     let late = tokio::spawn({
         let two = two.clone();
         async move { two.get(b"k").await }
@@ -303,13 +304,13 @@ async fn a_fleet_waits_for_statements_of_a_guard_that_was_killed() {
     set.0.lingering.store(30, SeqCst);
     let one = member(&set, &kind).await;
     let two = member(&set, &kind).await;
-    // Long after the start of both.
+    // Long after both guards have started.
     tokio::time::advance(Duration::from_secs(100)).await;
     set.doom(Fate::Hangs(Duration::from_secs(20)));
     let killed = tokio::time::timeout(Duration::from_millis(1), one.put(b"k", b"")).await;
     assert!(killed.is_err() && !set.has(b"k"));
     drop(one);
-    // The filter, which had the key, is lost; the other guard scans, and the statement commits after that.
+    // The filter, which had the key, is lost. The other guard scans, and the statement commits after that.
     kind.lose();
     two.distrust();
     two.rebuild().await.unwrap();

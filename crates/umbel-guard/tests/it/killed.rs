@@ -1,8 +1,8 @@
-//! A guarded process is killed, between any two steps, again and again; whoever comes next finds nothing absent that
-//! can be read.
+//! A guarded process is killed repeatedly, between any two steps. The next process never reports a key absent
+//! that can be read.
 //!
-//! The child is this test binary, told by a variable what to do. It announces the step it has reached and waits
-//! there, and the parent kills it with SIGKILL.
+//! The child is this test binary with an environment variable that selects its role. It prints the step that it
+//! has reached and waits there, and the parent kills it with SIGKILL.
 
 use crate::faulty::{Random, first_seed};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use umbel_guard::set::{Redb, RedbError};
 use umbel_guard::{Answer, Claim, DataSet, Family, Guard, Local, Page, Put, Stamp, State};
 
-/// A data set that says when it has come to the step at which the process is to be killed.
+/// A data set that reports when it reaches the step at which the process is killed.
 struct Doomed {
     set: Redb,
     steps: Arc<AtomicU64>,
@@ -97,7 +97,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("key {number}").into_bytes()
 }
 
-/// Whether anything that can be read is said to be absent; how many keys there are.
+/// Checks that no readable key is reported absent; returns the number of keys.
 async fn check(guard: &Guard<Doomed, Local>) -> u64 {
     let mut there = 0;
     for number in 0..KEYS {
@@ -110,7 +110,7 @@ async fn check(guard: &Guard<Doomed, Local>) -> u64 {
     there
 }
 
-/// The life of a child: opens what the last one left, checks it, and works until it is killed.
+/// The child: opens the files of the last process, checks them, and works until it is killed.
 async fn live(place: &Path, seed: u64) {
     let mut random = Random(seed);
     let family = FAMILIES[random.below(4) as usize];
@@ -119,7 +119,7 @@ async fn live(place: &Path, seed: u64) {
     let file = folder.join("data.redb");
     let mut set = Redb::create(&file, "t").unwrap();
     if random.one_in(2) {
-        // Then what was acknowledged may be gone: the data set is what can be read.
+        // Acknowledged writes may then be lost: the data set determines what can be read.
         set = set.without_sync();
     }
     let steps = Arc::new(AtomicU64::new(u64::MAX));
@@ -129,7 +129,7 @@ async fn live(place: &Path, seed: u64) {
     let guard = start.start().await.unwrap();
     let restored = guard.state() == State::Active;
     if restored && random.one_in(10) {
-        // Lost between two lives: never an empty filter.
+        // Deleted between two processes: an empty filter must never be used.
         drop(guard);
         let files = std::fs::read_dir(folder.join("guard")).unwrap();
         for file in files.map(|entry| entry.unwrap().path()) {
@@ -185,7 +185,7 @@ fn child() {
     runtime.block_on(live(Path::new(&place), seed));
 }
 
-/// Runs a child until it is killed; whether it had checked what the last one left.
+/// Runs a child until it is killed. Returns whether it had checked the files of the last process.
 fn one_life(place: &Path, seed: u64) -> Option<(u64, bool)> {
     let mut random = Random(seed ^ 0xdead);
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -199,7 +199,7 @@ fn one_life(place: &Path, seed: u64) -> Option<(u64, bool)> {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let (mut checked, mut ended, mut signs) = (None, false, 0);
     let patience = random.below(12) + 1;
-    // Not dropped before the child is dead: it would find nobody to talk to.
+    // Kept until the child is dead: a closed pipe would end it early.
     for line in &mut lines {
         let line = line.unwrap_or_default();
         let mut words = line.split(' ');
@@ -216,7 +216,7 @@ fn one_life(place: &Path, seed: u64) -> Option<(u64, bool)> {
             Some("alive") => {
                 signs += 1;
                 if signs == patience {
-                    // Anywhere: in the middle of a save, a commit, a rename.
+                    // At any point: in the middle of a save, a commit, a rename.
                     std::thread::sleep(Duration::from_micros(random.below(3_000)));
                     break;
                 }
@@ -241,7 +241,7 @@ fn lives(number: u64) {
             keys += there;
         }
     }
-    // Most lives begin with the filter of the last one, and with some keys: the test is not about nothing.
+    // Most processes start with the filter of the last one, and with some keys, so the test exercises restarts.
     assert!(restored > number / 3, "{restored} of {number}");
     assert!(keys > number * 10, "{keys}");
 }

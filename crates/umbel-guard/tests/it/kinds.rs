@@ -1,4 +1,4 @@
-//! A filter in memory that fails and waits when it is told to; several guards can share it.
+//! A filter in memory that fails and waits on command; several guards can share it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,15 +11,15 @@ use umbel::hash::Digester;
 use umbel::{Digest, Portable};
 use umbel_guard::{Generation, Kind, Measure, Trouble};
 
-/// Makes exact filters: a digest is in one if it was added.
+/// Creates exact filters: a digest is in one if it was added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Exact<const SHARED: bool> {
-    /// What guards that share it find.
+    /// The filter that guards share.
     shared: Arc<Mutex<Option<ExactGeneration>>>,
     made: Arc<AtomicU64>,
-    /// Additions to every filter but the first wait for this, and then fail.
+    /// Additions to every filter but the first wait for this semaphore, and then fail.
     pub(crate) second: Arc<Mutex<Option<Arc<Semaphore>>>>,
-    /// A filter loses the first key of all that are added together.
+    /// A filter loses the first key of every batch.
     pub(crate) forgets: Arc<AtomicBool>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct ExactGeneration {
 }
 
 impl<const SHARED: bool> Exact<SHARED> {
-    /// The shared filter is gone.
+    /// Removes the shared filter.
     pub(crate) fn lose(&self) {
         *self.shared.lock().unwrap() = None;
     }

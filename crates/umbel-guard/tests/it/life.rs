@@ -1,4 +1,4 @@
-//! The states of a guard: how it comes to be active, what ends that, and how it comes back.
+//! The states of a guard: becoming active, losing the trust, recovering.
 
 use crate::faulty::{Break, Faulty, SECRET};
 use std::sync::atomic::Ordering::SeqCst;
@@ -28,7 +28,7 @@ async fn only_an_active_guard_says_absent() {
     let guard = quiet(&set, Local::blocked(1e-6).secret(SECRET)).await;
     assert_eq!(guard.state(), State::Empty);
     assert_eq!(guard.contains(b"x").await, Answer::Unknown(Reason::Building));
-    // Every question that the filter cannot answer reaches the data set.
+    // Every look-up that the filter cannot answer reaches the data set.
     assert_eq!(guard.get(b"x").await.unwrap(), None);
     assert!(guard.get(&key(5)).await.unwrap().is_some());
     assert_eq!(set.gets(), 2);
@@ -53,7 +53,7 @@ async fn only_an_active_guard_says_absent() {
 async fn a_scan_that_is_not_proven_complete_is_no_filter() {
     let set = filled(100);
     let guard = quiet(&set, Local::blocked(0.01).secret(SECRET)).await;
-    // The first scan of a rebuild only counts; the second one is read.
+    // The first scan of a rebuild only counts; the second one reads.
     let scan = |fate| {
         set.break_scan(Break::Fails(usize::MAX));
         set.break_scan(fate);
@@ -152,7 +152,7 @@ async fn a_rebuild_waits_for_writes_that_began_before_it() {
     let scans = set.0.scans.load(SeqCst);
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!rebuilding.is_finished() && guard.stats().rebuilding);
-    // It has counted, and not begun to read.
+    // The rebuild has counted, and has not begun to read.
     assert!(set.0.scans.load(SeqCst) <= scans + 1);
     gate.add_permits(1);
     putting.await.unwrap().unwrap();
@@ -184,7 +184,7 @@ async fn an_audit_finds_what_was_written_past_the_guard() {
         assert_eq!(guard.contains(b"\xff past the guard").await, unknown);
         guard.tend().await;
         assert_eq!(guard.contains(b"\xff past the guard").await, Answer::Maybe);
-        // A delete of a row that the filter lacks is a finding too.
+        // A delete of a row that the filter lacks ends the trust too.
         set.bypass(b"\xff another");
         assert!(guard.delete(b"\xff another").await.unwrap());
         assert_eq!((guard.state(), guard.stats().audit_misses), (State::Suspect, 2));
@@ -217,7 +217,7 @@ async fn it_builds_again_when_the_rate_drifts() {
 #[tokio::test(start_paused = true)]
 async fn it_builds_again_when_deletes_have_left_ghosts() {
     let set = filled(2_000);
-    // By chance a filter of 2,000 keys can be so full that it is built again at once: one secret in five thousand does it.
+    // With one secret in five thousand, a filter of 2,000 keys is so full by chance that it is rebuilt at once.
     let kind = Local::blocked(1e-6).secret(SECRET);
     let builder = Guard::builder(set.clone(), kind).without_background();
     let guard = builder.capacity(1.0, 1_000).rest(Duration::ZERO).start().await.unwrap();
@@ -239,12 +239,12 @@ async fn it_builds_again_when_deletes_have_left_ghosts() {
 #[tokio::test(start_paused = true)]
 async fn it_builds_again_when_more_is_wrong_than_expected() {
     let set = filled(100);
-    // Every rebuild takes another secret.
+    // Every rebuild draws another secret.
     let builder = Guard::builder(set.clone(), Local::blocked(0.01)).without_background();
     let builder = builder.capacity(1.0, 100).rest(Duration::ZERO);
     let guard = builder.start().await.unwrap();
     guard.tend().await;
-    // A client asks again and again for keys that the filter takes for present.
+    // A client repeatedly looks up false positives.
     let mut found = Vec::new();
     for number in 1_000..100_000 {
         if guard.contains(&key(number)).await == Answer::Maybe {
@@ -277,7 +277,7 @@ async fn it_tends_itself_and_tries_again_after_ever_longer_waits() {
     (0..8).for_each(|_| set.break_scan(Break::Fails(0)));
     let guard =
         Guard::builder(set.clone(), Local::blocked(0.01).secret(SECRET)).start().await.unwrap();
-    // Nothing but the time passes.
+    // Only time passes.
     guard.active().await.unwrap();
     let stats = guard.stats();
     assert!(stats.failed_rebuilds > 0 && stats.rebuilds == 1, "{stats:?}");
@@ -288,7 +288,7 @@ async fn it_tends_itself_and_tries_again_after_ever_longer_waits() {
     }
     guard.active().await.unwrap();
     assert_eq!(guard.contains(b"\xff").await, Answer::Maybe);
-    // A year passes, and nothing expires but the last look at the data set.
+    // A year passes, and only the last look at the data set expires.
     tokio::time::advance(Duration::from_secs(365 * 24 * 3600)).await;
     assert_eq!(guard.contains(b"nothing").await, Answer::Unknown(Reason::Unwatched));
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -305,7 +305,7 @@ async fn a_guard_that_cannot_reach_its_data_set_soon_says_absent_no_more() {
     let builder = builder.remember_absences(10, Duration::from_secs(3600));
     let guard = builder.trust_for(Duration::from_secs(10)).start().await.unwrap();
     guard.active().await.unwrap();
-    // Deleted, and still in the filter: its absence is remembered.
+    // Deleted, and still in the filter: the guard remembers its absence.
     guard.delete(&key(1)).await.unwrap();
     assert_eq!(guard.get(&key(1)).await.unwrap(), None);
     let gets = set.gets();

@@ -1,5 +1,5 @@
-//! Copies and backups of data sets and folders, and guards that replace each other: whatever does not belong together is
-//! noticed.
+//! Copies and backups of data sets and folders, and guards that replace each other: the guard notices files and
+//! data that do not belong together.
 
 use crate::faulty::{Faulty, SECRET};
 use crate::kinds::Exact;
@@ -74,7 +74,7 @@ async fn a_folder_that_was_restored_from_a_backup_is_not_trusted() {
         }
         drop(guard);
         copy(&f, &backup);
-        // The next run writes, and ends; or only starts.
+        // The next guard writes and ends, or only starts.
         let guard = start(&set, &f).await;
         assert_eq!(guard.state(), State::Active);
         guard.put(b"2", b"").await.unwrap();
@@ -159,7 +159,7 @@ async fn a_guard_that_another_one_has_replaced_takes_no_writes_and_says_nothing(
         first.rebuild().await.unwrap();
         first.put(b"1", b"").await.unwrap();
         let second = begun(&set, &g, &[]).await;
-        // The first one would write a row that the second one does not know.
+        // The first guard would write a row that the second one does not know.
         assert!(matches!(first.put(b"2", b"").await, Err(GuardError::Superseded)), "{family:?}");
         assert!(!set.has(b"2") && set.has(b"1"));
         assert!(matches!(first.delete(b"1").await, Err(GuardError::Superseded)), "{family:?}");
@@ -262,7 +262,7 @@ async fn a_backup_from_before_a_rebuild_is_noticed_without_any_write() {
             let guard = start().await;
             guard.rebuild().await.unwrap();
             let backup = set.backup();
-            // Deleted without the guard, and then forgotten by the filter.
+            // Deleted without the guard, and then removed from the filter.
             set.bypass_delete(b"only in the backup");
             guard.rebuild().await.unwrap();
             assert_eq!(guard.contains(b"only in the backup").await, Answer::Absent);
@@ -320,7 +320,7 @@ async fn a_write_does_not_hide_that_an_older_copy_was_restored() {
             let backup = set.backup();
             guard.delete(b"old").await.unwrap();
             set.restore(backup);
-            // Before the guard has looked at the data set. It raises the mark, unless it is refused.
+            // Before the guard has looked at the data set. The put raises the mark, unless it is refused.
             let put = guard.put(b"new", b"").await;
             let deleted = guard.delete(b"neither").await;
             let guard = if closed {
@@ -389,7 +389,7 @@ async fn a_guard_that_only_reads_changes_nothing() {
     drop((guard, second));
     assert_eq!(bytes(&f), before);
     assert_eq!(set.backup(), stamp);
-    // A folder that is not there is not made, and files that cannot be used stay.
+    // A missing folder is not created, and unusable files stay.
     let guard = reading(&g).await;
     assert!(guard.state() == State::Empty && !g.exists());
     guard.rebuild().await.unwrap();
@@ -412,7 +412,7 @@ async fn a_folder_is_private_and_is_not_left_by_links() {
     let (place, [f, g]) = folders();
     let set = Faulty::default();
     let inner = f.join("deep").join("folder");
-    // Its random secret is in its file.
+    // The random secret is in the file of the filter.
     let guard = Guard::builder(set.clone(), Local::blocked(1e-4)).folder(&inner);
     let guard = guard.without_background().start().await.unwrap();
     guard.rebuild().await.unwrap();
@@ -430,7 +430,8 @@ async fn a_folder_is_private_and_is_not_left_by_links() {
     assert!(matches!(open(&inner).await, Err(StartError::Writable { mode: 0o770 })));
     fs::set_permissions(&inner, fs::Permissions::from_mode(0o755)).unwrap();
     assert!(open(&inner).await.is_ok());
-    // A link in the place of the lock or of the next journal is not followed, and what it points to stays.
+    // A symbolic link in place of the lock or of the next journal is not followed, and its target stays
+    // unchanged.
     let victim = place.path().join("victim");
     fs::write(&victim, b"of value").unwrap();
     fs::create_dir(&g).unwrap();
@@ -456,7 +457,7 @@ async fn the_lock_of_a_folder_ends_with_its_guard_while_other_threads_start_prog
             let stop = stop.clone();
             std::thread::spawn(move || {
                 while !stop.load(std::sync::atomic::Ordering::SeqCst) {
-                    // A program is started by a copy of this process, which has all files open for a moment.
+                    // While a program is spawned, the child process briefly holds all open files.
                     std::process::Command::new("/bin/true").status().unwrap();
                 }
             })

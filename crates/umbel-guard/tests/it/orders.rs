@@ -1,4 +1,4 @@
-//! What happens before what: the filter first, the data set then; and nothing leaves the filter without proof.
+//! The order of steps: the filter first, then the data set. A key leaves the filter only with proof.
 
 use crate::faulty::{Fate, Faulty, SECRET};
 use std::sync::atomic::Ordering::SeqCst;
@@ -40,12 +40,12 @@ async fn a_key_leaves_the_filter_after_it_has_left_the_set_and_only_with_proof()
         let set = Faulty::default();
         let guard = active(&set, Local::new(family, 1e-6).secret(SECRET)).await;
         guard.put(b"k", b"v").await.unwrap();
-        // Nobody knows whether this delete happened: it did.
+        // The outcome of this delete is unknown to the guard, but it happened.
         set.doom(Fate::Lost);
         assert!(matches!(guard.delete(b"k").await, Err(GuardError::DataSet(_))));
         assert!(!set.has(b"k"));
         assert_eq!(guard.contains(b"k").await, Answer::Maybe, "{family:?}");
-        // Nor does a delete of what is not there remove anything.
+        // A delete of a key that does not exist removes nothing either.
         assert!(!guard.delete(b"k").await.unwrap());
         assert_eq!(guard.contains(b"k").await, Answer::Maybe, "{family:?}");
         guard.put(b"other", b"v").await.unwrap();
@@ -76,7 +76,8 @@ async fn overwriting_a_key_a_thousand_times_and_deleting_it_once_removes_it() {
         assert_eq!(guard.state(), State::Active, "{family:?}");
         assert_eq!(guard.contains(b"hot").await, Answer::Maybe);
         assert!(guard.delete(b"hot").await.unwrap());
-        // A counting filter's cells may have saturated on the way; two copies at a time do not.
+        // The cells of a counting filter may have saturated on the way; two copies at a time do not saturate
+        // them.
         assert_eq!(guard.contains(b"hot").await, Answer::Absent, "{family:?}");
         assert_eq!(guard.stats().ghosts, 0, "{family:?}");
     }
@@ -112,7 +113,7 @@ async fn a_write_that_takes_too_long_is_known_to_every_filter_that_comes() {
         let put = guard.put(b"late", b"v").await;
         assert!(matches!(put, Err(GuardError::TimedOut { .. })), "{put:?}");
         assert!(!set.has(b"late"));
-        // This scan does not see it.
+        // This scan does not see the write.
         guard.rebuild().await.unwrap();
         tokio::time::sleep(Duration::from_secs(120)).await;
         assert!(set.has(b"late"), "it has come at last");
@@ -196,7 +197,7 @@ async fn a_set_that_does_not_change_is_guarded_by_the_smallest_filters() {
         for key in 1_000..11_000_u32 {
             absent += u32::from(guard.contains(&key.to_le_bytes()).await == Answer::Absent);
         }
-        // At most 1 % of 10,000 are taken for present, and five sigma of 10 more.
+        // At most 1 % of 10,000 are false positives, and five sigma of 10 more.
         assert!(absent >= 9_850, "{absent}");
     }
 }

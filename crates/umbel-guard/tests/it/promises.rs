@@ -1,4 +1,4 @@
-//! Promises that a single condition in the source keeps. Each test fails if that condition is left out.
+//! Guarantees that a single condition in the source keeps. Each test fails without that condition.
 
 use crate::faulty::{Break, Fate, Faulty, SECRET};
 use crate::kinds::Exact;
@@ -18,7 +18,7 @@ type Rebuilding = JoinHandle<Result<u64, RebuildError<crate::faulty::Fault>>>;
 
 const REMOVES: [Family; 3] = [Family::Counting, Family::Cuckoo, Family::Quotient];
 
-/// A guard that audits nothing: what it finds, it finds in another way.
+/// A guard without an audit, so that it detects faults in other ways.
 fn unaudited(set: &Faulty, family: Family) -> Builder<Faulty, Local> {
     let kind = Local::new(family, 1e-6).secret(SECRET);
     let builder = Guard::builder(set.clone(), kind).without_background();
@@ -35,14 +35,14 @@ fn filled(keys: u32) -> Faulty {
     set
 }
 
-/// Begins a rebuild, and returns when it reads its pages.
+/// Begins a rebuild, and returns when it reads pages.
 async fn reading(guard: &Guarded) -> Rebuilding {
     let scans = guard.data_set().0.scans.load(SeqCst);
     let rebuilding = tokio::spawn({
         let guard = guard.clone();
         async move { guard.rebuild().await }
     });
-    // The first scan counts, the second one is read.
+    // The first scan counts, the second one reads.
     while guard.data_set().0.scans.load(SeqCst) < scans + 2 {
         tokio::task::yield_now().await;
     }
@@ -116,10 +116,10 @@ async fn foreign_writes_lead_to_another_filter_in_families_that_remove_keys() {
             let guard = builder.start().await.unwrap();
             guard.rebuild().await.unwrap();
             tokio::time::sleep(Duration::from_secs(61)).await;
-            // The row that was written shares the entry of another one, so no key is missing.
+            // The written row shares the entry of another one, so no key is missing.
             set.show_foreign_writes();
             if fails {
-                // The comparison reads all; the rebuild counts, and then fails.
+                // The comparison reads all keys. The rebuild counts, and then fails.
                 set.break_scan(Break::Fails(usize::MAX));
                 set.break_scan(Break::Fails(usize::MAX));
                 set.break_scan(Break::Fails(5));
@@ -177,7 +177,7 @@ async fn a_data_set_that_is_replaced_during_a_rebuild_gets_no_filter_of_the_old_
         let guard = unaudited(&set, Family::Blocked).start().await.unwrap();
         let rebuilding = reading(&guard).await;
         if failover {
-            // The standby had the stamp of this guard already, so only its identity differs.
+            // The standby already had the stamp of this guard, so only its identity differs.
             let stamped = set.backup();
             other = Faulty::default();
             other.restore(stamped);
@@ -254,7 +254,7 @@ async fn another_identity_ends_the_trust_without_an_audit() {
     standby.restore(set.backup());
     standby.bypass(b"only on the standby");
     set.fail_over(standby.backup());
-    // The filter cannot be built at once, and the old one is not used meanwhile.
+    // The filter cannot be built at once, and the old one is not used in the meantime.
     set.break_scan(Break::Fails(usize::MAX));
     set.break_scan(Break::Fails(0));
     guard.tend().await;
@@ -348,7 +348,7 @@ async fn a_put_that_is_dropped_before_it_writes_does_not_spoil_a_rebuild() {
     while set.0.scans.load(SeqCst) < scans + 2 {
         tokio::task::yield_now().await;
     }
-    // It waits to be added to the second filter, and is given up there.
+    // The put waits for the addition to the second filter, and is dropped there.
     let putting = tokio::spawn({
         let guard = guard.clone();
         async move { guard.put(b"k", b"").await }
@@ -368,7 +368,7 @@ async fn a_miss_during_a_rebuild_spoils_it_and_its_files() {
     let guard = kept(&set, Family::Blocked, &folder).await;
     guard.rebuild().await.unwrap();
     let rebuilding = reading(&guard).await;
-    // After the snapshot, and in front of all others, where the audit begins.
+    // After the snapshot, and before all other keys, where the audit begins.
     set.bypass(b"");
     assert_eq!(guard.audit(10).await.unwrap(), 1);
     assert!(!rebuilding.is_finished());
@@ -389,7 +389,7 @@ async fn a_filter_that_cannot_be_saved_leaves_no_older_one() {
     let guard = kept(&set, Family::Blocked, &folder).await;
     guard.rebuild().await.unwrap();
     assert!(guard.stats().kept);
-    // A folder is where the next journal should be.
+    // A directory is at the path of the next journal.
     fs::create_dir(folder.join("2.journal")).unwrap();
     guard.rebuild().await.unwrap();
     assert!(!guard.stats().kept);
@@ -402,7 +402,7 @@ async fn a_member_of_a_fleet_without_a_filter_writes_nothing() {
     let one = Guard::builder(set.clone(), kind.clone()).without_background();
     let one = one.start().await.unwrap();
     one.rebuild().await.unwrap();
-    // The second one has not found the filter yet.
+    // The second guard has not found the filter yet.
     let two = Guard::builder(set.clone(), kind.clone()).without_background();
     let two = two.set_timeout(Duration::from_secs(1)).start().await.unwrap();
     let put = two.put(b"k", b"").await;
@@ -416,7 +416,7 @@ async fn a_write_during_which_a_rebuild_ends_is_carried_out() {
         let set = filled(1_000);
         let guard = unaudited(&set, Family::Blocked).start().await.unwrap();
         let rebuilding = reading(&guard).await;
-        // It has the incarnation from before, and is refused when the rebuild has stored another one.
+        // The write has the old incarnation, and is refused after the rebuild has stored another one.
         let gate = set.write_gate(0);
         let writing = tokio::spawn({
             let guard = guard.clone();
@@ -442,7 +442,7 @@ async fn absences_are_forgotten_by_writes_and_not_remembered_in_doubt() {
     let builder = builder.remember_absences(10_000, Duration::from_secs(3600));
     let guard = builder.start().await.unwrap();
     guard.rebuild().await.unwrap();
-    // In the filter, and not in the set: remembered.
+    // In the filter, and not in the set: a remembered absence.
     guard.put(b"k", b"1").await.unwrap();
     guard.delete(b"k").await.unwrap();
     for _ in 0..2 {
@@ -451,7 +451,7 @@ async fn absences_are_forgotten_by_writes_and_not_remembered_in_doubt() {
     assert_eq!(guard.stats().remembered, 1);
     guard.put(b"k", b"2").await.unwrap();
     assert_eq!(guard.get(b"k").await.unwrap().as_deref(), Some(&b"2"[..]));
-    // A write that may happen yet, and does.
+    // A write with an unknown outcome, which happens later.
     set.doom(Fate::Late(Duration::from_secs(60)));
     assert!(guard.put(b"late", b"3").await.is_err());
     assert_eq!(guard.get(b"late").await.unwrap(), None);
@@ -517,7 +517,7 @@ async fn a_look_up_of_a_key_in_doubt_is_not_shared() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
-    // The write happens after the first look-up has read the set, and nothing tells the guard.
+    // The write happens after the first look-up has read the set, and the guard is not notified.
     set.bypass(b"k");
     let late = look_up();
     for _ in 0..20 {
@@ -581,7 +581,7 @@ async fn a_journal_that_ends_within_a_record_is_continued() {
     guard.rebuild().await.unwrap();
     drop(guard);
     for key in [b"1", b"2"] {
-        // As a process leaves it that is killed while it writes.
+        // The state that a process leaves when it is killed during a write.
         let journal = &files(&folder, "journal")[0];
         let mut bytes = fs::read(journal).unwrap();
         bytes.extend([7; 5]);
@@ -628,7 +628,7 @@ async fn files_are_not_used_where_no_stamp_can_be_read_or_stored() {
             let builder = if read_only { builder.read_only() } else { builder };
             builder.start().await.unwrap()
         };
-        // A guard that may read the stamp and not store one writes without it.
+        // A guard that may read the stamp but not store one writes without it.
         set.0.refuses_begin.store(true, SeqCst);
         assert_eq!(again().await.state() == State::Active, read_only);
         set.0.stampless.store(true, SeqCst);
@@ -645,7 +645,7 @@ async fn a_guard_that_ended_between_its_journal_and_the_set_can_use_its_files_ag
     guard.rebuild().await.unwrap();
     guard.put(b"k", b"").await.unwrap();
     drop(guard);
-    // Twice in a row: the journal has two incarnations that the set has not.
+    // Twice in a row: the journal has two incarnations that the set does not have.
     for _ in 0..2 {
         set.0.fails_begin.store(true, SeqCst);
         let started = unaudited(&set, Family::Blocked).folder(&folder).start().await;
@@ -737,7 +737,8 @@ async fn pipes_in_the_folder_hold_up_no_guard() {
         for reads in [true, false] {
             let builder = unaudited(&set, Family::Blocked).folder(&folder);
             let builder = if reads { builder.read_only() } else { builder };
-            // The lock can be one. Otherwise this is an error, or a guard that trusts no saved filter.
+            // If the link is in place of the lock, starting fails. Otherwise it fails too, or the guard uses no
+            // saved filter.
             if let Ok(guard) = builder.start().await {
                 let is_lock = name == "lock";
                 assert!(is_lock || guard.state() != State::Active, "{name:?}");

@@ -1,4 +1,4 @@
-//! What outlives the process: a saved filter with its journal is used at once, and anything else is built anew.
+//! What survives the process: a saved filter with its journal is used at once, and anything else is rebuilt.
 
 use crate::faulty::{Fate, Faulty, SECRET};
 use std::fs;
@@ -69,14 +69,14 @@ async fn every_family_that_changes_is_back_at_once_after_a_crash() {
             guard.put(&key(number), b"").await.unwrap();
         }
         guard.delete(&key(0)).await.unwrap();
-        // Dropped without a word, as a crash does it.
+        // Dropped without `close`, as in a crash.
         drop(guard);
         let guard = home.guard(home.redb(), kind).await;
         assert_eq!(guard.state(), State::Active, "{family:?}");
         holds(&guard, 1..100).await;
         assert_eq!(guard.contains(b"never").await, Answer::Absent, "{family:?}");
         assert_eq!(guard.stats().rebuilds, 0);
-        // And goes on as before.
+        // The guard works as before.
         guard.put(b"more", b"").await.unwrap();
         guard.close().await.unwrap();
         drop(guard);
@@ -123,12 +123,12 @@ async fn sqlite_has_marks_as_well() {
     assert_eq!(guard.state(), State::Active);
     assert_eq!(guard.contains(b"b").await, Answer::Maybe);
     drop(guard);
-    // An older copy of the journal, as a backup has it.
+    // An older copy of the journal, as from a backup.
     fs::write(home.file("journal"), journal).unwrap();
     assert_eq!(home.guard(open(), Local::cuckoo(0.001).secret(SECRET)).await.state(), State::Empty);
 }
 
-/// What is done to a filter and its journal.
+/// A kind of damage to a filter and its journal.
 type Damage = fn(&Path, &Path);
 
 /// A guard with a saved filter and a journal.
@@ -140,7 +140,7 @@ async fn saved(home: &Home) {
     }
 }
 
-/// Whatever was done to its files, the guard builds anew, and says nothing until then.
+/// Whatever the damage, the guard rebuilds, and does not answer `Absent` until then.
 async fn is_not_used(home: &Home, what: &str) {
     let guard = home.guard(home.redb(), Local::blocked(1e-4).secret(SECRET)).await;
     assert_eq!(guard.state(), State::Empty, "{what}");
@@ -168,7 +168,7 @@ async fn files_that_are_missing_damaged_or_old_are_not_used() {
             bytes[middle] ^= 1;
             fs::write(journal, bytes).unwrap();
         }),
-        // The data set has marks that these lack.
+        // The data set has marks that these files lack.
         ("the last record gone", |_, journal| {
             let bytes = fs::read(journal).unwrap();
             fs::write(journal, &bytes[..bytes.len() - 16]).unwrap();
@@ -191,7 +191,7 @@ async fn files_of_another_set_are_not_used() {
     let (home, other) = (Home::new(), Home::new());
     saved(&home).await;
     saved(&other).await;
-    // The files of one beside the data of the other.
+    // The files of one guard beside the data of the other.
     fs::remove_dir_all(home.folder()).unwrap();
     fs::rename(other.folder(), home.folder()).unwrap();
     is_not_used(&home, "another set").await;
@@ -212,7 +212,7 @@ async fn a_set_that_was_restored_from_a_backup_is_noticed_where_keys_can_come_ba
         assert_eq!(guard.state(), State::Active);
         assert!(guard.delete(b"k").await.unwrap());
         if !matches!(guard.contains(b"k").await, Answer::Absent) {
-            // This family forgets when it is built anew.
+            // This type forgets deleted keys when it is rebuilt.
             guard.rebuild().await.unwrap();
         }
         assert_eq!(guard.contains(b"k").await, Answer::Absent);
@@ -263,7 +263,7 @@ async fn without_a_place_for_its_journal_a_guard_goes_on_and_leaves_no_old_filte
     let (home, set) = (Home::new(), Faulty::default());
     let guard = home.guard(set.clone(), Local::blocked(1e-4).secret(SECRET)).await;
     guard.rebuild().await.unwrap();
-    // A checkpoint that fails changes nothing: what is there is a folder.
+    // A checkpoint that fails changes nothing: a directory is at its path.
     for number in 2..10 {
         fs::create_dir(home.folder().join(format!("{number}.journal"))).unwrap();
     }

@@ -1,4 +1,4 @@
-//! PostgreSQL in a folder and on a port of its own, gone when the handle is dropped.
+//! A PostgreSQL server in a temporary folder and on a free port, stopped when the handle is dropped.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A server under way.
+/// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
     process: Child,
@@ -19,7 +19,7 @@ impl Drop for Server {
         if matches!(self.process.try_wait(), Ok(Some(_))) {
             return;
         }
-        // Asked first, so that it takes its own children and shared memory away.
+        // Stopped with a signal first, so that it ends its children and removes its shared memory.
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").args(["-INT", &pid]).status();
         for _ in 0..100 {
@@ -33,7 +33,7 @@ impl Drop for Server {
     }
 }
 
-/// Waits until it answers; `false` if it ended, because another process has taken the port.
+/// Waits until the server answers. Returns `false` if it ended, because another process has taken the port.
 fn wait_for(server: &mut Server, ready: impl Fn(u16) -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs(60);
     while !ready(server.port) {
@@ -74,7 +74,7 @@ fn unprivileged(program: &Path) -> Command {
     command
 }
 
-/// Where PostgreSQL is; `None` if tests with servers are to be skipped.
+/// The folder of PostgreSQL's programs; `None` if tests with servers are to be skipped.
 fn allowed_programs() -> Option<PathBuf> {
     if std::env::var_os("UMBEL_WITHOUT_SERVERS").is_some() {
         eprintln!("skipped: UMBEL_WITHOUT_SERVERS is set");
@@ -90,7 +90,7 @@ pub(crate) fn postgres() -> Option<Server> {
     start_postgres(&programs, TempDir::new().expect("a folder"), &[])
 }
 
-/// The same with encrypted connections; and the certificate of the authority that says who it is.
+/// As `postgres`, with encrypted connections. Also returns the certificate of the authority.
 pub(crate) fn postgres_with_tls() -> Option<(Server, PathBuf)> {
     let programs = allowed_programs()?;
     let place = TempDir::new().expect("a folder");
@@ -130,7 +130,7 @@ fn start_postgres(programs: &Path, place: TempDir, options: &[String]) -> Option
     Some(run_postgres(programs, place, options))
 }
 
-/// Starts a server on the data of a folder.
+/// Starts a server on an existing data folder.
 fn run_postgres(programs: &Path, place: TempDir, options: &[String]) -> Server {
     let mut place = Some(place);
     for _ in 0..5 {
@@ -170,7 +170,7 @@ fn run_postgres(programs: &Path, place: TempDir, options: &[String]) -> Server {
 }
 
 impl Server {
-    /// Runs statements, as another program does that knows nothing of the guard, and gives what they print.
+    /// Runs statements, as another program without the guard does, and returns their output.
     pub(crate) fn sql(&self, statements: &str) -> String {
         let psql = postgres_programs().expect("it was there").join("psql");
         let quiet = ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"];
@@ -181,7 +181,7 @@ impl Server {
         String::from_utf8_lossy(&ran.stdout).trim().to_owned()
     }
 
-    /// A standby of this server, in step with it.
+    /// A standby of this server that has caught up.
     pub(crate) fn standby(&self) -> Self {
         let (programs, place) = (postgres_programs().expect("it was there"), TempDir::new());
         let place = place.expect("a folder");
@@ -224,7 +224,7 @@ impl Server {
         assert_eq!(self.sql("SELECT pg_promote(true, 60)"), "t");
     }
 
-    /// Ends it at once, as a power failure does.
+    /// Ends the server at once, as a power failure does.
     pub(crate) fn kill(&mut self) {
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").args(["-QUIT", &pid]).status();

@@ -1,4 +1,4 @@
-//! What each data set refuses, verifies and remembers, so that no key that exists is reported absent.
+//! What each data set refuses, verifies and remembers, so that no existing key is reported absent.
 
 mod on_postgres;
 mod on_redb;
@@ -9,7 +9,7 @@ use crate::faulty::SECRET;
 use std::path::Path;
 use umbel_guard::{Answer, DataSet, Guard, Local, Outcome, Stamp, State};
 
-/// A guard with files in `folder`, which does nothing by itself.
+/// A guard with files in `folder` and without a background task.
 async fn guard<D: DataSet>(set: D, folder: &Path) -> Guard<D, Local> {
     let builder = Guard::builder(set, Local::cuckoo(0.001).secret(SECRET))
         .folder(folder)
@@ -17,7 +17,7 @@ async fn guard<D: DataSet>(set: D, folder: &Path) -> Guard<D, Local> {
     builder.start().await.unwrap()
 }
 
-/// A guard without files, with a filter that is in use.
+/// A guard without files, with an active filter.
 async fn active<D: DataSet>(set: D) -> Guard<D, Local> {
     let builder = Guard::builder(set, Local::cuckoo(0.001).secret(SECRET)).without_background();
     let guard = builder.start().await.unwrap();
@@ -26,14 +26,14 @@ async fn active<D: DataSet>(set: D) -> Guard<D, Local> {
     guard
 }
 
-/// A write was refused, and the set says that nothing happened.
+/// A write was refused, and the set reports that it did not happen.
 fn not_done<D: DataSet, T: std::fmt::Debug>(set: &D, refused: Result<T, D::Error>) -> D::Error {
     let error = refused.expect_err("it is refused");
     assert_eq!(set.outcome(&error), Outcome::NotDone, "{error}");
     error
 }
 
-/// Two values in front of the same rows: the one that began last writes, the other one does not.
+/// Two values in front of the same rows: the one that began last may write, the other one may not.
 async fn stamps_decide<D: DataSet>(one: &D, two: &D) {
     assert_eq!(one.identity().await.unwrap(), two.identity().await.unwrap());
     assert!(one.begin(7).await.unwrap());
@@ -53,7 +53,7 @@ async fn stamps_decide<D: DataSet>(one: &D, two: &D) {
     assert_eq!(one.get(b"1").await.unwrap().as_deref(), Some(&b"10"[..]));
     assert_eq!(one.get(b"2").await.unwrap(), None);
     assert_eq!(one.stamp().await.unwrap(), Some(by(8, 5)), "nothing was written");
-    // A mark never falls.
+    // A mark never decreases.
     two.put_marked(b"2", b"20", by(8, 4).into()).await.unwrap();
     assert_eq!(one.stamp().await.unwrap(), Some(by(8, 5)));
     assert!(two.delete_marked(b"2", by(8, 9).into()).await.unwrap());
@@ -62,8 +62,8 @@ async fn stamps_decide<D: DataSet>(one: &D, two: &D) {
     assert!(two.delete_marked(b"1", by(8, 11).into()).await.unwrap());
 }
 
-/// A copy of the data is made at mark 3 and gets one write through another folder, while the first folder goes on to mark 8.
-/// Then the copy is put back, as in a failback.
+/// A copy of the data is made at mark 3 and gets one write through another folder, while the first folder
+/// continues to mark 8. Then the copy is restored, as in a failback.
 async fn failback_is_noticed<D: DataSet>(
     place: &Path,
     open: impl Fn(&Path) -> D,

@@ -1,11 +1,11 @@
-//! Many keys of a chain at once: link by link, so that what one link needs of memory is on its way together.
+//! Batches of keys, processed link by link, so that the memory accesses to one link overlap.
 
 use super::link::FIRST;
 use super::{Chain, Growth, Hashing, Link, Pair};
 use crate::error::Refused;
 use crate::membership::{About, GROUP, Measure, Membership, stride};
 
-/// Many keys at once: their memory is asked for before the first of them is looked at.
+/// Batches: the memory of all keys is prefetched before the first key is checked.
 impl Chain {
     /// As [`contains`](Self::contains): `found[i]` is the answer for `pairs[i]`.
     ///
@@ -34,11 +34,11 @@ impl Chain {
         }
     }
 
-    /// As [`add`](Self::add), one after the other: `fresh[i]` is the answer for `pairs[i]`.
+    /// As [`add`](Self::add), key after key: `fresh[i]` is the answer for `pairs[i]`.
     ///
     /// # Errors
     ///
-    /// How many keys were added or found, and why not the next one.
+    /// The number of keys that were added or found, and why the next key was refused.
     ///
     /// # Panics
     ///
@@ -62,7 +62,7 @@ impl Chain {
         let found = &mut found[..pairs.len()];
         self.fetch_to_add(pairs);
         self.group_contains(pairs, found);
-        // Keys of this group that are added change these links only.
+        // Adding keys of this group changes only these links.
         let first = self.links.len() - 1;
         for (number, (pair, found)) in pairs.iter().zip(&*found).enumerate() {
             fresh[number] = !found && !self.links[first..].iter().any(|link| link.contains(*pair));
@@ -139,7 +139,7 @@ impl Chain {
     }
 }
 
-/// Asks a link that is not in a near cache for keys that were not found yet.
+/// Looks up the keys that were not found yet, in a link that is not in a near cache.
 fn far_contains(link: &Link, pairs: &[Pair], found: &mut [bool]) {
     let mut firsts = [[0; FIRST]; GROUP];
     for ((pair, first), found) in pairs.iter().zip(&mut firsts).zip(&*found) {
@@ -155,7 +155,7 @@ fn far_contains(link: &Link, pairs: &[Pair], found: &mut [bool]) {
     }
 }
 
-/// Links of up to so many bytes are in a near cache: asking for them ahead would only take time.
+/// Links of up to this number of bytes are in a near cache, where prefetching only costs time.
 pub(super) const NEAR: usize = 128 << 10;
 
 #[cfg(test)]

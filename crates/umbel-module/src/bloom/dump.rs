@@ -1,4 +1,5 @@
-//! Dumps of a chain: a header, then its bits in chunks, as `BF.SCANDUMP` gives and `BF.LOADCHUNK` takes them.
+//! Dumps of a chain: a header, then its bits in chunks. `BF.SCANDUMP` returns them and `BF.LOADCHUNK` accepts
+//! them.
 //!
 //! ```text
 //! header  u64 size, u32 links, u32 options, u32 growth                              20 bytes
@@ -18,7 +19,7 @@ pub const HEADER: usize = 20;
 /// The bytes of a link in a header.
 pub const LINK_HEADER: usize = 53;
 
-/// Takes numbers from the front of a slice.
+/// Reads numbers from the front of a slice.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -42,7 +43,7 @@ impl Reader<'_> {
 }
 
 impl Chain {
-    /// The header of its dump.
+    /// The header of the dump.
     #[must_use]
     pub fn header(&self) -> Vec<u8> {
         let ChainFields { size, options, growth } = self.fields();
@@ -65,24 +66,24 @@ impl Chain {
         header
     }
 
-    /// How many bytes of bits the chain of this header has.
+    /// The number of bytes of bits in the chain of this header.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if this is no header.
+    /// [`Invalid`] if this is not a header.
     pub fn bytes_of_header(header: &[u8]) -> Result<u64, Invalid> {
         let (_, plans) = plans(header)?;
         Ok(plans.iter().map(LinkPlan::bytes).fold(0, u64::saturating_add))
     }
 
-    /// The chain of this header, with no bit set. Chunks bring them.
+    /// The chain of this header, with no bit set. The chunks set them.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if this is no header, or there is no memory for what it announces.
+    /// [`Invalid`] if this is not a header, or there is not enough memory for what it announces.
     pub fn of_header(header: &[u8], hashing: Hashing) -> Result<Self, Invalid> {
         let (fields, plans) = plans(header)?;
-        // All of them are looked at before the first one takes memory.
+        // All links are checked before the first one allocates memory.
         let sum = plans.iter().map(LinkPlan::bytes).fold(0, u64::saturating_add);
         if !memory::can_take(sum) {
             return Err(Invalid::NoMemory);
@@ -91,18 +92,18 @@ impl Chain {
         Self::of(fields, links, hashing)
     }
 
-    /// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.
+    /// The chunk after this number, with its own number. `None` at the end, or if there is no such position.
     #[must_use]
     pub fn chunk(&self, after: u64) -> Option<(u64, &[u8])> {
         chunks::after(self.links.iter().map(Link::bytes), after)
     }
 
-    /// Puts a chunk where its number says.
+    /// Stores a chunk at the position that its number gives.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Offset`] if there is no link in this place, [`Invalid::Chunk`] if the chunk is longer
-    /// than the rest of it. Nothing has changed then.
+    /// [`Invalid::Offset`] if there is no link at this position, [`Invalid::Chunk`] if the chunk is longer than
+    /// the rest of the link. The chain is then unchanged.
     pub fn load_chunk(&mut self, number: u64, chunk: &[u8]) -> Result<(), Invalid> {
         let lengths = self.links.iter().map(|link| link.bytes().len());
         let (link, start) = chunks::place(lengths, number, chunk.len())?;
@@ -111,7 +112,7 @@ impl Chain {
     }
 }
 
-/// What a header says of the chain, and of each of its links.
+/// The fields of the chain and of each of its links, from a header.
 fn plans(header: &[u8]) -> Result<(ChainFields, Vec<LinkPlan>), Invalid> {
     let mut reader = Reader(header);
     let size = reader.u64()?;

@@ -11,33 +11,33 @@ use crate::error::Invalid;
 use crate::memory;
 use crate::prefetch::prefetch;
 
-/// ln(2) and its square, to as many digits as RedisBloom has: sizes depend on them.
+/// ln(2) and its square, with RedisBloom's number of digits: sizes depend on them.
 #[allow(clippy::approx_constant, reason = "the last digit is missing there too")]
 const LN2: f64 = 0.693_147_180_559_945;
 const LN2_SQUARED: f64 = 0.480_453_013_918_201;
 
-/// The most bits of a link: 2^43, a TiB of memory. More is no filter but a mistake or an attack.
+/// The maximum number of bits of a link: 2^43, a TiB of memory. Anything larger is a mistake or an attack.
 pub const MAX_BITS: u64 = 1 << 43;
 
-/// The bits of an entry at the smallest rate that a double can tell, rounded up.
+/// The bits per entry at the smallest rate that a double can represent, rounded up.
 const MAX_BITS_PER_ENTRY: f64 = 1_600.0;
 
-/// How many positions are looked at before the first decision.
+/// The number of positions that are read before the first branch.
 pub(super) const FIRST: usize = 4;
 
-/// A core waits for so many lines at once, and for hardly more.
+/// A core has about this number of cache misses in flight at once.
 const MOST_AHEAD: u32 = 12;
 
 /// The two hashes of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// Where the positions begin.
+    /// The first position, before the modulus.
     pub a: u64,
-    /// How far they are apart.
+    /// The distance between positions.
     pub b: u64,
 }
 
-/// What is known of a link without its bits. A value of this type has been validated.
+/// The plan of a link, without its bits. A value of this type has been validated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkPlan {
     entries: u64,
@@ -52,28 +52,28 @@ pub struct LinkPlan {
 /// The fields of a link as they are stored, in RDB files and in headers of dumps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkFields {
-    /// For how many keys it was made.
+    /// The planned number of keys.
     pub entries: u64,
-    /// At which rate.
+    /// The error rate.
     pub error: f64,
-    /// Positions of a key.
+    /// The number of positions per key.
     pub hashes: u64,
-    /// Bits for every entry.
+    /// The number of bits per entry.
     pub bits_per_entry: f64,
-    /// How many bits there are.
+    /// The number of bits.
     pub bits: u64,
-    /// Their logarithm, for filters of old that were rounded up to a power of two; otherwise 0.
+    /// Its base-2 logarithm, in old filters that were rounded up to a power of two; otherwise 0.
     pub n2: u64,
-    /// How many keys were added.
+    /// The number of keys that were added.
     pub size: u64,
 }
 
 impl LinkPlan {
-    /// The plan of an empty link for so many keys at this rate.
+    /// The plan of an empty link for `entries` keys at this rate.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if `error` is not above 0 and below 1, there are no entries, or too many bits.
+    /// [`Invalid`] if `error` is not above 0 and below 1, `entries` is 0, or there are too many bits.
     pub fn for_rate(entries: u64, error: f64) -> Result<Self, Invalid> {
         if !(error > 0.0 && error < 1.0) {
             return Err(Invalid::Field("error rate"));
@@ -95,8 +95,8 @@ impl LinkPlan {
         Self::of(fields)
     }
 
-    /// The same, except for a capacity whose bits do not fit into 64 bits: RedisBloom 2.6 took those too, and made a
-    /// filter of 64 bits.
+    /// As [`for_rate`](Self::for_rate), except for a capacity whose bits do not fit into 64 bits. RedisBloom
+    /// 2.6 accepted those too, and made a filter of 64 bits.
     ///
     /// # Errors
     ///
@@ -110,11 +110,11 @@ impl LinkPlan {
         Self::of(LinkFields { entries, bits: 64, ..smallest.fields() })
     }
 
-    /// The one validator: whatever is stored comes through here.
+    /// The only validator: all stored fields pass through it.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Field`] if a field cannot have its value, or not together with the others.
+    /// [`Invalid::Field`] if a field has an invalid value, or does not fit the others.
     pub fn of(fields: LinkFields) -> Result<Self, Invalid> {
         let LinkFields { entries, error, hashes: stored, bits_per_entry, bits, n2, size } = fields;
         if entries == 0 {
@@ -138,7 +138,7 @@ impl LinkPlan {
         Ok(Self { entries, error, bits_per_entry, hashes: stored as u32, bits, n2: n2 as u8, size })
     }
 
-    /// The fields again, as they are stored.
+    /// The fields in their stored form.
     #[must_use]
     pub fn fields(&self) -> LinkFields {
         LinkFields {
@@ -162,7 +162,7 @@ impl LinkPlan {
     ///
     /// # Errors
     ///
-    /// [`Invalid::Length`] if there are more or fewer.
+    /// [`Invalid::Length`] if the number of bytes is wrong.
     pub fn with(self, bytes: Box<[u8]>) -> Result<Link, Invalid> {
         if bytes.len() as u64 != self.bytes() {
             return Err(Invalid::Length);
@@ -174,14 +174,14 @@ impl LinkPlan {
     ///
     /// # Errors
     ///
-    /// [`Invalid::NoMemory`] if there is none.
+    /// [`Invalid::NoMemory`] if there is not enough memory.
     pub fn empty(self) -> Result<Link, Invalid> {
         let len = usize::try_from(self.bytes()).map_err(|_| Invalid::NoMemory)?;
         self.with(memory::zeroed(len).ok_or(Invalid::NoMemory)?)
     }
 }
 
-/// How many positions a key has, as a double: a stored one may be too large for anything else.
+/// The number of positions per key, as a double: a stored one may be too large for any integer type.
 fn hashes(bits_per_entry: f64) -> f64 {
     (LN2 * bits_per_entry).ceil()
 }
@@ -195,37 +195,37 @@ pub struct Link {
 }
 
 impl Link {
-    /// The plan, and how many keys were added.
+    /// The plan, and the number of keys that were added.
     #[must_use]
     pub const fn plan(&self) -> &LinkPlan {
         &self.plan
     }
 
-    /// For how many keys it was made.
+    /// The planned number of keys.
     #[must_use]
     pub const fn entries(&self) -> u64 {
         self.plan.entries
     }
 
-    /// At which rate.
+    /// The error rate.
     #[must_use]
     pub const fn error(&self) -> f64 {
         self.plan.error
     }
 
-    /// Positions of a key.
+    /// The number of positions per key.
     #[must_use]
     pub const fn hashes(&self) -> u32 {
         self.plan.hashes
     }
 
-    /// How many bits there are.
+    /// The number of bits.
     #[must_use]
     pub const fn bits(&self) -> u64 {
         self.plan.bits
     }
 
-    /// How many keys were added.
+    /// The number of keys that were added.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.plan.size
@@ -250,7 +250,7 @@ impl Link {
         &mut self.bytes
     }
 
-    /// The positions of a key, one after the other: what everything else here must agree with.
+    /// The positions of a key, one after the other. All other functions must agree with this one.
     #[cfg(test)]
     pub(super) fn positions(&self, pair: Pair) -> impl Iterator<Item = u64> + use<> {
         let (modulus, mut x) = (self.modulus, pair.a);
@@ -266,10 +266,10 @@ impl Link {
         self.bytes[(position >> 3) as usize] >> (position & 7)
     }
 
-    /// The first positions of a key. Of a link with fewer hashes some come twice.
+    /// The first positions of a key. In a link with fewer hashes some are repeated.
     #[inline(always)]
     pub(super) fn first(&self, pair: Pair) -> [u64; FIRST] {
-        // No `map`: the compiler makes a call of it.
+        // A loop instead of `map`, which the compiler does not inline.
         let Pair { a, b } = pair;
         let b = if self.plan.hashes >= FIRST as u32 { b } else { 0 };
         let (second, third) = (a.wrapping_add(b), a.wrapping_add(b << 1));
@@ -282,13 +282,13 @@ impl Link {
         ]
     }
 
-    /// Starts to load what is in these places.
+    /// Prefetches these positions.
     #[inline(always)]
     pub(super) fn fetch(&self, first: &[u64; FIRST]) {
         first.iter().for_each(|position| prefetch(&self.bytes, (position >> 3) as usize));
     }
 
-    /// Starts to load all that a key has here: whoever adds one needs it whether the key is new or not.
+    /// Prefetches all positions of a key: an insert needs them whether the key is new or not.
     #[inline(always)]
     pub(super) fn fetch_all(&self, pair: Pair) {
         let mut x = pair.a;
@@ -298,15 +298,15 @@ impl Link {
         }
     }
 
-    /// Whether all bits of a key are set. Four at a time: in a filter that is half full, fifteen absent
-    /// keys of sixteen are told by the first four, so the branch is nearly always foreseen.
+    /// Whether all bits of a key are set. Four bits are combined per branch: in a half-full filter the first
+    /// four reject fifteen of sixteen absent keys, so the branch is nearly always predicted.
     #[inline]
     #[must_use]
     pub fn contains(&self, pair: Pair) -> bool {
         self.contains_with(pair, self.first(pair))
     }
 
-    /// The same, for a key whose first positions are known already.
+    /// As [`contains`](Self::contains), for a key whose first positions are already computed.
     #[inline(always)]
     pub(super) fn contains_with(&self, pair: Pair, first: [u64; FIRST]) -> bool {
         let [one, two, three, four] = first;
@@ -337,7 +337,7 @@ impl Link {
         }
     }
 
-    /// Sets the bits of a key. Counting it is left to the chain.
+    /// Sets the bits of a key. The chain counts the key.
     #[inline]
     pub(super) fn set(&mut self, pair: Pair) {
         let Pair { a: mut x, b } = pair;
@@ -348,13 +348,14 @@ impl Link {
         }
     }
 
-    /// How many bits are set. Reads all of them.
+    /// The number of bits that are set. This reads all of them.
     #[must_use]
     pub fn count_ones(&self) -> u64 {
         self.count_ones_with(self)
     }
 
-    /// About how many bits are set, by one of `stride` cache lines. Positions are hashes, so that lines are alike.
+    /// An estimate of the number of set bits, from one of `stride` cache lines. Positions are hashes, so all
+    /// lines are alike.
     pub(super) fn sampled_ones(&self, stride: usize) -> u64 {
         const LINE: usize = 64;
         if stride <= 1 || self.bytes.len() < LINE * stride {
@@ -370,7 +371,7 @@ impl Link {
         (ones as f64 / seen as f64 * self.bits() as f64).round() as u64
     }
 
-    /// How many bits would be set with those of a link of as many.
+    /// The number of set bits in the union with a link of the same size.
     pub(super) fn count_ones_with(&self, other: &Self) -> u64 {
         let (words, tail) = self.bytes.as_chunks::<8>();
         let (more, more_tail) = other.bytes.as_chunks::<8>();
@@ -382,30 +383,30 @@ impl Link {
             + tail.iter().zip(more_tail).map(rest).sum::<u64>()
     }
 
-    /// About how many keys are in it, by the share of bits that are set.
+    /// An estimate of the number of keys, from the share of set bits.
     #[must_use]
     pub fn estimated_len(&self, ones: u64) -> f64 {
         let bits = self.bits() as f64;
-        // A filter with every bit set holds any number of keys; one bit short of that is the most
-        // that can be told.
+        // A filter with every bit set may hold any number of keys. The estimate is limited to that for one bit
+        // fewer.
         let fill = (ones as f64).min(bits - 1.0) / bits;
         -bits / f64::from(self.hashes()) * (1.0 - fill).ln()
     }
 
-    /// The rate at which absent keys are found, by the share of bits that are set.
+    /// The false positive rate, from the share of set bits.
     #[must_use]
     pub fn rate_at(&self, ones: u64) -> f64 {
         (ones as f64 / self.bits() as f64).powi(self.hashes() as i32)
     }
 
-    /// Takes in the bits of a link of the same bits and hashes.
+    /// Adds the bits of a link with the same number of bits and hashes.
     pub(super) fn unite(&mut self, other: &Self) {
         for (byte, more) in self.bytes.iter_mut().zip(&other.bytes) {
             *byte |= more;
         }
     }
 
-    /// The same once more, if there is memory.
+    /// A copy, if there is enough memory.
     pub(super) fn try_clone(&self) -> Option<Self> {
         let bytes = memory::copied(&self.bytes)?;
         Some(Self { plan: self.plan, modulus: self.modulus, bytes })
@@ -443,7 +444,7 @@ mod tests {
         // RedisBloom issue 317: entries 100, error 0.005, 8 hashes, 1152 bits.
         let plan = LinkPlan::for_rate(100, 0.005).unwrap();
         assert_eq!((plan.hashes, plan.bits, plan.bytes()), (8, 1152, 144));
-        // REDIS.md: MEMORY USAGE of 1,378,600 and 1,977,672 bytes, some 130 of which are no bits.
+        // REDIS.md: MEMORY USAGE of 1,378,600 and 1,977,672 bytes, some 130 of which are not bits.
         assert_eq!(LinkPlan::for_rate(1_000_000, 0.005).unwrap().bytes(), 1_378_472);
         assert_eq!(LinkPlan::for_rate(1_000_000, 0.0005).unwrap().bytes(), 1_977_536);
     }

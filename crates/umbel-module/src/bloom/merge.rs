@@ -1,17 +1,17 @@
-//! Two chains in one, without the keys.
+//! The union of two chains, without their keys.
 //!
-//! A key is in a chain if it is in one of its links, so the links of both are a chain that has the keys
-//! of both. Two links of the same bits and hashes become one where it has room for the keys of both.
+//! A key is in a chain if it is in one of its links. So the links of both chains form a chain with the keys of
+//! both. Two links with the same number of bits and hashes become one if it has room for the keys of both.
 
 use super::{Chain, Growth, Link, MAX_LINKS};
 use crate::error::Refused;
 
-/// Two filters hash their keys differently, or are of different kinds: nothing can be merged without the keys.
+/// The two filters use different hashes, or are of different types, so they cannot be merged without the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unlike;
 
 impl Chain {
-    /// Whether the two hash their keys alike.
+    /// Checks that both chains use the same hash.
     ///
     /// # Errors
     ///
@@ -20,13 +20,13 @@ impl Chain {
         if self.hashing == other.hashing { Ok(()) } else { Err(Unlike) }
     }
 
-    /// Takes in all keys of a chain that [`fits`](Self::fits): afterwards whatever either one had is found.
-    /// How many keys that are is an estimate where links become one; otherwise those that both had count twice.
+    /// Adds all keys of a chain that [`fits`](Self::fits). Where links become one, the number of keys is an
+    /// estimate. Elsewhere keys that both chains had count twice.
     ///
     /// # Errors
     ///
-    /// [`Refused`] if there is no memory, too many links, or a filter that does not grow has no room. Nothing has
-    /// changed then.
+    /// [`Refused`] if there is not enough memory, there are too many links, or a filter that does not grow has
+    /// no room. The chain is then unchanged.
     pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         let mut fresh = Vec::new();
         fresh.try_reserve_exact(other.links.len()).map_err(|_| Refused::NoMemory)?;
@@ -54,20 +54,21 @@ impl Chain {
             self.links[at].unite(link);
             self.links[at].set_size(size);
         }
-        // In front: new keys go on going into the newest link of this chain.
+        // In front, so that new keys still go into the newest link of this chain.
         self.links.splice(0..0, fresh);
         self.size = self.links.iter().map(Link::size).fold(0, u64::saturating_add);
         Ok(())
     }
 }
 
-/// How many keys are in both together, by their bits, if `into` has room for them.
+/// The estimated number of keys in the union, from its bits, if `into` has room for them.
 fn united_size(into: &Link, link: &Link) -> Option<u64> {
     if into.bits() != link.bits() || into.hashes() != link.hashes() {
         return None;
     }
     let items = into.estimated_len(into.count_ones_with(link));
-    // Bits tell the number of keys up to a quarter of its root; this is four of those.
+    // The standard deviation of the estimate is a quarter of the square root of the number of keys; this allows
+    // four.
     let most = into.entries() as f64 + (into.entries() as f64).sqrt();
     let (larger, sum) = (into.size().max(link.size()), into.size().saturating_add(link.size()));
     (items <= most).then(|| (items.round() as u64).clamp(larger, sum))
@@ -111,7 +112,7 @@ mod tests {
         // Four standard deviations of the estimate.
         assert!(one.links().len() == 1 && one.size().abs_diff(900) <= 30, "{}", one.size());
         assert!(has(&one, 0..900));
-        // The bits are those of adding all keys to one.
+        // The bits equal those of one chain with all keys.
         assert_eq!(one.links()[0].bytes(), chain(1_000, Growth::None, 0..900).links()[0].bytes());
     }
 

@@ -1,10 +1,10 @@
 //! Remainders without a division.
 //!
-//! `x mod m` for any 64-bit `x` and one `m`: with R = floor((2^64 - 1) / m), the product x · R / 2^64 is
-//! at most one below x / m, so one multiplication gives the quotient or its predecessor, and one
-//! subtraction puts that right.
+//! `x mod m` for any 64-bit `x` and one `m`: with R = floor((2^64 - 1) / m), the product x · R / 2^64 is at
+//! most one below x / m. So one multiplication gives the quotient or its predecessor, and one subtraction
+//! corrects it.
 
-/// A number to take remainders by.
+/// A divisor for computing remainders.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Modulus {
     by: u64,

@@ -1,4 +1,4 @@
-//! BF.CARD, INFO, DEBUG: what is known of a Bloom filter.
+//! BF.CARD, INFO, DEBUG: information about a Bloom filter.
 
 use super::bloom_keys::{filter, need_filter};
 use super::number::general;
@@ -23,7 +23,8 @@ pub(super) fn card(context: &Context, arguments: Arguments<'_>) -> Outcome {
     Ok(())
 }
 
-/// What can be asked for: by which word, and under which name it is answered. The first five are RedisBloom's.
+/// The fields of `BF.INFO`: the word in the command, and the name in the reply. The first five are
+/// RedisBloom's.
 const FIELDS: [(&str, &CStr); 9] = [
     ("CAPACITY", c"Capacity"),
     ("SIZE", c"Size"),
@@ -36,7 +37,7 @@ const FIELDS: [(&str, &CStr); 9] = [
     ("RATE", c"Current error rate"),
 ];
 
-/// How many fields a client gets that asks for none.
+/// The number of fields in the reply to a command without a field.
 const PLAIN: usize = 5;
 
 pub(super) fn info(context: &Context, arguments: Arguments<'_>) -> Outcome {
@@ -55,10 +56,10 @@ pub(super) fn info(context: &Context, arguments: Arguments<'_>) -> Outcome {
     Ok(())
 }
 
-/// Fields for which all bits are read.
+/// Fields that require reading all bits.
 const MEASURED: [&str; 3] = ["FILL", "ESTIMATE", "RATE"];
 
-/// The field of this word, or all of them.
+/// The field with this word, or all fields.
 pub(super) fn named<'a>(
     fields: &'a [(&'static str, &'static CStr)],
     word: &[u8],
@@ -70,7 +71,7 @@ pub(super) fn named<'a>(
     Some(&fields[at..=at])
 }
 
-/// Pairs of a name and a value; a single value without its name, where clients do not know maps.
+/// Pairs of a name and a value. A single value has no name if the client does not support maps.
 pub(super) fn reply_fields(
     context: &Context,
     fields: &[(&'static str, &'static CStr)],

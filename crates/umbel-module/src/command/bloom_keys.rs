@@ -1,4 +1,4 @@
-//! BF.ADD, MADD, EXISTS, MEXISTS: items in and out of Bloom filters.
+//! BF.ADD, MADD, EXISTS, MEXISTS: adding items to Bloom filters, and looking them up.
 
 use super::bloom_make::{Made, make_by_default};
 use super::words::{LOADING, NOT_FOUND, WRONG_TYPE, bloom_refused};
@@ -37,13 +37,13 @@ pub(super) fn add_many(context: &Context, arguments: Arguments<'_>) -> Outcome {
     put_all(context, name, &mut key, arguments.from(1), made, c"bf.madd")
 }
 
-/// Makes a filter as the settings say, if there is nothing.
+/// Creates a filter with the default settings if the key is empty.
 fn make_if_missing(context: &Context, key: &mut Key<'_>) -> Result<Option<Made>, Fault> {
     let missing = key.value::<Chain>().is_none() && key.is_empty();
     if missing { make_by_default(context, key).map(Some) } else { Ok(None) }
 }
 
-/// Adds items, and answers for each of them.
+/// Adds items, and replies with a value for each of them.
 pub(super) fn put_all(
     context: &Context,
     name: Argument<'_>,
@@ -69,8 +69,8 @@ pub(super) fn put_all(
     Ok(())
 }
 
-/// Tells replicas and listeners of items that were added, and before that of the filter, if it was made for them: a
-/// replica's own settings may be others.
+/// Notifies replicas and listeners of added items. If the filter was created for them, its creation is
+/// replicated first, because a replica's settings may differ.
 fn tell(context: &Context, event: &CStr, name: Argument<'_>, made: Option<Made>) {
     if let Some(made) = made {
         made.replicate(context, name);
@@ -92,7 +92,7 @@ fn put(key: &mut Key<'_>, items: &[&[u8]], fresh: &mut [bool]) -> Result<Put, Fa
     Err(if key.is_empty() { NOT_FOUND } else { WRONG_TYPE })
 }
 
-/// The filter under a key that is being read. What is not there, or is something else, has no items.
+/// The filter under a key that is read. A key that is missing or of another type has no items.
 pub(super) fn filter<'a>(key: &'a Key<'_>) -> Result<Option<&'a dyn Membership>, Fault> {
     if let Some(kept) = key.value::<Chain>() {
         return Ok(Some(kept.value()));

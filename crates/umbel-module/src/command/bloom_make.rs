@@ -1,4 +1,4 @@
-//! BF.RESERVE and BF.INSERT: how Bloom filters come to be.
+//! BF.RESERVE and BF.INSERT: creating Bloom filters.
 
 use super::bloom_keys::put_all;
 use super::number::{double, integer};
@@ -13,18 +13,18 @@ use crate::own::{Blocked, OwnBloom};
 use crate::settings::{self, MAX_CAPACITY, MAX_EXPANSION};
 use umbel::Keyed;
 
-/// A plain filter that was made, and how.
+/// The parameters of a plain filter that was created.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Made {
     capacity: i64,
     rate: f64,
-    /// The growth that is written down, even for a filter that does not scale.
+    /// The growth that is stored, even for a filter that does not scale.
     growth: u32,
     scales: bool,
 }
 
 impl Made {
-    /// No setting decides how much a filter grows that does not grow: this is what RedisBloom writes down then.
+    /// The growth that RedisBloom stores for a filter that does not grow. It is independent of the settings.
     const IDLE: u32 = 2;
 
     fn make(mut self, context: &Context, key: &mut Key<'_>) -> Result<Self, Fault> {
@@ -44,7 +44,7 @@ impl Made {
         Ok(self)
     }
 
-    /// Passes on the command that makes the same filter whatever the settings are.
+    /// Replicates the command that creates the same filter under any settings.
     pub(super) fn replicate(self, context: &Context, name: Argument<'_>) {
         let Self { capacity, rate, growth, scales } = self;
         let [rate, capacity, growth] = [rate.to_string(), capacity.to_string(), growth.to_string()];
@@ -57,13 +57,13 @@ impl Made {
         context.replicate_as(c"BF.RESERVE", name, &rest);
     }
 
-    /// Whether `BF.RESERVE` cannot say this, neither here nor in RedisBloom: only `BF.INSERT` takes `NONSCALING` and
-    /// an expansion together.
+    /// Whether `BF.RESERVE` cannot express this, neither here nor in RedisBloom: only `BF.INSERT` accepts
+    /// `NONSCALING` and an expansion together.
     const fn needs_insert(self) -> bool {
         !self.scales && self.growth != 0 && self.growth != Self::IDLE
     }
 
-    /// Passes on the `BF.INSERT` that makes the same filter whatever the settings are, and adds these items.
+    /// Replicates the `BF.INSERT` that creates the same filter under any settings, and adds these items.
     pub(super) fn replicate_with(
         self,
         context: &Context,
@@ -88,7 +88,7 @@ impl Made {
     }
 }
 
-/// What the settings say.
+/// The parameters from the settings.
 fn by_default() -> Made {
     let made = Made {
         capacity: settings::BF_INITIAL_SIZE.get(),
@@ -99,23 +99,23 @@ fn by_default() -> Made {
     expanding(made, settings::BF_EXPANSION_FACTOR.get(), false)
 }
 
-/// Makes a filter as the settings say.
+/// Creates a filter with the default settings.
 pub(super) fn make_by_default(context: &Context, key: &mut Key<'_>) -> Result<Made, Fault> {
     by_default().make(context, key)
 }
 
-/// The same with this expansion, of which 0 is none. RedisBloom keeps 32 bits of it.
+/// Sets the expansion; 0 means no growth. RedisBloom keeps 32 bits of it.
 fn expanding(made: Made, expansion: i64, nonscaling: bool) -> Made {
     Made { growth: expansion as u32, scales: expansion != 0 && !nonscaling, ..made }
 }
 
-/// What a number may be: within limits for clients; anything from a primary, which may have been an older RedisBloom
-/// with other limits, and which did not look at options for a filter that was there.
+/// The allowed range of a number. Clients have limits. A primary has none: it may have been an older RedisBloom
+/// with other limits, or one that ignored the options for an existing filter.
 #[derive(Clone, Copy)]
 struct Limits<'a>(&'a Context);
 
 impl Limits<'_> {
-    /// Only numbers beyond a limit are worth the question who sent them.
+    /// The origin of a command is only checked for numbers beyond a limit.
     fn or_trusted(self, fits: bool) -> bool {
         fits || self.0.trusts_the_sender()
     }
@@ -133,7 +133,7 @@ impl Limits<'_> {
     }
 }
 
-/// Where the word is among the arguments, in any case of letters.
+/// The position of this word among the arguments, ignoring case.
 pub(super) fn position(arguments: Arguments<'_>, from: usize, word: &str) -> Option<usize> {
     let is = |at: &usize| {
         arguments.get(*at).is_some_and(|found| found.bytes().eq_ignore_ascii_case(word.as_bytes()))
@@ -141,7 +141,7 @@ pub(super) fn position(arguments: Arguments<'_>, from: usize, word: &str) -> Opt
     (from..arguments.len()).find(is)
 }
 
-/// What `BF.RESERVE` was told beyond rate and capacity.
+/// The arguments of `BF.RESERVE` after rate and capacity.
 #[derive(Default)]
 struct Wishes {
     nonscaling: bool,
@@ -153,7 +153,7 @@ struct Wishes {
 }
 
 impl Wishes {
-    /// Every word counts where it first appears, as with RedisBloom, and unknown words are not looked at.
+    /// The first occurrence of every word counts, as with RedisBloom, and unknown words are ignored.
     fn of(arguments: Arguments<'_>, limits: Limits<'_>) -> Result<Self, Fault> {
         const FROM: usize = 3;
         let find = |word| position(arguments, FROM, word);
@@ -218,7 +218,8 @@ fn hexadecimal(secret: Keyed) -> String {
     secret.secret().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The most arguments that RedisBloom's `BF.RESERVE` takes. Ours takes more, for `KEYED`, `BLOCKED` and `WINDOW`.
+/// The maximum number of arguments of RedisBloom's `BF.RESERVE`. Ours accepts more, for `KEYED`, `BLOCKED` and
+/// `WINDOW`.
 const PLAIN_ARGUMENTS: usize = 6;
 const OWN_WORDS: [&str; 4] = ["KEYED", "BLOCKED", "SECRET", "WINDOW"];
 
@@ -286,7 +287,7 @@ fn reserve_own(
     replicate_own(context, arguments, secret.filter(|_| wishes.secret.is_none()), growth, wishes)
 }
 
-/// Passes on the command with the secret that was drawn, and with the growth that the settings gave.
+/// Replicates the command with the secret that was drawn, and with the growth from the settings.
 fn replicate_own(
     context: &Context,
     arguments: Arguments<'_>,
@@ -312,16 +313,16 @@ fn replicate_own(
     Ok(())
 }
 
-/// What `BF.INSERT` was told before its items.
+/// The arguments of `BF.INSERT` before its items.
 struct Insertion {
     made: Made,
     create: bool,
-    /// Where the items begin.
+    /// The index of the first item.
     items: usize,
 }
 
 impl Insertion {
-    /// Options go by their first letters, as with RedisBloom, and are judged in their order.
+    /// Options are recognised by their first letters, as with RedisBloom, and checked in their order.
     fn of(arguments: Arguments<'_>, limits: Limits<'_>) -> Result<Self, Fault> {
         let mut insertion = Self { made: by_default(), create: true, items: 0 };
         let (mut nonscaling, mut expansion) = (false, None);

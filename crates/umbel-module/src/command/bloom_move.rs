@@ -1,4 +1,4 @@
-//! BF.SCANDUMP, LOADCHUNK, MERGE: Bloom filters as bytes, and into each other.
+//! BF.SCANDUMP, LOADCHUNK, MERGE: moving Bloom filters as bytes, and merging them.
 
 use super::number::integer;
 use super::words::{
@@ -44,7 +44,7 @@ pub(super) fn dump(context: &Context, arguments: Arguments<'_>) -> Outcome {
     Ok(())
 }
 
-/// A chunk of one of our own filters; at the end, nothing, and the number 0.
+/// A chunk of one of our own types; at the end, an empty chunk with the number 0.
 pub(super) fn reply_own_chunk(context: &Context, own: &impl Streamed, after: u64) {
     if after == 0 {
         return reply_chunk(context, 1, &own.dump_header());
@@ -71,7 +71,7 @@ pub(super) fn load(context: &Context, arguments: Arguments<'_>) -> Outcome {
     if !found && !key.is_empty() {
         return Err(WRONG_TYPE);
     }
-    // The key must be new: a header would replace the filter that is there.
+    // The key must be empty: a header would replace an existing filter.
     if number == 1 && !found {
         load_header(context, &mut key, chunk)?;
     } else {
@@ -83,7 +83,7 @@ pub(super) fn load(context: &Context, arguments: Arguments<'_>) -> Outcome {
     Ok(())
 }
 
-/// A header makes a filter where there is nothing.
+/// A header creates a filter under an empty key.
 fn load_header(context: &Context, key: &mut Key<'_>, header: &[u8]) -> Outcome {
     let bad = |invalid| if invalid == Invalid::NoMemory { not_created(invalid) } else { BAD_DATA };
     if let Some(announced) = announced(header) {
@@ -123,7 +123,7 @@ fn load_chunk(key: &mut Key<'_>, number: i64, chunk: &[u8]) -> Outcome {
     })
 }
 
-/// A filter that others are merged into, away from its key: if anything fails, the key is as it was.
+/// The target of a merge, separate from its key: if a merge fails, the key is unchanged.
 enum Merged {
     Plain(Kept<Chain>),
     Own(Kept<OwnBloom>),
@@ -134,7 +134,7 @@ const UNLIKE: Fault = Fault::Text(
 );
 
 impl Merged {
-    /// A copy of what is under the key; `None` if there is nothing.
+    /// A copy of the value under the key; `None` if the key is empty.
     fn copy(key: &Key<'_>) -> Result<Option<Self>, Fault> {
         if let Some(kept) = key.value::<Chain>() {
             let copy = || kept.value().try_clone().ok_or(Invalid::NoMemory);
@@ -148,7 +148,8 @@ impl Merged {
         if key.is_empty() { Ok(None) } else { Err(WRONG_TYPE) }
     }
 
-    /// Puts it under the key. One that is there is exchanged, so that its time to live goes on.
+    /// Stores the result under the key. An existing value is replaced in place, so that its time to live is
+    /// kept.
     fn put(self, key: &mut Key<'_>) {
         match self {
             Self::Plain(merged) => match key.value_mut::<Chain>() {
@@ -192,7 +193,7 @@ pub(super) fn merge(context: &Context, arguments: Arguments<'_>) -> Outcome {
     let name = arguments.need(0)?;
     let mut merged = Merged::copy(&context.read(name))?;
     let mut seen = HashSet::new();
-    // A second time would add nothing, and take as long as the first.
+    // A repeated source would add nothing, and take as much time again.
     for source in arguments.from(1).iter().filter(|source| seen.insert(source.bytes())) {
         merge_from(context, &mut merged, name, source)?;
     }
@@ -215,13 +216,13 @@ fn merge_from(
         return Err(NOT_FOUND);
     }
     match merged {
-        // A filter has its own items.
+        // A filter already has its own items.
         Some(_) if source.bytes() == name.bytes() => Ok(()),
         Some(merged) => merged.take_in(&key),
         None => {
             let copy = Merged::copy(&key)?;
             if let Some(Merged::Own(own)) = &copy {
-                // What cannot be merged with itself cannot be merged at all.
+                // A type that cannot be merged with itself cannot be merged at all.
                 own.value().fits(own.value()).map_err(|_| UNLIKE)?;
             }
             *merged = copy;

@@ -1,4 +1,4 @@
-//! CF.INFO, DEBUG: what is known of a cuckoo filter.
+//! CF.INFO, DEBUG: information about a cuckoo filter.
 
 use super::bloom_info::{named, reply_fields};
 use super::words::{LOADING, NOT_FOUND, WRONG_TYPE};
@@ -8,7 +8,7 @@ use crate::memory::Kept;
 use crate::own::OwnCuckoo;
 use core::ffi::CStr;
 
-/// What `CF.INFO` tells.
+/// The content of `CF.INFO`.
 struct About {
     bytes: u64,
     fields: CuckooFields,
@@ -17,7 +17,8 @@ struct About {
     rate: f64,
 }
 
-/// What can be asked for: by which word, and under which name it is answered. The first eight are RedisBloom's.
+/// The fields of `CF.INFO`: the word in the command, and the name in the reply. The first eight are
+/// RedisBloom's.
 const FIELDS: [(&str, &CStr); 12] = [
     ("SIZE", c"Size"),
     ("BUCKETS", c"Number of buckets"),
@@ -33,7 +34,7 @@ const FIELDS: [(&str, &CStr); 12] = [
     ("RATE", c"Current error rate"),
 ];
 
-/// How many fields a client gets that asks for none.
+/// The number of fields in the reply to a command without a field.
 const PLAIN: usize = 8;
 
 fn about(key: &Key<'_>) -> Result<About, Fault> {
@@ -52,7 +53,7 @@ fn about_plain(cuckoo: &Cuckoo) -> About {
     for table in cuckoo.tables() {
         (taken, slots) = (taken + table.items(), slots + table.slots().len() as u64);
         let load = table.items() as f64 / table.slots().len() as f64;
-        // An absent key is found if one of the fingerprints in its two buckets is its own.
+        // An absent key is a false positive if one of the fingerprints in its two buckets equals its own.
         no *= (1.0 - load / 255.0).powi(2 * i32::from(fields.settings.bucket_size));
     }
     About {
@@ -83,7 +84,7 @@ fn about_own(own: &OwnCuckoo) -> Result<About, Fault> {
 }
 
 pub(super) fn info(context: &Context, arguments: Arguments<'_>) -> Outcome {
-    // RedisBloom takes no word at all here.
+    // RedisBloom accepts no word here.
     let fields = match arguments.get(1) {
         None => &FIELDS[..PLAIN],
         Some(word) if arguments.len() == 2 => named(&FIELDS, word.bytes()).ok_or(Fault::Arity)?,

@@ -1,4 +1,4 @@
-//! CF.ADD, ADDNX, EXISTS, MEXISTS, DEL, COUNT: items in and out of cuckoo filters.
+//! CF.ADD, ADDNX, EXISTS, MEXISTS, DEL, COUNT: adding, looking up and deleting items in cuckoo filters.
 
 use super::cuckoo_make::{Made, make_by_default};
 use super::words::{LOADING, NOT_FOUND, WRONG_TYPE, cuckoo_refused};
@@ -12,12 +12,12 @@ use crate::settings::{CF_MAX_EXPANSIONS, CF_MAX_MOVES};
 use core::cell::LazyCell;
 use core::ffi::CStr;
 
-/// Whether an item that may be there is added once more.
+/// Whether an item that may be present is added again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Copies {
-    /// It is.
+    /// It is added again.
     Many,
-    /// It is not.
+    /// It is not added again.
     One,
 }
 
@@ -47,7 +47,8 @@ fn add_one(context: &Context, arguments: Arguments<'_>, copies: Copies, event: &
     Ok(())
 }
 
-/// Tells replicas and listeners of items that were added, and before that of the filter, if it was made for them.
+/// Notifies replicas and listeners of added items. If the filter was created for them, its creation is
+/// replicated first.
 pub(super) fn tell(context: &Context, event: &CStr, name: Argument<'_>, made: Option<Made>) {
     if let Some(made) = made {
         made.replicate(context, name);
@@ -56,7 +57,8 @@ pub(super) fn tell(context: &Context, event: &CStr, name: Argument<'_>, made: Op
     context.notify(event, name);
 }
 
-/// Tells replicas and listeners of a filter that was made for items which were then refused. It stays, as with RedisBloom.
+/// Notifies replicas and listeners of a filter whose items were then refused. The filter stays, as with
+/// RedisBloom.
 pub(super) fn tell_of_filter(context: &Context, name: Argument<'_>, made: Option<Made>) {
     if let Some(made) = made {
         made.replicate(context, name);
@@ -64,7 +66,7 @@ pub(super) fn tell_of_filter(context: &Context, name: Argument<'_>, made: Option
     }
 }
 
-/// Adds items: `true` where one was added, `false` where it was there.
+/// Adds items: `true` for an added item, `false` for one that was present.
 pub(super) fn put(
     context: &Context,
     key: &mut Key<'_>,
@@ -73,7 +75,7 @@ pub(super) fn put(
     results: &mut [Result<bool, Refused>],
 ) -> Outcome {
     if let Some(kept) = key.value_mut::<Cuckoo>() {
-        // As RedisBloom: the limit is looked at once, before the first item. A batch may grow past it.
+        // As in RedisBloom, the limit is checked once, before the first item. A batch may grow past it.
         if kept.value().tables().len() as i64 >= CF_MAX_EXPANSIONS.get()
             && !context.trusts_the_sender()
         {
@@ -95,7 +97,7 @@ fn put_plain(
     copies: Copies,
     results: &mut [Result<bool, Refused>],
 ) {
-    // To ask takes as long as to add an item, so that it is asked only where it matters.
+    // The check takes as long as adding an item, so it is made only where its result matters.
     let trusted = LazyCell::new(|| context.trusts_the_sender());
     let before = cuckoo.work();
     let most = u64::try_from(CF_MAX_MOVES.get()).ok().filter(|most| *most > 0);
@@ -142,7 +144,7 @@ fn places(cuckoo: &Cuckoo, items: &[&[u8]]) -> [Place; GROUP] {
     places
 }
 
-/// Which items may be there. What is missing, or is something else, has none.
+/// Looks up items. A key that is missing or of another type has none.
 fn find(key: &Key<'_>, items: &[&[u8]], found: &mut [bool]) -> Outcome {
     if let Some(kept) = key.value::<Cuckoo>() {
         for (items, found) in items.chunks(GROUP).zip(found.chunks_mut(GROUP)) {

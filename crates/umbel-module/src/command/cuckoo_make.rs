@@ -1,4 +1,4 @@
-//! CF.RESERVE, INSERT, INSERTNX: how cuckoo filters come to be.
+//! CF.RESERVE, INSERT, INSERTNX: creating cuckoo filters.
 
 use super::bloom_make::position;
 use super::cuckoo_keys::{Copies, put, tell, tell_of_filter};
@@ -15,7 +15,7 @@ use crate::own::OwnCuckoo;
 use crate::settings::{self, MAX_CAPACITY, MAX_EXPANSION};
 use core::ops::RangeInclusive;
 
-/// A plain filter that was made, and how.
+/// The parameters of a plain filter that was created.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Made {
     capacity: i64,
@@ -36,7 +36,7 @@ impl Made {
         Ok(self)
     }
 
-    /// Passes on the command that makes the same filter whatever the settings are.
+    /// Replicates the command that creates the same filter under any settings.
     pub(super) fn replicate(self, context: &Context, name: Argument<'_>) {
         let Settings { bucket_size, max_iterations, expansion } = self.settings;
         let numbers = [self.capacity, bucket_size.into(), max_iterations.into(), expansion.into()];
@@ -61,7 +61,7 @@ fn rounded(expansion: i64) -> u16 {
     if expansion == 0 { 0 } else { expansion.checked_next_power_of_two().unwrap_or(1 << 15) }
 }
 
-/// What the settings say.
+/// The parameters from the settings.
 fn by_default() -> Made {
     let short = |number| u16::try_from(number).unwrap_or(1);
     Made {
@@ -77,29 +77,29 @@ fn by_default() -> Made {
 const TOO_FEW_BY_DEFAULT: Fault =
     Fault::Text(c"Capacity must be in the range [cf-bucket-size * 2, 1073741824]");
 
-/// The capacity must be within the limits, which are for clients: an older primary may have had none.
+/// The capacity must be within the limits. They apply to clients: an older primary may have had none.
 fn check(context: &Context, made: Made, fault: Fault) -> Result<Made, Fault> {
     let least = i64::from(made.settings.bucket_size) * 2;
     let fits = (least..=MAX_CAPACITY).contains(&made.capacity);
     if fits || context.trusts_the_sender() { Ok(made) } else { Err(fault) }
 }
 
-/// Makes a filter as the settings say.
+/// Creates a filter with the default settings.
 pub(super) fn make_by_default(context: &Context, key: &mut Key<'_>) -> Result<Made, Fault> {
     check(context, by_default(), TOO_FEW_BY_DEFAULT)?.make(context, key)
 }
 
-/// What `CF.RESERVE` was told.
+/// The arguments of `CF.RESERVE`.
 struct Wishes {
     made: Made,
     error: Option<f64>,
-    /// Whether anything was said that a filter with a rate of its own has no use for.
+    /// Whether an option was given that a filter with a custom rate does not use.
     tables: bool,
 }
 
 impl Wishes {
-    /// Every word counts where it first appears, as with RedisBloom, which looks for one after the other. Unknown words
-    /// are not looked at.
+    /// The first occurrence of every word counts, as with RedisBloom, which searches for each word in turn.
+    /// Unknown words are ignored.
     fn of(context: &Context, arguments: Arguments<'_>) -> Result<Self, Fault> {
         let capacity = integer(arguments.need(1)?.bytes()).ok_or(Fault::Text(c"Bad capacity"))?;
         let Made { mut settings, .. } = by_default();
@@ -131,7 +131,7 @@ impl Wishes {
         Ok(Self { made, error: None, tables })
     }
 
-    /// Our own option. It is judged after everything that RedisBloom judges.
+    /// Our own option. It is checked after everything that RedisBloom checks.
     fn with_error(mut self, arguments: Arguments<'_>) -> Result<Self, Fault> {
         let word = |at: &usize| {
             arguments.get(*at).is_some_and(|word| word.bytes().eq_ignore_ascii_case(b"ERROR"))
@@ -192,7 +192,7 @@ fn insert_as(context: &Context, arguments: Arguments<'_>, copies: Copies) -> Out
         return Err(Fault::Arity);
     }
     let (mut made, mut create, mut at) = (by_default(), true, 1);
-    // Options go by their first letter, as with RedisBloom, and are judged in their order.
+    // Options are recognised by their first letter, as with RedisBloom, and checked in their order.
     loop {
         match arguments.need(at)?.bytes().first().map(u8::to_ascii_lowercase) {
             Some(b'i') => break,
@@ -231,7 +231,7 @@ fn insert_as(context: &Context, arguments: Arguments<'_>, copies: Copies) -> Out
             Copies::Many => (c"cf.insert", c"cf.insert"),
         };
         match stopped {
-            // Only what was done: a replica has no limit to stop at.
+            // Only the items that were added: a replica has no limit to stop at.
             Some(done) => {
                 fresh.iter().for_each(|made| made.replicate(context, name));
                 let head = [b"NOCREATE".as_slice(), b"ITEMS"];

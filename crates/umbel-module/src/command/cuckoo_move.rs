@@ -1,4 +1,4 @@
-//! CF.SCANDUMP, LOADCHUNK, COMPACT: cuckoo filters as bytes, and in fewer tables.
+//! CF.SCANDUMP, LOADCHUNK, COMPACT: moving cuckoo filters as bytes, and compacting their tables.
 
 use super::bloom_move::{reply_chunk, reply_own_chunk};
 use super::number::integer;
@@ -60,7 +60,7 @@ pub(super) fn load(context: &Context, arguments: Arguments<'_>) -> Outcome {
         return Err(WRONG_TYPE);
     }
     if number == 1 {
-        // A header would replace the filter that is there.
+        // A header would replace an existing filter.
         if found {
             return Err(EXISTS);
         }
@@ -74,7 +74,7 @@ pub(super) fn load(context: &Context, arguments: Arguments<'_>) -> Outcome {
     Ok(())
 }
 
-/// A header makes a filter where there is nothing.
+/// A header creates a filter under an empty key.
 fn load_header(context: &Context, key: &mut Key<'_>, header: &[u8]) -> Outcome {
     let bad = |invalid| match invalid {
         Invalid::Length => Fault::Text(c"Invalid header"),
@@ -95,8 +95,8 @@ fn load_header(context: &Context, key: &mut Key<'_>, header: &[u8]) -> Outcome {
 
 fn load_chunk(context: &Context, key: &mut Key<'_>, number: u64, chunk: &[u8]) -> Outcome {
     let result = if let Some(kept) = key.value_mut::<Cuckoo>() {
-        // RedisBloom takes a chunk for a place past the end, and overwrites the last table. A client gets an error; from
-        // a primary that has done it the same is done here.
+        // RedisBloom accepts a chunk for a position past the end, and overwrites the last table. A client gets
+        // an error here. A command from a primary that has accepted it has the same effect here.
         let lenient = context.trusts_the_sender();
         kept.change(|cuckoo| {
             let past = cuckoo.past_the_end(number).filter(|_| lenient);
@@ -123,7 +123,7 @@ pub(super) fn compact(context: &Context, arguments: Arguments<'_>) -> Outcome {
     } else if key.value::<OwnCuckoo>().is_none() {
         return Err(Fault::Text(c"Cuckoo filter was not found"));
     }
-    // A filter of one table has nothing to put together.
+    // A filter with one table has nothing to compact.
     context.reply_ok();
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Numbers in arguments and in answers.
+//! Numbers in arguments and in replies.
 
-/// A whole number as engines take it: no sign but a minus, no zeros in front.
+/// An integer in the form that engines accept: no sign but a minus, and no leading zeros.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let plain = matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && text != b"-0";
@@ -8,8 +8,8 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     text.parse().ok()
 }
 
-/// A number that may have a fraction or an exponent, as C's `strtod` reads it: hexadecimal digits and infinity
-/// included. A number that is too large or too small for a double is none, and neither is "not a number".
+/// A number that may have a fraction or an exponent, as C's `strtod` reads it, including hexadecimal digits and
+/// infinity. `None` for a number that is too large or too small for a double, and for "not a number".
 pub(crate) fn double(text: &[u8]) -> Option<f64> {
     let text = core::str::from_utf8(text).ok()?;
     let (sign, digits) = match text.as_bytes().first()? {
@@ -31,7 +31,7 @@ pub(crate) fn double(text: &[u8]) -> Option<f64> {
     (!number.is_nan() && !vanished && !overflowed).then_some(sign * number)
 }
 
-/// Hexadecimal digits with at most one point, and perhaps a binary exponent.
+/// Hexadecimal digits with at most one point, and an optional binary exponent.
 fn hexadecimal(digits: &[u8]) -> Option<f64> {
     let end = digits.iter().position(|byte| matches!(byte, b'p' | b'P')).unwrap_or(digits.len());
     let (mut mantissa, mut exponent) = (0_u64, 0_i64);
@@ -47,7 +47,7 @@ fn hexadecimal(digits: &[u8]) -> Option<f64> {
             mantissa = mantissa << 4 | digit;
             exponent -= if point { 4 } else { 0 };
         } else {
-            // Digits beyond the sixteenth only decide how the number is rounded.
+            // Digits beyond the sixteenth only affect the rounding.
             mantissa |= u64::from(digit > 0);
             exponent += if point { 0 } else { 4 };
         }
@@ -64,7 +64,7 @@ fn hexadecimal(digits: &[u8]) -> Option<f64> {
         let limit = if power.starts_with('-') { -100_000 } else { 100_000 };
         exponent += power.parse::<i64>().unwrap_or(limit).clamp(-100_000, 100_000);
     }
-    // In two steps, since the power alone may be too large or too small for a double.
+    // In two steps, because the power alone may be too large or too small for a double.
     let half = (exponent / 2).clamp(-1_100, 1_100) as i32;
     let rest = (exponent - exponent / 2).clamp(-1_100, 1_100) as i32;
     let number = mantissa as f64 * 2_f64.powi(half) * 2_f64.powi(rest);

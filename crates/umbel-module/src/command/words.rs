@@ -1,4 +1,4 @@
-//! What commands say when they do not do what they were asked: RedisBloom's words, since programs read them.
+//! Error replies. Their texts are RedisBloom's, because programs parse them.
 
 use crate::engine::Fault;
 use crate::error::{Invalid, Refused};
@@ -17,16 +17,16 @@ pub(super) const UNKNOWN_ARGUMENT: Fault = text(c"Unknown argument received");
 pub(super) const NO_MEMORY_TO_CREATE: Fault = text(c"ERR Insufficient memory to create filter");
 pub(super) const CANNOT_CREATE: Fault = text(c"ERR could not create filter");
 
-/// Our own: the filter's chunks are still coming.
+/// Our own: the chunks of the filter are still being loaded.
 pub(super) const LOADING: Fault =
     text(c"ERR the filter is being loaded: BF.LOADCHUNK or CF.LOADCHUNK brings the rest");
 
-/// Our own: the chunks of such a filter have its secret in them.
+/// Our own: the chunks of such a filter contain its secret.
 pub(super) const HAS_A_SECRET: Fault = text(
     c"ERR a filter with a secret is not dumped in chunks, nor is one that is being loaded: use DUMP and RESTORE",
 );
 
-/// What is said when a filter cannot be made.
+/// The reply when a filter cannot be created.
 pub(super) const fn not_created(invalid: Invalid) -> Fault {
     match invalid {
         Invalid::NoMemory => NO_MEMORY_TO_CREATE,
@@ -34,7 +34,7 @@ pub(super) const fn not_created(invalid: Invalid) -> Fault {
     }
 }
 
-/// What is said when an item does not go into a Bloom filter.
+/// The reply when an item cannot be added to a Bloom filter.
 pub(super) const fn bloom_refused(refused: Refused) -> &'static CStr {
     match refused {
         Refused::Full => c"ERR non scaling filter is full",
@@ -42,7 +42,7 @@ pub(super) const fn bloom_refused(refused: Refused) -> &'static CStr {
     }
 }
 
-/// What is said when an item does not go into a cuckoo filter.
+/// The reply when an item cannot be added to a cuckoo filter.
 pub(super) const fn cuckoo_refused(refused: Refused) -> Fault {
     text(match refused {
         Refused::Full => c"Filter is full",

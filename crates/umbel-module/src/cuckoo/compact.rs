@@ -1,31 +1,32 @@
-//! Moving fingerprints of the newest table into older ones, until it is empty and can go.
+//! Compaction: moving fingerprints of the newest table into older ones, until it is empty and can be removed.
 //!
-//! All of it is done in the command that asks for it, as RedisBloom does. Work that is left for later commands would have
-//! to be stored with the filter: a replica that starts from a file in the middle of it would end with other tables.
+//! The command that requests a compaction does all of it, as in RedisBloom. Work that is left for later
+//! commands would have to be stored with the filter. Otherwise a replica that starts from a file in the middle
+//! of it would end with other tables.
 
 use super::Cuckoo;
 use super::table::Place;
 
 impl Cuckoo {
-    /// Puts tables together if more than a tenth of the keys were removed, until one of them cannot be emptied.
+    /// Compacts if more than a tenth of the keys were removed. Stops at the first table that cannot be emptied.
     pub(super) fn compact_if_worth_it(&mut self) {
         if self.deletes > self.items / 10 && self.tables.len() > 1 {
             self.put_together(false);
         }
     }
 
-    /// Puts tables together: every one is emptied as far as possible, and the newest ones go if nothing is left.
+    /// Compacts: empties every table as far as possible, and removes the newest ones that are empty.
     pub fn compact(&mut self) {
         self.put_together(true);
     }
 
-    /// `on`: whether to go on with older tables when one cannot be emptied.
+    /// `on`: whether to continue with older tables when one cannot be emptied.
     fn put_together(&mut self, on: bool) {
         self.deletes = 0;
         for at in (1..self.tables.len()).rev() {
             let (older, newer) = self.tables.split_at_mut(at);
             let [table, rest @ ..] = newer else { return };
-            // Fingerprints behind `from` that found no other place.
+            // Fingerprints after `from` that found no other place.
             let (mut from, mut stay) = (0, 0);
             while table.items() > stay
                 && let Some(slot) = table.next_taken(from)
@@ -96,7 +97,8 @@ mod tests {
         assert!(filter.tables().len() < before, "removing keys puts tables together");
     }
 
-    /// A replica that starts from a file at any time sees the same commands from then on, and must end with the same.
+    /// A replica that starts from a file at any time receives the same commands from then on, and must end with
+    /// the same tables.
     #[test]
     fn a_filter_that_is_stored_at_any_time_goes_on_as_the_original() {
         let mut filter = grown(1, 40_000);

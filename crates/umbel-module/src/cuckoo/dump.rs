@@ -1,4 +1,4 @@
-//! Dumps of a cuckoo filter, as `CF.SCANDUMP` gives and `CF.LOADCHUNK` takes them.
+//! Dumps of a cuckoo filter. `CF.SCANDUMP` returns them and `CF.LOADCHUNK` accepts them.
 //!
 //! ```text
 //! header  u64 items, u64 buckets, u64 deletes, u64 tables,
@@ -14,7 +14,7 @@ use crate::error::Invalid;
 pub const HEADER: usize = 38;
 
 impl Cuckoo {
-    /// The header of its dump.
+    /// The header of the dump.
     #[must_use]
     pub fn header(&self) -> [u8; HEADER] {
         let CuckooFields { items, buckets, deletes, tables, settings } = self.fields();
@@ -32,11 +32,11 @@ impl Cuckoo {
         header
     }
 
-    /// The filter of this header, empty. Chunks bring the fingerprints.
+    /// The filter of this header, empty. The chunks contain the fingerprints.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if this is no header, or there is no memory for what it announces.
+    /// [`Invalid`] if this is not a header, or there is not enough memory for what it announces.
     pub fn of_header(header: &[u8]) -> Result<Self, Invalid> {
         Self::of(fields(header)?, |_, len| Slots::empty(len))
     }
@@ -45,15 +45,15 @@ impl Cuckoo {
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if this is no header.
+    /// [`Invalid`] if this is not a header.
     pub fn bytes_of_header(header: &[u8]) -> Result<u64, Invalid> {
         let lengths = lengths(&fields(header)?)?;
         Ok(lengths.into_iter().fold(0, |bytes, len| bytes.saturating_add(len as u64)))
     }
 
-    /// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.
+    /// The chunk after this number, with its own number. `None` at the end, or if there is no such position.
     ///
-    /// As with RedisBloom, a number inside of a table that fits into one chunk gives the whole table.
+    /// As with RedisBloom, a number inside a table that fits into one chunk returns the whole table.
     #[must_use]
     pub fn chunk(&self, after: u64) -> Option<(u64, &[u8])> {
         let mut start = 0;
@@ -67,7 +67,8 @@ impl Cuckoo {
         chunks::after(self.tables.iter().map(Table::slots), after)
     }
 
-    /// The number in the last table that RedisBloom takes instead of one that is past the end by less than that table.
+    /// The number in the last table that RedisBloom uses in place of one that is past the end by less than that
+    /// table.
     #[must_use]
     pub fn past_the_end(&self, number: u64) -> Option<u64> {
         let all = self.tables.iter().map(|table| table.slots().len() as u64).sum::<u64>();
@@ -75,12 +76,12 @@ impl Cuckoo {
         (number > all + 1 && number - all <= last + 1).then(|| number - last)
     }
 
-    /// Puts a chunk where its number says.
+    /// Stores a chunk at the position that its number gives.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if there is no table in this place, or the chunk is longer than the rest of it. Nothing has
-    /// changed then.
+    /// [`Invalid`] if there is no table at this position, or the chunk is longer than the rest of it. The
+    /// filter is then unchanged.
     pub fn load_chunk(&mut self, number: u64, chunk: &[u8]) -> Result<(), Invalid> {
         let lengths = self.tables.iter().map(|table| table.slots().len());
         let (table, start) = chunks::place(lengths, number, chunk.len())?;
@@ -89,7 +90,7 @@ impl Cuckoo {
     }
 }
 
-/// What a header says, none of which is checked.
+/// The fields in a header, unchecked.
 fn fields(header: &[u8]) -> Result<CuckooFields, Invalid> {
     let header: &[u8; HEADER] = header.try_into().map_err(|_| Invalid::Length)?;
     let (words, shorts) = header.split_at(32);

@@ -1,10 +1,10 @@
-//! One table of a cuckoo filter: buckets of fingerprints, 0 where a slot is free.
+//! One table of a cuckoo filter: buckets of fingerprints, with 0 in free slots.
 
 use crate::error::Invalid;
 use crate::memory;
 use crate::prefetch::prefetch;
 
-/// The multiplier that takes a fingerprint to the distance of its two buckets: Murmur's.
+/// The multiplier from a fingerprint to the distance of its two buckets: Murmur's.
 const DISTANCE: u64 = 0x5bd1_e995;
 
 /// The fingerprint of a key, and its two hashes.
@@ -16,7 +16,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where the key with this hash goes.
+    /// The place of the key with this hash.
     #[inline]
     #[must_use]
     pub fn of(hash: u64) -> Self {
@@ -24,8 +24,8 @@ impl Place {
         Self { fingerprint, first: hash, second: other(fingerprint, hash) }
     }
 
-    /// Where a fingerprint goes that was found in this bucket of a table, which has at least as many buckets as any
-    /// table this is for.
+    /// The place of a fingerprint that was found in this bucket of a table. The place is valid in tables with
+    /// at most that number of buckets.
     pub(super) fn found(fingerprint: u8, bucket: u64) -> Self {
         Self { fingerprint, first: bucket, second: other(fingerprint, bucket) }
     }
@@ -36,21 +36,21 @@ const fn other(fingerprint: u8, hash: u64) -> u64 {
     hash ^ (fingerprint as u64).wrapping_mul(DISTANCE)
 }
 
-/// Slots of a table to be: those that are known to be empty are not looked at, since there may be very many.
+/// The slots of a new table. Slots that are known to be empty are not scanned, because there may be very many.
 #[derive(Debug)]
 pub enum Slots {
-    /// All of them are free.
+    /// All are free.
     Empty(Box<[u8]>),
     /// Some may be taken.
     Taken(Box<[u8]>),
 }
 
 impl Slots {
-    /// So many that are free.
+    /// This number of free slots.
     ///
     /// # Errors
     ///
-    /// [`Invalid::NoMemory`] if there is none.
+    /// [`Invalid::NoMemory`] if there is not enough memory.
     pub fn empty(len: usize) -> Result<Self, Invalid> {
         memory::zeroed(len).map(Self::Empty).ok_or(Invalid::NoMemory)
     }
@@ -61,7 +61,7 @@ impl Slots {
     }
 }
 
-/// The first free slot of a bucket. Large buckets are mostly full when this is asked, so that eight slots are looked at at once.
+/// The first free slot of a bucket. Large buckets are mostly full here, so eight slots are compared at once.
 #[inline]
 fn free_slot(bucket: &[u8]) -> Option<usize> {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -75,7 +75,7 @@ fn free_slot(bucket: &[u8]) -> Option<usize> {
     bucket[from..].iter().position(|slot| *slot == 0).map(|at| from + at)
 }
 
-/// How many slots are taken.
+/// The number of occupied slots.
 fn taken(slots: &[u8]) -> u64 {
     slots.iter().map(|slot| u64::from(*slot != 0)).sum()
 }
@@ -85,14 +85,14 @@ fn taken(slots: &[u8]) -> u64 {
 pub struct Table {
     slots: Box<[u8]>,
     bucket: usize,
-    /// One less than the number of buckets, which is a power of two.
+    /// The number of buckets minus one. That number is a power of two.
     mask: u64,
     /// Fingerprints in it.
     items: u64,
 }
 
 impl Table {
-    /// The table with these slots, a power of two of buckets.
+    /// The table with these slots. The number of buckets is a power of two.
     pub(super) fn new(slots: Slots, bucket_size: u16) -> Self {
         let bucket = usize::from(bucket_size);
         let (slots, items) = match slots {
@@ -115,26 +115,26 @@ impl Table {
         &mut self.slots
     }
 
-    /// How many buckets there are.
+    /// The number of buckets.
     #[must_use]
     pub const fn buckets(&self) -> u64 {
         self.mask + 1
     }
 
-    /// How many slots are taken.
+    /// The number of occupied slots.
     #[must_use]
     pub const fn items(&self) -> u64 {
         self.items
     }
 
-    /// Overwrites slots from `start` on, as many as there are in the chunk.
+    /// Overwrites slots from `start` on with the chunk.
     pub(super) fn load(&mut self, start: usize, chunk: &[u8]) {
         let place = &mut self.slots[start..start + chunk.len()];
         self.items = self.items - taken(place) + taken(chunk);
         place.copy_from_slice(chunk);
     }
 
-    /// Where the bucket of this hash begins.
+    /// The position of the bucket of this hash.
     #[inline(always)]
     fn start(&self, hash: u64) -> usize {
         (hash & self.mask) as usize * self.bucket
@@ -168,11 +168,11 @@ impl Table {
         let Place { fingerprint, first, second } = place;
         let count =
             |bucket: &[u8]| bucket.iter().filter(|slot| **slot == fingerprint).count() as u64;
-        // As RedisBloom: where both hashes lead to one bucket, it counts twice.
+        // As in RedisBloom, a bucket counts twice if both hashes lead to it.
         count(self.bucket(first)) + count(self.bucket(second))
     }
 
-    /// Puts a fingerprint into a free slot of its buckets; `false` if there is none.
+    /// Stores a fingerprint in a free slot of its buckets; `false` if there is none.
     #[inline]
     pub(super) fn put(&mut self, place: Place) -> bool {
         let done = [place.first, place.second].into_iter().any(|hash| {
@@ -183,7 +183,7 @@ impl Table {
         done
     }
 
-    /// Takes a fingerprint out of its buckets; `false` if it is not there.
+    /// Removes a fingerprint from its buckets; `false` if it is not present.
     pub(super) fn take(&mut self, place: Place) -> bool {
         let done = [place.first, place.second].into_iter().any(|hash| {
             let slot = self.bucket_mut(hash).iter_mut().find(|slot| **slot == place.fingerprint);
@@ -193,11 +193,11 @@ impl Table {
         done
     }
 
-    /// Makes room by moving up to `steps` fingerprints to their other buckets, each from the next slot round.
-    /// `false` if that was not enough: then every one is back where it was. Says how many were moved, too.
+    /// Makes room by moving up to `steps` fingerprints to their other buckets, each from the next slot in turn.
+    /// Returns `false` if that was not enough; all moves are then undone. Also returns the number of moves.
     pub(super) fn kick(&mut self, place: Place, steps: u16) -> (bool, u64) {
         if self.items == self.slots.len() as u64 {
-            // No move can end at a free slot, and all would be taken back.
+            // No move can end at a free slot, and all moves would be undone.
             return (false, 0);
         }
         let (mut hand, mut slot, mut bucket) = (place.fingerprint, 0, place.first & self.mask);
@@ -219,7 +219,7 @@ impl Table {
         (false, u64::from(steps) * 2)
     }
 
-    /// The next slot that is taken, from this one on.
+    /// The next occupied slot, from this one on.
     pub(super) fn next_taken(&self, from: usize) -> Option<usize> {
         let rest = self.slots.get(from..)?;
         let words = rest.as_chunks::<8>().0;
@@ -227,7 +227,7 @@ impl Table {
         rest[free..].iter().position(|slot| *slot != 0).map(|at| from + free + at)
     }
 
-    /// Takes the fingerprint out of a slot; `None` if it is free. Gives the bucket it was in, too.
+    /// Removes the fingerprint in a slot, and returns it with its bucket; `None` if the slot is free.
     pub(super) fn lift(&mut self, slot: usize) -> Option<(u8, u64)> {
         let fingerprint = core::mem::take(&mut self.slots[slot]);
         if fingerprint == 0 {
@@ -237,13 +237,13 @@ impl Table {
         Some((fingerprint, (slot / self.bucket) as u64))
     }
 
-    /// Puts a fingerprint back where it was lifted.
+    /// Restores a fingerprint that was lifted.
     pub(super) fn lower(&mut self, slot: usize, fingerprint: u8) {
         self.slots[slot] = fingerprint;
         self.items += 1;
     }
 
-    /// Starts to load the two buckets.
+    /// Prefetches the two buckets.
     #[inline(always)]
     pub(super) fn fetch(&self, place: Place) {
         prefetch(&self.slots, self.start(place.first));

@@ -1,7 +1,8 @@
-//! All memory of the module comes from the engine, so that `used_memory`, `maxmemory` and `MEMORY USAGE` know of it.
+//! All memory of the module comes from the engine, so that `used_memory`, `maxmemory` and `MEMORY USAGE`
+//! include it.
 //!
-//! Before an engine has loaded the module, as in tests, it is the system's. Nothing that is allocated before is freed
-//! after: the switch is the first thing that happens on loading.
+//! Until an engine has loaded the module, as in tests, the system allocates. Memory from before is never freed
+//! after: the switch is the first step of loading.
 
 use super::api::{Api, Ctx, DefragHandle, loaded};
 use super::context::Context;
@@ -12,10 +13,11 @@ use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::alloc::System;
 
-/// Engines give memory that is aligned to this.
+/// The alignment of memory from the engine.
 const ALIGNED: usize = 16;
 
-/// Requests of so many bytes may be refused. Smaller ones that fail end the server, as they do everywhere in it.
+/// Requests of at least this number of bytes may be refused. A smaller one that fails ends the server, as
+/// everywhere in it.
 const LARGE: usize = 1 << 20;
 
 struct Engine;
@@ -82,7 +84,8 @@ enum Fill {
     Anything,
 }
 
-/// Memory of this layout. If the alignment is unusual, the address of the whole stands in the word before it.
+/// Memory for this layout. If the alignment is unusual, the word before the memory has the address of the whole
+/// allocation.
 ///
 /// # Safety
 ///
@@ -127,7 +130,7 @@ unsafe fn give_back(api: &Api, memory: *mut u8, layout: Layout) {
     }
 }
 
-/// Memory of this size, or null if it is large and there is none.
+/// Memory of this size, or null if the request is large and cannot be satisfied.
 ///
 /// # Safety
 ///
@@ -136,8 +139,8 @@ unsafe fn raw(api: &Api, size: usize, fill: Fill) -> *mut c_void {
     if refused(api, size, fill) {
         return core::ptr::null_mut();
     }
-    // An engine without `TryAlloc` ends the process when there is no memory, so smaller requests are judged too. Where a
-    // refusal would end the process as well, they are not.
+    // An engine without `TryAlloc` ends the process when there is no memory, so smaller requests are checked
+    // too. They are not checked where a refusal would also end the process.
     let granted = size as u64 > MODEST || !may_refuse();
     // SAFETY: these are the engine's functions, and any size may be asked for.
     let memory = unsafe {
@@ -146,7 +149,8 @@ unsafe fn raw(api: &Api, size: usize, fill: Fill) -> *mut c_void {
             (Fill::Anything, true) => (api.alloc)(size),
             (Fill::Zero, false) => match api.try_calloc {
                 Some(try_calloc) => try_calloc(1, size),
-                // Pages of zeros, where `TryAlloc` and writing them would touch every one.
+                // `calloc` returns untouched zero pages, where `TryAlloc` and writing zeros would touch every
+                // page.
                 None if granted || affordable(api, size) => (api.calloc)(1, size),
                 None => core::ptr::null_mut(),
             },
@@ -166,11 +170,11 @@ unsafe fn raw(api: &Api, size: usize, fill: Fill) -> *mut c_void {
 }
 
 thread_local! {
-    /// The run of defragmentation that this thread copies a value for, or null.
+    /// The defragmentation run for which this thread copies a value, or null.
     static PLACING: Cell<*mut DefragHandle> = const { Cell::new(core::ptr::null_mut()) };
 }
 
-/// Does what `copy` does with memory where the engine wants it in this run of defragmentation.
+/// Runs `copy`, with memory at the places that the engine prefers in this defragmentation run.
 pub(super) fn placing<R>(run: *mut DefragHandle, copy: impl FnOnce() -> R) -> R {
     struct Over;
     impl Drop for Over {
@@ -183,7 +187,7 @@ pub(super) fn placing<R>(run: *mut DefragHandle, copy: impl FnOnce() -> R) -> R 
     copy()
 }
 
-/// New memory, moved at once if a value is being copied for defragmentation and this is a bad place.
+/// New memory. It is moved at once if a value is being copied for defragmentation and this is a bad place.
 fn placed(api: &Api, memory: *mut c_void) -> *mut c_void {
     let run = PLACING.try_with(Cell::get).unwrap_or(core::ptr::null_mut());
     if run.is_null() || memory.is_null() {
@@ -194,25 +198,26 @@ fn placed(api: &Api, memory: *mut c_void) -> *mut c_void {
     if moved.is_null() { memory } else { moved }
 }
 
-/// The command that runs, or null. Commands run one at a time.
+/// The context of the command that runs, or null. Commands run one at a time.
 static COMMAND: AtomicPtr<Ctx> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Remembers the command that runs, for [`affordable`]; null when it has ended.
+/// Sets the command that runs, for [`affordable`]; null when it has ended.
 #[inline(always)]
 pub(super) fn runs(command: *mut Ctx) {
     COMMAND.store(command, Ordering::Relaxed);
 }
 
-/// Zeroed requests of this size or more are added up: many small filters promise as much as a large one.
+/// Zeroed requests of at least this size are added up: many small filters can reserve as much as a large one.
 const ADDED_UP: usize = 64 << 10;
 
-/// The request that takes their sum past this is judged. To look takes a tenth of a millisecond.
+/// The request that takes their sum past this is checked. A check takes a tenth of a millisecond.
 const MANY: usize = 64 << 20;
 
-/// The bytes of zeroed requests since the last one that was judged and granted.
+/// The bytes of zeroed requests since the last one that was checked and granted.
 static UNJUDGED: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a request must be refused. Only large ones are judged, and the one with which many smaller ones are too much.
+/// Whether a request must be refused. Only large ones are checked, and the one at which the sum of smaller ones
+/// is too large.
 #[inline]
 fn refused(api: &Api, size: usize, fill: Fill) -> bool {
     if size < ADDED_UP || !may_refuse() {
@@ -226,14 +231,14 @@ fn refused(api: &Api, size: usize, fill: Fill) -> bool {
     }
     let sum = UNJUDGED.load(Ordering::Relaxed).saturating_add(size);
     let refused = sum > MANY && !affordable(api, size);
-    // After a refusal the next one is judged, too.
+    // After a refusal the next request is checked too.
     UNJUDGED.store(if sum > MANY && !refused { 0 } else { sum }, Ordering::Relaxed);
     refused
 }
 
-/// Whether the machine can provide this number of bytes. A client's command gets only what has not been promised to others: a
-/// filter that was reserved and not filled yet takes no page of the machine, but it will. What a primary or a file
-/// has is judged by the pages alone.
+/// Whether the machine can provide this number of bytes. A client's command gets only memory that is not
+/// reserved: a filter that was created and not filled yet occupies no pages, but will. Commands of a primary
+/// and data of a file are checked against the occupied pages alone.
 fn affordable(api: &Api, size: usize) -> bool {
     let command = COMMAND.load(Ordering::Relaxed);
     // SAFETY: a command that runs has a context, and this is called while it runs.
@@ -241,7 +246,7 @@ fn affordable(api: &Api, size: usize) -> bool {
     fits_beside(size as u64, if client { untouched(api) } else { 0 })
 }
 
-/// The bytes that the engine has given out and that have no page yet.
+/// The bytes that the engine has allocated and that have no page yet.
 fn untouched(api: &Api) -> u64 {
     let Some(resident) = resident() else { return 0 };
     let mut error = 0;
@@ -282,12 +287,12 @@ unsafe fn resize(api: &Api, memory: *mut c_void, size: usize) -> *mut c_void {
     }
 }
 
-/// Whether boxes of this type begin where the memory begins that the engine gave for them: see [`take`].
+/// Whether boxes of this type begin at the start of the engine's allocation: see [`take`].
 pub(super) const fn has_ordinary_alignment<T>() -> bool {
     align_of::<T>() <= ALIGNED
 }
 
-/// What the engine counts for a box.
+/// The engine's size of a box.
 pub(super) fn size_of_box<T>(value: &T) -> usize {
     const { assert!(has_ordinary_alignment::<T>()) };
     // SAFETY: callers pass what is in a box of this allocator, whose alignment is an ordinary one.

@@ -1,8 +1,8 @@
 //! The functions of the engine, fetched by name when the module is loaded.
 //!
-//! Redis and Valkey hand a module one function, which finds all others by name. What every engine from Redis
-//! 6.2 on has is asked for and must be there; what came later is an `Option`, so that one library loads in all of
-//! them. The names begin with `RedisModule_` in Valkey too.
+//! Redis and Valkey pass a module one function, which finds all others by name. Functions that every engine
+//! from Redis 6.2 on has are required. Later ones are an `Option`, so that one library loads in all engines.
+//! The names begin with `RedisModule_` in Valkey too.
 
 use core::ffi::{
     c_char, c_double, c_float, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void,
@@ -10,7 +10,7 @@ use core::ffi::{
 use core::ptr::NonNull;
 use std::sync::OnceLock;
 
-/// What the engine hands out and only it can look into.
+/// Handles that only the engine can look into.
 macro_rules! opaque {
     ($($(#[$doc:meta])* $name:ident)*) => {
         $($(#[$doc])* #[repr(C)] #[derive(Debug)] pub(super) struct $name { _private: [u8; 0] })*
@@ -68,7 +68,7 @@ pub(super) struct TypeMethods {
         Option<unsafe extern "C" fn(*mut DefragHandle, *mut Str, *mut *mut c_void) -> c_int>,
 }
 
-/// How to find the keys of a command.
+/// How the engine finds the keys of a command.
 #[repr(C)]
 pub(super) struct KeySpec {
     pub(super) notes: *const c_char,
@@ -79,7 +79,7 @@ pub(super) struct KeySpec {
     pub(super) range: [c_int; 3],
 }
 
-/// Where keys begin: at an index, or after a word, of which this module has none.
+/// Where keys begin: at an index, or after a word. This module uses no words.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) union Begin {
@@ -87,7 +87,7 @@ pub(super) union Begin {
     pub(super) keyword: Keyword,
 }
 
-/// A word, and where to look for it.
+/// A word, and where the engine searches it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Keyword {
@@ -95,7 +95,7 @@ pub(super) struct Keyword {
     pub(super) from: c_int,
 }
 
-/// Which version of the structures below a module was written for, and how large they are.
+/// The version and the size of the structures below.
 #[repr(C)]
 pub(super) struct InfoVersion {
     pub(super) version: c_int,
@@ -104,7 +104,7 @@ pub(super) struct InfoVersion {
     pub(super) argument: usize,
 }
 
-/// What `COMMAND INFO` and `COMMAND DOCS` tell.
+/// The content of `COMMAND INFO` and `COMMAND DOCS`.
 #[repr(C)]
 pub(super) struct CommandInfo {
     pub(super) version: *const InfoVersion,
@@ -121,7 +121,7 @@ pub(super) struct CommandInfo {
 /// Finds a function by name; 0 if there is one.
 type GetApi = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
 
-/// The table of functions: those that must be there, then those that may.
+/// The table of functions: first the required ones, then the optional ones.
 macro_rules! functions {
     (required { $($need:ident: $need_name:literal, $need_type:ty;)* }
      optional { $($may:ident: $may_name:literal, $may_type:ty;)* }) => {
@@ -130,12 +130,12 @@ macro_rules! functions {
         pub(super) struct Api {
             $(pub(super) $need: $need_type,)*
             $(pub(super) $may: Option<$may_type>,)*
-            /// Whether the engine is Valkey, which knows all functions by names of its own too.
+            /// Whether the engine is Valkey, which also exports all functions under its own prefix.
             pub(super) is_valkey: bool,
         }
 
         impl Api {
-            /// Fetches every function; `None` if one that must be there is not.
+            /// Fetches every function; `None` if a required one is missing.
             ///
             /// # Safety
             ///
@@ -264,7 +264,7 @@ pub(super) fn loaded() -> Option<&'static Api> {
 ///
 /// # Panics
 ///
-/// If no engine has loaded the module: whoever has a value of this module's wrappers got it from one.
+/// If no engine has loaded the module. A value of this module's wrappers only exists after an engine has.
 #[inline(always)]
 pub(super) fn api() -> &'static Api {
     match loaded() {
@@ -273,7 +273,7 @@ pub(super) fn api() -> &'static Api {
     }
 }
 
-/// Fetches all functions; `false` if one that must be there is not.
+/// Fetches all functions; `false` if a required one is missing.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Arguments of commands, as `COMMAND DOCS` tells them.
+//! Arguments of commands, as `COMMAND DOCS` describes them.
 
 use core::ffi::{CStr, c_char, c_int};
 
@@ -11,7 +11,7 @@ pub(crate) struct Described {
     flags: c_int,
 }
 
-/// What an argument is, by the engine's numbers.
+/// The type of an argument, by the engine's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text = 0,
@@ -36,7 +36,7 @@ impl Described {
         Self { flags: self.flags | MULTIPLE, ..self }
     }
 
-    /// It may be left out.
+    /// It is optional.
     pub(crate) const fn optional(self) -> Self {
         Self { flags: self.flags | OPTIONAL, ..self }
     }
@@ -47,7 +47,7 @@ impl Described {
     }
 }
 
-/// The engine's structure of an argument. The last field is not there in Redis 7.0, which goes by the size that it is told.
+/// The engine's structure of an argument. Redis 7.0 lacks the last field, and uses the size that it is given.
 #[repr(C)]
 pub(super) struct RawArgument {
     name: *const c_char,
@@ -78,13 +78,13 @@ impl RawArgument {
     };
 }
 
-/// The list that the engine takes, and copies.
+/// The list for the engine, which copies it.
 pub(super) fn raw(arguments: &[Described]) -> Vec<RawArgument> {
     let mut keys = 0..;
     let raw = |argument: &Described| RawArgument {
         name: argument.name.as_ptr(),
         kind: argument.kind as c_int,
-        // The first key has the first specification, and so on.
+        // The first key gets the first specification, and so on.
         key_spec: if argument.kind == Kind::Key { keys.next().unwrap_or(-1) } else { -1 },
         token: argument.token.map_or(core::ptr::null(), CStr::as_ptr),
         flags: argument.flags,

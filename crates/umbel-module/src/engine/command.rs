@@ -1,4 +1,4 @@
-//! Commands: what the engine is told of them, and how it calls them.
+//! Commands: how they are registered with the engine, and how it calls them.
 
 use super::alloc::runs;
 use super::api::{Begin, CommandFn, CommandInfo, Ctx, InfoVersion, KeySpec, Keyword, OK, Str, api};
@@ -16,34 +16,34 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A command: one row of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
-    /// As clients write it.
+    /// The name, as clients write it.
     pub(crate) name: &'static CStr,
-    /// What it does. The arguments come without the name.
+    /// The function. Its arguments do not include the name.
     pub(crate) run: fn(&Context, Arguments<'_>) -> Outcome,
-    /// How many arguments it has with its name; at least so many if negative.
+    /// The number of arguments including the name; a minimum if negative.
     pub(crate) arity: c_int,
-    /// What it does to its keys.
+    /// The access to its keys.
     pub(crate) access: Access,
     /// Whether all arguments are keys, and not only the first.
     pub(crate) all_keys: bool,
-    /// The category of access lists that it belongs to.
+    /// Its category in access lists.
     pub(crate) category: &'static CStr,
     /// Its arguments.
     pub(crate) arguments: &'static [Described],
     /// One line of help.
     pub(crate) summary: &'static CStr,
-    /// How long it takes.
+    /// Its time complexity.
     pub(crate) complexity: &'static CStr,
 }
 
-/// What a command does to its keys.
+/// The access of a command to its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Looks.
+    /// Reads.
     Read,
-    /// Takes more memory.
+    /// May allocate memory.
     Write,
-    /// Gives memory back, if anything, and so is allowed when there is none left.
+    /// Only frees memory, if anything, so it is allowed when no memory is left.
     Free,
 }
 
@@ -56,7 +56,7 @@ impl Access {
         }
     }
 
-    /// Bits of the engine's flags of keys.
+    /// The engine's key flags.
     const fn key_flags(self) -> u64 {
         const READ_ONLY: u64 = 1;
         const READ_WRITE: u64 = 1 << 1;
@@ -71,10 +71,10 @@ impl Access {
     }
 }
 
-/// The table, as long as it is.
+/// The table of commands.
 pub(crate) use crate::command::TABLE;
 
-/// What the engine calls for row `N`.
+/// The callback of the engine for row `N`.
 unsafe extern "C" fn call<const N: usize>(
     ctx: *mut Ctx,
     argv: *mut *mut Str,
@@ -83,7 +83,7 @@ unsafe extern "C" fn call<const N: usize>(
     let run = || {
         // SAFETY: the engine passes a context and arguments that live until this function returns.
         let (context, arguments) = unsafe { (Context::new(ctx), Arguments::new(argv, argc)) };
-        // As in the middle of a change, where the allocator refuses.
+        // Simulates a refusal by the allocator in the middle of a change.
         #[cfg(debug_assertions)]
         may_fail(|| panic_if_wanted(&TABLE[N].name.to_string_lossy()));
         if let Err(fault) = (TABLE[N].run)(&context, arguments.rest()) {
@@ -94,7 +94,7 @@ unsafe extern "C" fn call<const N: usize>(
     let ended = catch_unwind(AssertUnwindSafe(run));
     runs(core::ptr::null_mut());
     if ended.is_err() {
-        // Commands answer when they are done, so that nothing was answered yet.
+        // Commands reply at their end, so no reply was sent yet.
         // SAFETY: as above.
         unsafe { Context::new(ctx) }
             .fault(Fault::Text(c"ERR this is a bug of the module; the key may have changed"));
@@ -110,16 +110,16 @@ macro_rules! calls {
 const CALLS: [CommandFn; TABLE.len()] =
     calls!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25);
 
-/// Makes all commands known to the engine; `false` if it does not want one.
+/// Registers all commands with the engine; `false` if it refuses one.
 ///
 /// # Safety
 ///
 /// `ctx` must be the context of `RedisModule_OnLoad`, and the functions of the engine be fetched.
 pub(super) unsafe fn register_all(ctx: *mut Ctx) -> bool {
-    // Those of sketches too: an engine does not start with access lists that name a category which it does not know.
+    // Includes those of sketches: an engine does not start with an access list that names an unknown category.
     for category in [c"bloom", c"cuckoo", c"cms", c"topk", c"tdigest"] {
         if let Some(add) = api().add_acl_category {
-            // SAFETY: the caller promises it. An engine that has the category already says no, and that is fine.
+            // SAFETY: the caller promises it. An engine that already has the category refuses, which is fine.
             unsafe { add(ctx, category.as_ptr()) };
         }
     }
@@ -130,7 +130,7 @@ pub(super) unsafe fn register_all(ctx: *mut Ctx) -> bool {
     TABLE.iter().zip(CALLS).all(serve) && sketches::COMMANDS.iter().all(explain)
 }
 
-/// Makes a command known that is not served, so that clients read why.
+/// Registers a command that is not served, so that clients read why.
 ///
 /// # Safety
 ///
@@ -146,7 +146,8 @@ unsafe fn refuse(ctx: *mut Ctx, name: &CStr) -> bool {
     };
     let family = name.to_bytes().split(|byte| *byte == b'.').next().unwrap_or_default();
     let Ok(category) = CString::new(family) else { return true };
-    // SAFETY: as above; the engine copies the list. One that cannot add categories says no, and that is fine.
+    // SAFETY: as above; the engine copies the list. An engine that cannot add categories refuses, which is
+    // fine.
     unsafe {
         let handle = get(ctx, name.as_ptr());
         if !handle.is_null() {
@@ -156,13 +157,13 @@ unsafe fn refuse(ctx: *mut Ctx, name: &CStr) -> bool {
     true
 }
 
-/// What the engine calls for commands of sketches.
+/// The callback of the engine for commands of sketches.
 unsafe extern "C" fn not_served(ctx: *mut Ctx, _: *mut *mut Str, _: c_int) -> c_int {
     // SAFETY: the engine passes a context that lives until this function returns.
     let context = unsafe { Context::new(ctx) };
     if context.replays_an_aof() {
-        // The engine does not look at replies while it replays, so the write would be lost in silence. It ends in the same
-        // way over a command that it does not know.
+        // The engine ignores replies while it replays, so the write would be lost silently. This ends the
+        // engine, as an unknown command does.
         context.warn(sketches::NOT_REPLAYED);
         std::process::exit(1);
     }
@@ -186,7 +187,7 @@ unsafe fn register(ctx: *mut Ctx, command: &Command, call: CommandFn) -> bool {
     }
     if let Some(set) = api().set_command_acl_categories {
         let categories = categories(command);
-        // An engine that cannot add categories refuses a list with ours, and takes one without.
+        // An engine that cannot add categories refuses a list with ours, and accepts one without.
         let own = [command.category.to_bytes(), b" ", categories.as_bytes()].concat();
         let lists = [CString::new(own), CString::new(categories)];
         // SAFETY: as above; the engine copies the list.
@@ -228,8 +229,8 @@ const END: KeySpec = KeySpec {
     range: [0; 3],
 };
 
-/// The engine's categories: what access lists grant by `+@read`, `+@write` and `+@fast`. RedisBloom has these commands,
-/// and no others, in the last one.
+/// The engine's categories, which access lists grant by `+@read`, `+@write` and `+@fast`. RedisBloom has
+/// exactly these commands in the last one.
 fn categories(command: &Command) -> &'static str {
     let name = command.name.to_bytes().to_ascii_lowercase();
     let fast = [".reserve", ".info", ".card"].iter().any(|end| name.ends_with(end.as_bytes()));
@@ -241,7 +242,8 @@ fn categories(command: &Command) -> &'static str {
     }
 }
 
-/// The first argument is a key. Where all are, a command changes the first and only reads the others.
+/// The first argument is a key. If all arguments are keys, a command changes the first and only reads the
+/// others.
 fn key_specs(command: &Command) -> [KeySpec; 3] {
     let first = key_spec(1, 0, command.access);
     let others = if command.all_keys { key_spec(2, -1, Access::Read) } else { END };

@@ -1,4 +1,4 @@
-//! Settings as options of `CONFIG`, where the engine has that for modules.
+//! Settings as options of `CONFIG`, where the engine supports that for modules.
 
 use super::api::{Ctx, ERR, OK, Str, api};
 use super::panic::without_panic;
@@ -8,12 +8,12 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::ffi::CString;
 
-/// The name of a setting is its own, and not one with the module's in front: a flag of Redis 8. Older ones refuse it, and
-/// for Valkey the same bit means something else.
+/// The flag of Redis 8 for names without the module's prefix. Older versions refuse it, and in Valkey the same
+/// bit has another meaning.
 const UNPREFIXED: c_uint = 1 << 9;
 const FIRST_WITH_UNPREFIXED: c_int = 0x08_00_00;
 
-/// Makes all settings known to the engine, with the values they have as defaults.
+/// Registers all settings with the engine, with their current values as defaults.
 ///
 /// # Safety
 ///
@@ -41,7 +41,7 @@ unsafe fn rate(ctx: *mut Ctx, flags: c_uint) -> bool {
     unsafe { register(ctx, name, default.as_ptr(), flags, get_rate, set_rate, None, none) == OK }
 }
 
-/// Numbers are texts to the engine, as with RedisBloom, whose errors are then these.
+/// Numbers are registered as texts, as in RedisBloom, whose error messages these are.
 unsafe fn number(ctx: *mut Ctx, setting: &'static Setting, flags: c_uint) -> bool {
     let Some(register) = api().register_string_config else { return false };
     let Ok(default) = CString::new(setting.get().to_string()) else { return false };
@@ -74,7 +74,7 @@ unsafe extern "C" fn set_number(
             return unsafe { refuse(error, &format!("Invalid value for `{name}`")) };
         };
         let (least, most) = setting.range_now();
-        // Arguments of the module may have set what `CONFIG SET` would not: it stays as it is.
+        // Arguments of the module may have set a value that `CONFIG SET` would refuse: it stays as it is.
         if value == setting.get() || (least..=most).contains(&value) && setting.set(value) {
             return OK;
         }
@@ -84,7 +84,7 @@ unsafe extern "C" fn set_number(
     })
 }
 
-/// The text of a setting that the engine was told last: it is still looking at it after the call.
+/// The text of the last setting that was returned to the engine, which reads it after the call.
 static SHOWN: AtomicPtr<Str> = AtomicPtr::new(core::ptr::null_mut());
 
 /// A text for the engine, which copies it after the call.

@@ -1,19 +1,19 @@
-//! A call of a command: its arguments, its reply, and what is passed on to replicas.
+//! A call of a command: its arguments, its reply, and its replication.
 
 use super::api::{Api, Ctx, Str, api};
 use core::ffi::{CStr, c_char, c_int};
 use core::marker::PhantomData;
 
-/// What a command answers when it does not do what it was asked.
+/// The reply of a command that was not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It has too few arguments, or too many.
+    /// The number of arguments is wrong.
     Arity,
-    /// This text. Clients go by the first word.
+    /// This text. Clients parse its first word.
     Text(&'static CStr),
 }
 
-/// What a command comes to: a reply that it has sent, or one that is still to be sent.
+/// The result of a command: a reply that was sent, or an error to send.
 pub(crate) type Outcome = Result<(), Fault>;
 
 /// One argument of a command.
@@ -57,7 +57,7 @@ impl<'a> Arguments<'a> {
         Self { strings }
     }
 
-    /// Without the first one.
+    /// The arguments without the first one.
     pub(super) fn rest(self) -> Self {
         Self { strings: self.strings.get(1..).unwrap_or(&[]) }
     }
@@ -70,12 +70,12 @@ impl<'a> Arguments<'a> {
         self.strings.get(at).map(|string| Argument { string: *string, lives: PhantomData })
     }
 
-    /// The one at `at`, without which the command makes no sense.
+    /// The argument at `at`, or an arity error.
     pub(crate) fn need(self, at: usize) -> Result<Argument<'a>, Fault> {
         self.get(at).ok_or(Fault::Arity)
     }
 
-    /// Those from `at` on.
+    /// The arguments from `at` on.
     pub(crate) fn from(self, at: usize) -> Self {
         Self { strings: self.strings.get(at..).unwrap_or(&[]) }
     }
@@ -92,11 +92,11 @@ pub(crate) struct Context {
     api: &'static Api,
 }
 
-/// Bits of the engine's flags of a context.
+/// The engine's context flags.
 const REPLICATED: c_int = 1 << 12;
 const LOADING: c_int = 1 << 13;
 
-/// The class of keyspace events that go with `g`.
+/// The class of keyspace events for `g`.
 const NOTIFY_GENERIC: c_int = 1 << 2;
 
 impl core::fmt::Debug for Api {
@@ -120,12 +120,12 @@ impl Context {
         unsafe { (self.api.reply_with_long_long)(self.ctx, value) };
     }
 
-    /// Counts that a client cannot take become the largest that it can.
+    /// Counts that are too large for a client become the largest valid one.
     pub(crate) fn reply_count(&self, value: u64) {
         self.reply_integer(i64::try_from(value).unwrap_or(i64::MAX));
     }
 
-    /// A boolean where the client and the engine know them, otherwise 1 or 0.
+    /// A boolean if the client and the engine support it, otherwise 1 or 0.
     #[inline]
     pub(crate) fn reply_bool(&self, value: bool) {
         match self.api.reply_with_bool {
@@ -138,7 +138,7 @@ impl Context {
         };
     }
 
-    /// An array of these.
+    /// An array of booleans.
     pub(crate) fn reply_bools(&self, values: &[bool]) {
         self.reply_array(values.len());
         values.iter().for_each(|value| self.reply_bool(*value));
@@ -164,7 +164,8 @@ impl Context {
         unsafe { (self.api.reply_with_array)(self.ctx, len as _) };
     }
 
-    /// Pairs: a map where the client and the engine know them, otherwise an array of twice as many.
+    /// Begins a map if the client and the engine support it, otherwise an array of twice the number of
+    /// elements.
     pub(crate) fn reply_map(&self, pairs: usize) {
         match self.api.reply_with_map {
             // SAFETY: see above.
@@ -176,7 +177,7 @@ impl Context {
         };
     }
 
-    /// Whether maps are not told from arrays here, by the engine or by the client.
+    /// Whether the engine and the client support maps.
     pub(crate) fn speaks_maps(&self) -> bool {
         const RESP3: c_int = 1 << 22;
         // SAFETY: see above.
@@ -201,7 +202,7 @@ impl Context {
         unsafe { (self.api.reply_with_null)(self.ctx) };
     }
 
-    /// Sends what is still to be sent.
+    /// Sends an error that was not sent yet.
     pub(crate) fn fault(&self, fault: Fault) {
         match fault {
             // SAFETY: see above.
@@ -211,16 +212,16 @@ impl Context {
     }
 }
 
-/// What goes beyond the client.
+/// Effects beyond the client.
 impl Context {
-    /// Passes the command on to replicas and to the AOF as it came.
+    /// Replicates the command unchanged, and writes it to the AOF.
     #[inline]
     pub(crate) fn replicate(&self) {
         // SAFETY: see above.
         unsafe { (self.api.replicate_verbatim)(self.ctx) };
     }
 
-    /// Passes on a command of these arguments instead of the one that came.
+    /// Replicates a command with these arguments in place of the received one.
     pub(crate) fn replicate_as(&self, command: &CStr, key: Argument<'_>, rest: &[&[u8]]) {
         let make = |bytes: &[u8]| {
             // SAFETY: the engine copies the bytes.
@@ -248,8 +249,8 @@ impl Context {
         }
     }
 
-    /// Makes known that this happened to the key: to listeners, to transactions that watch it, and to clients that cache
-    /// it. Every write that changes a key ends with this, and refused ones do not.
+    /// Announces the event to keyspace listeners, to transactions that watch the key, and to clients that cache
+    /// it. Every write that changes a key ends with this. Refused writes do not.
     #[inline]
     pub(crate) fn notify(&self, event: &CStr, key: Argument<'_>) {
         // SAFETY: see above; the event ends with a zero.
@@ -259,17 +260,17 @@ impl Context {
         };
     }
 
-    /// Whether the command comes from a primary or from the AOF. A server has accepted and performed it already, so the
-    /// limits for clients of this server do not apply: refusing it would lose data.
+    /// Whether the command comes from a primary or from the AOF. A server has already accepted and performed
+    /// it, so the limits for clients of this server do not apply: refusing it would lose data.
     pub(crate) fn trusts_the_sender(&self) -> bool {
         // SAFETY: see above.
         let flags = unsafe { (self.api.get_context_flags)(self.ctx) };
         flags & (REPLICATED | LOADING) != 0
     }
 
-    /// Whether a rate above a quarter is kept as it was sent. RedisBloom up to 2.8 keeps it, and 8.0 and later make it a
-    /// quarter. A stream can only come from the latter where the engine is a Redis 8 too: older engines and Valkey
-    /// cannot read its RDB files. A primary with this module sends the rate that it used.
+    /// Whether a rate above a quarter is kept as it was sent. RedisBloom up to 2.8 keeps it, and 8.0 and later
+    /// reduce it to a quarter. A stream can only come from the latter if the engine is also a Redis 8: older
+    /// engines and Valkey cannot read its RDB files. A primary with this module sends the rate that it used.
     pub(crate) fn keeps_loose_rates(&self) -> bool {
         const REDIS_8: c_int = 0x0008_0000;
         // SAFETY: the function takes nothing and returns a number.
@@ -283,18 +284,18 @@ impl Context {
         unsafe { (self.api.get_context_flags)(self.ctx) & LOADING != 0 }
     }
 
-    /// Whether a filter of so many bytes, which has been made, is more than `maxmemory` allows. A command that a primary or
-    /// the AOF has accepted is never too large.
+    /// Whether a filter of this number of bytes, already allocated, exceeds `maxmemory`. A command that a
+    /// primary or the AOF has accepted is never too large.
     pub(crate) fn too_large(&self, bytes: u64) -> bool {
         self.exceeds(bytes, 0)
     }
 
-    /// The same before it is made.
+    /// As [`too_large`](Self::too_large), before the filter is allocated.
     pub(crate) fn has_no_room_for(&self, bytes: u64) -> bool {
         self.exceeds(bytes, bytes)
     }
 
-    /// Whether a filter of so many bytes is too large, of which some are still to be taken.
+    /// Whether a filter of `bytes` bytes is too large, of which `still` are not allocated yet.
     fn exceeds(&self, bytes: u64, still: u64) -> bool {
         const WORTH_ASKING: u64 = 1 << 20;
         if bytes < WORTH_ASKING || self.trusts_the_sender() {
@@ -320,7 +321,7 @@ impl Context {
         if error != 0 || limit == 0 {
             return false;
         }
-        // An engine that evicts keys makes room for what fits at all.
+        // An engine that evicts keys makes room for any filter below the limit.
         bytes > limit || keeps && ratio * limit as f64 + still as f64 > limit as f64
     }
 

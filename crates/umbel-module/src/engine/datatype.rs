@@ -1,4 +1,4 @@
-//! Types of values: what the engine asks of them, and how it gets there without a panic crossing over.
+//! Types of values: their callbacks, and how they are called without unwinding into the engine.
 
 use super::alloc::{has_ordinary_alignment, size_of_box};
 use super::api::{Ctx, DefragHandle, DigestHandle, Io, Str, TypeHandle, TypeMethods, api};
@@ -12,7 +12,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Where the engine's handle of a type is kept.
+/// The storage for the engine's handle of a type.
 #[derive(Debug)]
 pub(crate) struct Slot(AtomicPtr<TypeHandle>);
 
@@ -29,44 +29,44 @@ impl Slot {
 
 /// A type of values that an engine keeps under keys, as [`Kept`] ones.
 pub(crate) trait Stored: Sized + 'static {
-    /// Nine letters, by which files name it for ever.
+    /// Nine letters, the permanent name in files.
     const NAME: &'static CStr;
     /// The version of its encoding in files.
     const VERSION: c_int;
 
-    /// Where its handle is kept.
+    /// The storage for its handle.
     fn slot() -> &'static Slot;
 
-    /// The value that comes next in a file of this version.
+    /// Reads the next value from a file of this version.
     fn load(from: &mut Loader, version: c_int) -> Result<Self, Invalid>;
 
     /// Writes the value for [`load`](Self::load).
     fn save(&self, to: &mut Saver);
 
-    /// Writes commands that make the value.
+    /// Writes commands that create the value.
     fn rewrite(&self, to: &mut Rewriter);
 
-    /// What must be equal for values to be equal.
+    /// Adds everything that defines equality of values.
     fn digest(&self, to: &mut Digester);
 
-    /// About how much work it is to free it: beyond 64 the engine does that in the background.
+    /// The approximate work of freeing it. Above 64 the engine frees in the background.
     fn effort(&self) -> usize;
 
-    /// The same once more, or `None` if there is no memory.
+    /// A copy, or `None` if there is not enough memory.
     fn try_clone(&self) -> Option<Self>;
 
     /// Lets the engine move its memory.
     fn defrag(&mut self, mover: &mut Mover);
 }
 
-/// Makes the type known to the engine; `false` if it does not want it.
+/// Registers the type with the engine; `false` if it refuses.
 ///
 /// # Safety
 ///
 /// `ctx` must be the context of `RedisModule_OnLoad`, and the functions of the engine be fetched.
 pub(super) unsafe fn register<T: Stored>(ctx: *mut Ctx) -> bool {
     const METHODS_OF_6_2: u64 = 3;
-    // `size_of_box` and `defrag` hand the addresses of values to the engine as its own.
+    // `size_of_box` and `defrag` pass the addresses of values to the engine as its own.
     const { assert!(has_ordinary_alignment::<Kept<T>>()) };
     let mut methods = TypeMethods {
         version: METHODS_OF_6_2,
@@ -91,16 +91,17 @@ pub(super) unsafe fn register<T: Stored>(ctx: *mut Ctx) -> bool {
     !handle.is_null()
 }
 
-/// The process that loaded the module. Its children save.
+/// The process that loaded the module. Its children write files.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 pub(super) fn remember_process() {
     PROCESS.store(std::process::id(), Ordering::Relaxed);
 }
 
-/// Does what `call` does to write a value, all of it. An engine takes what it gets for a whole value: after a panic
-/// it would report success, and the file could not be read again. So the process that writes the file ends, and the last
-/// good file stays. Mostly that is a child of the server, whose end the server reports as an error.
+/// Runs `call`, which writes a value, to its end. After a panic the engine would take a partial value for a
+/// complete one: it would report success, and the file could not be read again. So the process that writes the
+/// file ends, and the last good file stays. Mostly that is a child of the server, whose end the server reports
+/// as an error.
 fn all_or_end(call: impl FnOnce()) {
     let whole = catch_unwind(AssertUnwindSafe(|| {
         #[cfg(debug_assertions)]
@@ -191,7 +192,7 @@ unsafe extern "C" fn copy<T: Stored>(
     })
 }
 
-/// What a run of defragmentation says when it is done.
+/// The result of a defragmentation run that is finished.
 const NOTHING_LEFT: c_int = 0;
 
 unsafe extern "C" fn defrag<T: Stored>(

@@ -39,7 +39,7 @@ impl Context {
 }
 
 impl Key<'_> {
-    /// Whether there is nothing under this key.
+    /// Whether the key is empty.
     pub(crate) fn is_empty(&self) -> bool {
         // SAFETY: the key is open, or null, which is how an engine says that there is none.
         self.handle.is_null() || unsafe { (api().key_type)(self.handle) } == TYPE_EMPTY
@@ -67,14 +67,14 @@ impl Key<'_> {
         self.pointer::<T>().map(|value| unsafe { &*value })
     }
 
-    /// The value, to be changed, if it is one of this type. The key must be open for writing.
+    /// The value for changes, if it is one of this type. The key must be open for writing.
     #[inline]
     pub(crate) fn value_mut<T: Stored>(&mut self) -> Option<&mut Kept<T>> {
         // SAFETY: as in `value`. No command opens one key twice while it has the value of it.
         self.pointer::<T>().map(|value| unsafe { &mut *value })
     }
 
-    /// Puts a value here, in the place of whatever there was.
+    /// Stores a value here, and replaces an existing one.
     pub(crate) fn set<T: Stored>(&mut self, value: Kept<T>) {
         let value = Box::into_raw(Box::new(value));
         // SAFETY: the key is open for writing, and the type is that of the value, which the engine owns from here on.

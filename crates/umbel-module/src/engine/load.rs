@@ -1,4 +1,4 @@
-//! The one function that the engine looks for.
+//! The entry point of the module.
 
 use super::api::{Ctx, ERR, OK, Str, api, load};
 use super::context::{Arguments, Context};
@@ -12,20 +12,22 @@ use crate::settings;
 use crate::sketches::{CountMin, Sketch, TDigest, TopK};
 use core::ffi::{CStr, c_int};
 
-/// RedisBloom's name, so that clients who ask for it find it, and both are never loaded at once.
+/// RedisBloom's name, so that clients that ask for it find it, and the two modules are never loaded together.
 const NAME: &CStr = c"bf";
 
-/// The version that `MODULE LIST` tells: that of the RedisBloom whose replies these are, since clients look at it to find
+/// The version in `MODULE LIST`: that of the RedisBloom whose replies these are. Clients use it to detect the
+/// features of a server.
 /// out what a server can do.
 const VERSION: c_int = 80_800;
 
-/// The module can be told that reading failed, says itself which keys it has changed, and needs no pause while a
+/// The module handles read errors, announces changed keys itself, and keeps working while a replica loads a new
+/// data set.
 /// replica takes in a new data set.
 const HANDLE_IO_ERRORS: c_int = 1;
 const NO_IMPLICIT_SIGNAL_MODIFIED: c_int = 1 << 1;
 const HANDLE_REPL_ASYNC_LOAD: c_int = 1 << 2;
 
-/// Called by the engine when it loads the module. Valkey looks for this name too.
+/// The engine calls this when it loads the module. Valkey uses the same name.
 ///
 /// # Safety
 ///

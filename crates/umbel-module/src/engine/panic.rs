@@ -1,24 +1,25 @@
-//! Panics: none crosses to the engine, and each leaves one line in the engine's log.
+//! Panics: none unwinds into the engine, and each writes one line to the engine's log.
 //!
-//! The standard library would print a backtrace where `RUST_BACKTRACE` asks for one, and takes megabytes for it. A panic may come
-//! from a request for memory that was refused, and then that request is refused too, which ends the process.
+//! The standard library would print a backtrace if `RUST_BACKTRACE` is set, which allocates megabytes. If the
+//! panic came from a refused request for memory, that allocation would fail too and end the process.
 
 use super::api::api;
 use core::fmt::{self, Write};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 
-/// What `call` gives, or `otherwise` if it panics: nothing of Rust may unwind into the engine.
+/// The result of `call`, or `otherwise` if it panics: a panic must not unwind into the engine.
 pub(super) fn without_panic<R>(otherwise: R, call: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or(otherwise)
 }
 
-/// From here on panics are told in the engine's log. The module has a standard library of its own, so that no other one is
+/// From here on panics are written to the engine's log. The module has a separate copy of the standard library,
+/// so no other module is affected.
 /// concerned.
 pub(super) fn log_panics() {
     set_hook(Box::new(|info| log(&Line::of(info))));
 }
 
-/// Panics if a test wants to see what happens then in this place.
+/// Panics if a test requested a panic at this point.
 #[cfg(debug_assertions)]
 #[track_caller]
 pub(super) fn panic_if_wanted(place: &str) {
@@ -33,9 +34,9 @@ fn log(line: &Line) {
     };
 }
 
-/// A line on the stack. What is too long for it is cut off.
+/// A line on the stack. Longer text is truncated.
 struct Line {
-    /// Ends with a zero: the last byte is never written.
+    /// The text ends with a zero: the last byte is never written.
     text: [u8; 512],
     len: usize,
 }
@@ -43,7 +44,7 @@ struct Line {
 impl Line {
     fn of(info: &PanicHookInfo<'_>) -> Self {
         let mut line = Self { text: [0; 512], len: 0 };
-        // Of a line that is cut off, the rest is not missed.
+        // A truncated line is acceptable.
         let _ = line.describe(info);
         line
     }

@@ -1,4 +1,4 @@
-//! Files, digests and moves: what the engine hands to a type of values.
+//! Files, digests and defragmentation: the engine's arguments to the callbacks of a type.
 
 use super::alloc::{has_ordinary_alignment, placing};
 use super::api::{DefragHandle, DigestHandle, Io, Str, api};
@@ -37,7 +37,7 @@ impl Loader {
         self.checked(value)
     }
 
-    /// A string, in the memory that the engine has read it into.
+    /// A string, in the memory into which the engine has read it.
     pub(crate) fn bytes(&mut self) -> Result<Box<[u8]>, Invalid> {
         let mut len = 0;
         // SAFETY: see above; the engine writes the length.
@@ -60,7 +60,7 @@ impl Loader {
     }
 }
 
-/// An RDB file that is being written. Errors are the engine's business: it throws the file away.
+/// An RDB file that is being written. The engine handles errors: it discards the file.
 #[derive(Debug)]
 pub(crate) struct Saver {
     io: *mut Io,
@@ -90,7 +90,7 @@ impl Saver {
     }
 }
 
-/// An AOF file that is being written anew.
+/// An AOF file that is being rewritten.
 #[derive(Debug)]
 pub(crate) struct Rewriter {
     io: *mut Io,
@@ -137,7 +137,7 @@ impl Digester {
         Self { handle }
     }
 
-    /// These bytes come next.
+    /// Adds these bytes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         // SAFETY: the digest is alive, here and below; the engine reads the bytes.
         unsafe {
@@ -145,7 +145,7 @@ impl Digester {
         };
     }
 
-    /// All was told.
+    /// Ends the sequence.
     pub(crate) fn end(&mut self) {
         // SAFETY: see above.
         unsafe { (api().digest_end_sequence)(self.handle) };
@@ -198,12 +198,12 @@ impl Mover {
         }
     }
 
-    /// What `copy` makes, in better places where the engine knows any.
+    /// The result of `copy`, in better places if the engine has any.
     pub(crate) fn copied<R>(&mut self, copy: impl FnOnce() -> R) -> R {
         placing(self.handle, copy)
     }
 
-    /// The new place of this memory, or `None` if it stays. The old one is free then.
+    /// The new address of this memory, or `None` if it stays. The old memory is freed then.
     ///
     /// # Safety
     ///

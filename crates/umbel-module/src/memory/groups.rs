@@ -1,13 +1,13 @@
-//! What the control groups of this process have left: in a container, the machine has more memory than the process may use.
-//! Nothing here allocates, since allocators ask.
+//! The memory that the control groups of this process have left: in a container, the machine has more memory
+//! than the process may use. No function here allocates, because allocators call them.
 
 use super::read;
 use core::fmt::{self, Write};
 
-/// Where control groups are.
+/// The root of the control groups.
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// What is left to the group that has the least, of those that this process is in; `None` if none has a limit.
+/// The smallest remaining memory of all groups of this process; `None` if none has a limit.
 pub(super) fn left() -> Option<u64> {
     let mut text = [0; 2_048];
     left_of(ROOT, read("/proc/self/cgroup", &mut text)?)
@@ -33,7 +33,7 @@ const FIRST: Version = Version {
 const SECOND: Version =
     Version { folder: "", limit: "memory.max", usage: "memory.current", files: "inactive_file " };
 
-/// The least that is left, by what `/proc/self/cgroup` says.
+/// The smallest remaining memory, for the content of `/proc/self/cgroup`.
 fn left_of(root: &str, groups: &str) -> Option<u64> {
     let of_line = |line: &str| {
         let (_, rest) = line.split_once(':')?;
@@ -48,8 +48,8 @@ fn left_of(root: &str, groups: &str) -> Option<u64> {
     groups.lines().filter_map(of_line).min()
 }
 
-/// The least that is left to a group and to those that it is in. A container may see its own group as the root, under a name
-/// that does not exist there, so a missing folder is not an error.
+/// The smallest remaining memory of a group and its ancestors. A container may see its own group as the root,
+/// under a name that does not exist there, so a missing folder is not an error.
 fn least(root: &str, version: &Version, group: &str) -> Option<u64> {
     let mut group = group.trim_end_matches('/');
     let mut least = None;
@@ -64,7 +64,7 @@ fn least(root: &str, version: &Version, group: &str) -> Option<u64> {
 }
 
 fn left_to(root: &str, version: &Version, group: &str) -> Option<u64> {
-    /// Limits beyond this are how the first version says that there is none.
+    /// The first version represents "no limit" by values beyond this.
     const NONE: u64 = 1 << 60;
     let limit = number(root, version, group, version.limit).filter(|limit| *limit < NONE)?;
     let used = number(root, version, group, version.usage)?;
@@ -88,7 +88,7 @@ struct Path {
 }
 
 impl Path {
-    /// `None` if it is too long, or leads out of the group.
+    /// `None` if the path is too long, or leaves the group.
     fn of(root: &str, version: &Version, group: &str, file: &str) -> Option<Self> {
         let mut path = Self { bytes: [0; 360], len: 0 };
         write!(path, "{root}{}{group}/{file}", version.folder).ok()?;

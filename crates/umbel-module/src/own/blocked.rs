@@ -1,4 +1,5 @@
-//! Blocked Bloom filters that grow: the rule of [`Chain`](crate::bloom::Chain), links of cache lines.
+//! Blocked Bloom filters that grow by the rule of [`Chain`](crate::bloom::Chain). Their links consist of cache
+//! lines.
 
 use super::{BATCH, digests, hasher};
 use crate::bloom::{Growth, MAX_LINKS, MAX_RATE, Unlike};
@@ -9,14 +10,15 @@ use umbel::blocked::Shape;
 use umbel::hash::Digester;
 use umbel::{BlockedBloomFilter, Digest, InvalidShape, Keyed};
 
-/// One line a key where that takes at most a tenth more space than two: who asks for this layout asks for speed.
+/// One line per key if that takes at most a tenth more space than two, because a client that chooses this
+/// layout wants speed.
 fn shape(capacity: u64, rate: f64) -> Result<Shape, InvalidShape> {
     let smallest = Shape::for_rate(capacity, rate)?;
     let one = Shape::for_rate_in_lines(capacity, rate, 1);
     Ok(one.ok().filter(|one| one.bytes() <= smallest.bytes() / 10 * 11).unwrap_or(smallest))
 }
 
-/// One level, and how many keys were added to it.
+/// One level, and the number of keys that were added to it.
 #[derive(Debug)]
 pub(crate) struct Level {
     pub(crate) filter: BlockedBloomFilter<[u8], AnyHasher>,
@@ -35,7 +37,7 @@ impl Level {
         self.filter.shape().items()
     }
 
-    /// How many keys are in both together, by their bits, if this one has room for them.
+    /// The estimated number of keys in the union, from its bits, if this level has room for them.
     fn united_size(&self, other: &Self) -> Option<u64> {
         let shape = self.filter.shape();
         if shape != other.filter.shape() {
@@ -55,7 +57,7 @@ impl Level {
     }
 }
 
-/// A filter in which a key has its bits in one cache line or in two, and which gets further ones of them.
+/// A filter that sets the bits of a key in one or two cache lines. It grows by adding levels.
 #[derive(Debug)]
 pub struct Blocked {
     levels: Vec<Level>,
@@ -63,11 +65,12 @@ pub struct Blocked {
 }
 
 impl Blocked {
-    /// An empty filter: of half of the rate if it grows, since all levels together must keep it.
+    /// An empty filter. If it grows, its first level has half of the rate, so that all levels together keep the
+    /// rate.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if there is no such shape, or no memory.
+    /// [`Invalid`] if the shape is invalid, or there is not enough memory.
     pub fn new(
         capacity: u64,
         err_rate: f64,
@@ -79,11 +82,11 @@ impl Blocked {
         Self::of(vec![Level::new(capacity, rate, hasher(secret))?], growth)
     }
 
-    /// The one validator.
+    /// The only validator.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Field`] if there are no levels or too many, or they hash differently.
+    /// [`Invalid::Field`] if there are no levels or too many, or their hashes differ.
     pub(crate) fn of(levels: Vec<Level>, growth: Growth) -> Result<Self, Invalid> {
         let Some(first) = levels.first().filter(|_| levels.len() <= MAX_LINKS) else {
             return Err(Invalid::Field("number of levels"));
@@ -114,7 +117,7 @@ impl Blocked {
         *self.levels[0].filter.hasher()
     }
 
-    /// The bytes of its bits.
+    /// The number of bytes of its bits.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.levels.iter().map(|level| level.filter.bytes()).sum()
@@ -153,7 +156,7 @@ impl Blocked {
             return Err(Refused::MaxExpansions);
         }
         let capacity = last.capacity().saturating_mul(u64::from(growth));
-        // The smallest rate that a blocked filter is planned for.
+        // The smallest rate for which a blocked filter can be planned.
         let rate = (last.rate / 2.0).max(1e-12);
         self.levels.try_reserve(1).map_err(|_| Refused::NoMemory)?;
         let level = Level::new(capacity, rate, self.hasher()).map_err(|_| Refused::NoMemory)?;
@@ -161,7 +164,7 @@ impl Blocked {
         Ok(())
     }
 
-    /// Whether the two hash their keys alike.
+    /// Checks that both filters use the same hash.
     ///
     /// # Errors
     ///
@@ -170,11 +173,11 @@ impl Blocked {
         if self.hasher() == other.hasher() { Ok(()) } else { Err(Unlike) }
     }
 
-    /// Takes in all keys of one that [`fits`](Self::fits).
+    /// Adds all keys of a filter that [`fits`](Self::fits).
     ///
     /// # Errors
     ///
-    /// As [`Chain::merge`](crate::bloom::Chain::merge). Nothing has changed then.
+    /// As [`Chain::merge`](crate::bloom::Chain::merge). The filter is then unchanged.
     pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         let mut fresh = Vec::new();
         let mut united: Vec<(usize, &Level, u64)> = Vec::new();
@@ -205,7 +208,7 @@ impl Blocked {
         Ok(())
     }
 
-    /// The same once more, or `None` if there is no memory.
+    /// A copy, or `None` if there is not enough memory.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         let levels = self.levels.iter().map(Level::try_clone).collect::<Option<Vec<_>>>()?;
@@ -233,7 +236,7 @@ impl Membership for Blocked {
         for (number, (keys, fresh)) in keys.chunks(BATCH).zip(fresh.chunks_mut(BATCH)).enumerate() {
             let digests = digests(&hasher, keys);
             self.contains(&digests[..keys.len()], fresh);
-            // Keys of this group that are added change these levels only.
+            // Adding keys of this group changes only these levels.
             let first = self.levels.len() - 1;
             for (done, (digest, fresh)) in digests.iter().zip(fresh).enumerate() {
                 let changed = &self.levels[first..];

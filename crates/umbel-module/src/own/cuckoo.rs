@@ -1,4 +1,4 @@
-//! A cuckoo filter with fingerprints as long as its rate needs. It does not grow.
+//! A cuckoo filter whose fingerprint length follows from its rate. It does not grow.
 
 use super::{Loading, has_a_secret, hasher};
 use crate::error::{Invalid, Refused};
@@ -10,9 +10,9 @@ use umbel::{CuckooFilter, Digest};
 /// A cuckoo filter beyond RedisBloom's.
 #[derive(Debug)]
 pub enum OwnCuckoo {
-    /// The filter, and how many keys were removed.
+    /// The filter, and the number of keys that were removed.
     Filter(CuckooFilter<[u8], AnyHasher>, u64),
-    /// None yet: its chunks are coming.
+    /// A filter whose chunks are still being loaded.
     Loading(Loading),
 }
 
@@ -21,7 +21,7 @@ impl OwnCuckoo {
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if there is no such shape, or no memory.
+    /// [`Invalid`] if the shape is invalid, or there is not enough memory.
     pub fn new(capacity: u64, err_rate: f64) -> Result<Self, Invalid> {
         let shape =
             Shape::for_rate(capacity, err_rate).map_err(|_| Invalid::Field("error rate"))?;
@@ -29,13 +29,13 @@ impl OwnCuckoo {
         Ok(Self::Filter(filter, 0))
     }
 
-    /// Whether its stream may have a secret in it. Of one that is being loaded only the bytes are known.
+    /// Whether its stream may contain a secret. While it is being loaded, only its bytes are known.
     #[must_use]
     pub fn may_have_a_secret(&self) -> bool {
         self.filter().is_none_or(|filter| has_a_secret(filter.hasher()))
     }
 
-    /// The filter, unless its chunks are still coming.
+    /// The filter, unless its chunks are still being loaded.
     #[must_use]
     pub const fn filter(&self) -> Option<&CuckooFilter<[u8], AnyHasher>> {
         if let Self::Filter(filter, _) = self { Some(filter) } else { None }
@@ -47,17 +47,17 @@ impl OwnCuckoo {
         self.filter().map_or(Digest::new(0), |filter| filter.hasher().digest(key))
     }
 
-    /// Adds a key, once more if it is there.
+    /// Adds a key, even if it is already present.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`] if there is no room. Nothing has changed then.
+    /// [`Refused::Full`] if there is no room. The filter is then unchanged.
     pub fn add(&mut self, digest: Digest) -> Result<(), Refused> {
         let Self::Filter(filter, _) = self else { return Err(Refused::Full) };
         filter.insert_digest(digest).map(|_| ()).map_err(|_| Refused::Full)
     }
 
-    /// Removes a key once; `false` if it is not there.
+    /// Removes one copy of a key; `false` if there is none.
     pub fn remove(&mut self, digest: Digest) -> bool {
         let Self::Filter(filter, deletes) = self else { return false };
         let removed = filter.remove_digest(digest);
@@ -65,7 +65,7 @@ impl OwnCuckoo {
         removed
     }
 
-    /// The bytes of its table.
+    /// The number of bytes of its table.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -74,7 +74,7 @@ impl OwnCuckoo {
         }
     }
 
-    /// The same once more, or `None` if there is no memory.
+    /// A copy, or `None` if there is not enough memory.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         Some(match self {

@@ -1,8 +1,8 @@
-//! A filter whose chunks are coming, one after the other.
+//! A filter whose chunks are being loaded, one after the other.
 
 use crate::error::Invalid;
 
-/// What has come of a stream so far. It takes memory for what has come, not for what was announced.
+/// The received part of a stream. It allocates memory for the received bytes, not for the announced ones.
 #[derive(Debug)]
 pub struct Loading {
     total: u64,
@@ -10,29 +10,31 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// A stream of so many bytes, of which none has come.
+    /// A stream with this total length, of which nothing was received yet.
     #[must_use]
     pub const fn new(total: u64) -> Self {
         Self { total, bytes: Vec::new() }
     }
 
-    /// How many bytes will have come in the end.
+    /// The total length of the stream.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.total
     }
 
-    /// What has come.
+    /// The received bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Takes the next chunk, whose number is one more than the bytes up to its end. `true` if it was the last.
+    /// Receives the next chunk, whose number is one more than the bytes up to its end. Returns `true` for the
+    /// last chunk.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Offset`] if it is not the next one, [`Invalid::Chunk`] if it is too long. Nothing has changed then.
+    /// [`Invalid::Offset`] if it is not the next chunk, [`Invalid::Chunk`] if it is too long. The state is then
+    /// unchanged.
     pub fn take(&mut self, number: u64, chunk: &[u8]) -> Result<bool, Invalid> {
         let end = self.bytes.len() as u64 + chunk.len() as u64;
         if number.checked_sub(1) != Some(end) || chunk.is_empty() {
@@ -46,12 +48,12 @@ impl Loading {
         Ok(end == self.total)
     }
 
-    /// Forgets the last chunk, which turned out to be no good.
+    /// Discards the last chunk, which was invalid.
     pub(crate) fn untake(&mut self, chunk: usize) {
         self.bytes.truncate(self.bytes.len().saturating_sub(chunk));
     }
 
-    /// With these bytes, fewer than there will be.
+    /// A stream of which these bytes were received. They must be fewer than the total.
     pub(crate) fn of(total: u64, bytes: Vec<u8>) -> Result<Self, Invalid> {
         if bytes.len() as u64 >= total { Err(Invalid::Length) } else { Ok(Self { total, bytes }) }
     }

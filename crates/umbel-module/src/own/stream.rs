@@ -1,4 +1,5 @@
-//! The bytes of our own filters: one stream for RDB files, `RESTORE`, dumps and AOF files, and one way to read it.
+//! The bytes of our own filters: one stream for RDB files, `RESTORE`, dumps and AOF files, and one function
+//! that reads it.
 //!
 //! ```text
 //! 8   "umbelBF" or "umbelCF", and the version 1       all numbers little-endian
@@ -45,15 +46,15 @@ mod kind {
 /// A part of a stream.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// Some bytes that were made for it.
+    /// A few computed bytes.
     Few(Vec<u8>),
     /// Bytes of the filter.
     Bytes(&'a [u8]),
     /// A filter as in `docs/format.md`, with its secret.
     Blocked(&'a BlockedBloomFilter<[u8], AnyHasher>),
-    /// The same.
+    /// A filter as in `docs/format.md`, with its secret.
     Window(&'a WindowBloomFilter<[u8], AnyHasher>),
-    /// The same.
+    /// A filter as in `docs/format.md`, with its secret.
     Cuckoo(&'a CuckooFilter<[u8], AnyHasher>),
 }
 
@@ -85,12 +86,12 @@ pub trait Streamed: Sized {
     /// The parts of the stream, one after the other.
     fn parts(&self) -> Vec<Part<'_>>;
 
-    /// Writes a part of the stream. What is not in it is not made, except that a filter of `umbel` is read once for its first
-    /// bytes and for its checksums, which are its last ones.
+    /// Writes a range of the stream. Parts outside the range are not computed. The exception is a filter of
+    /// `umbel`, which is read once for its first bytes and for its checksums, which are its last bytes.
     ///
     /// # Errors
     ///
-    /// What the writer says.
+    /// The error of the writer.
     fn write_range(&self, range: Range<u64>, writer: &mut impl Write) -> io::Result<()> {
         let mut at = 0;
         for part in self.parts() {
@@ -109,36 +110,36 @@ pub trait Streamed: Sized {
     ///
     /// # Errors
     ///
-    /// What the writer says.
+    /// The error of the writer.
     fn write(&self, writer: &mut impl Write) -> io::Result<()> {
         self.write_range(0..u64::MAX, writer)
     }
 
-    /// The filter of a stream of at most `limit` bytes. What follows it is not read.
+    /// Reads the filter of a stream of at most `limit` bytes. Bytes after it are not read.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if this is no such stream.
+    /// [`Invalid`] if this is not such a stream.
     fn read(reader: &mut impl Read, limit: u64) -> Result<Self, Invalid>;
 
-    /// One whose chunks are coming.
+    /// A filter whose chunks are being loaded.
     fn loading(loading: Loading) -> Self;
 
-    /// What has come, if its chunks are coming.
+    /// The received part, if its chunks are being loaded.
     fn loading_mut(&mut self) -> Option<&mut Loading>;
 
-    /// The filter of these bytes, all of them.
+    /// Reads the filter from all of these bytes.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if this is no such stream, or not all of it.
+    /// [`Invalid`] if this is not such a stream, or it is incomplete.
     fn of(mut bytes: &[u8]) -> Result<Self, Invalid> {
         let limit = bytes.len() as u64;
         let filter = Self::read(&mut bytes, limit)?;
         if bytes.is_empty() { Ok(filter) } else { Err(Invalid::Length) }
     }
 
-    /// How long the stream is.
+    /// The length of the stream.
     fn stream_len(&self) -> u64 {
         self.parts().iter().map(Part::len).sum()
     }
@@ -151,7 +152,7 @@ pub trait Streamed: Sized {
         header
     }
 
-    /// The chunk that comes after this number, and its own. `None` at the end, or if there is no such place.
+    /// The chunk after this number, with its own number. `None` at the end, or if there is no such position.
     fn chunk(&self, after: u64) -> Option<(u64, Vec<u8>)> {
         let start = after.checked_sub(1)?;
         let end = self.stream_len().min(start.saturating_add(MAX_CHUNK as u64));
@@ -160,12 +161,12 @@ pub trait Streamed: Sized {
         (!bytes.is_empty()).then_some((end + 1, bytes))
     }
 
-    /// Takes a chunk. Where it is the last, this becomes the filter.
+    /// Receives a chunk. After the last one, this value becomes the filter.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if no chunk is expected, or not this one, or all of them together are no stream. Nothing has changed
-    /// then.
+    /// [`Invalid`] if no chunk is expected, or not this one, or the whole stream is invalid. The state is then
+    /// unchanged.
     fn load_chunk(&mut self, number: u64, chunk: &[u8]) -> Result<(), Invalid> {
         let loading = self.loading_mut().ok_or(Invalid::Offset)?;
         if loading.take(number, chunk)? {
@@ -181,7 +182,7 @@ pub trait Streamed: Sized {
     }
 }
 
-/// What the first chunk of a dump announces; `None` if this is not one of ours.
+/// The announcement in the first chunk of a dump; `None` if the dump is not of our types.
 pub(crate) fn announced(header: &[u8]) -> Option<Result<Loading, Invalid>> {
     let (magic, total) = header.split_first_chunk::<8>()?;
     let total = u64::from_le_bytes(total.try_into().ok()?);
@@ -274,7 +275,7 @@ fn take_kind(reader: &mut impl Read, magic: [u8; 8]) -> Result<u8, Invalid> {
     Ok(take::<1>(reader)?[0])
 }
 
-/// Reads so many bytes, and takes memory as they come.
+/// Reads `len` bytes, and allocates memory as they arrive.
 fn take_bytes(reader: &mut impl Read, len: u64, limit: u64) -> Result<Vec<u8>, Invalid> {
     if len > limit {
         return Err(Invalid::Length);
@@ -293,7 +294,7 @@ where
     Opening::new().limit(limit).read(reader).map_err(|_| Invalid::Field("filter"))
 }
 
-/// What a stream begins with.
+/// The beginning of a stream.
 fn head(magic: [u8; 8], kind: u8, fields: &[&[u8]]) -> Part<'static> {
     Part::Few([&magic, &[kind][..], &fields.concat()].concat())
 }

@@ -1,10 +1,10 @@
-//! A client of forty lines, so that tests see every byte.
+//! A minimal client, so that tests see every byte.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// What a server answers.
+/// A reply of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
     Text(Vec<u8>),
@@ -56,7 +56,7 @@ impl Client {
         Ok(Self { stream: BufReader::with_capacity(1 << 16, stream) })
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
@@ -66,12 +66,12 @@ impl Client {
         self.reply()
     }
 
-    /// The answer to a command, given in words.
+    /// The reply to a command, given as words.
     pub(crate) fn call(&mut self, words: &[&[u8]]) -> Reply {
         self.try_call(words).expect("the server answers")
     }
 
-    /// The answer to a command, given as a line.
+    /// The reply to a command, given as a line.
     pub(crate) fn say(&mut self, line: &str) -> Reply {
         self.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
     }
@@ -93,7 +93,7 @@ impl Client {
         Ok(line)
     }
 
-    /// The next answer.
+    /// The next reply.
     pub(crate) fn reply(&mut self) -> io::Result<Reply> {
         let line = self.line()?;
         let text = String::from_utf8_lossy(&line[1..]).into_owned();

@@ -6,7 +6,7 @@ use umbel_redis::{
     Answer, Blocking, Error, Limits, ModuleBloom, ModuleCuckoo, Policy, Reason, Server as Remote,
 };
 
-/// What `umbel-redis` connects to. On a busy machine a reply may take longer than the 250 ms that are the default.
+/// The connection of `umbel-redis`. On a busy machine a reply may take longer than the default of 250 ms.
 async fn remote(server: &Server) -> Result<Remote, Error> {
     let patient = Duration::from_secs(60);
     let limits = Limits { connect: patient, reply: patient, retries: 2 };
@@ -17,7 +17,7 @@ fn keys(numbers: std::ops::Range<u32>) -> Vec<Vec<u8>> {
     numbers.map(|number| format!("key {number}").into_bytes()).collect()
 }
 
-/// How many were found, none of which is unknown.
+/// The number of keys that were found. Fails if an answer is unknown.
 fn found(answers: &[Answer]) -> usize {
     assert!(answers.iter().all(|answer| !answer.is_unknown()), "{answers:?}");
     answers.iter().filter(|answer| !answer.is_absent()).count()
@@ -32,7 +32,7 @@ fn a_bloom_filter_by_its_client() {
         })
         .unwrap();
         let fresh = filter.insert_batch(&keys(0..1_000)).unwrap();
-        // The rate is at most 1 %, so that more than 38 wrong ones come once in two billion times.
+        // The rate is at most 1 %, so more than 38 false positives occur once in two billion runs.
         assert!(found(&fresh) <= 38, "{engine:?}");
         assert_eq!(found(&filter.contains_batch(&keys(0..1_000))), 1_000, "{engine:?}");
         assert!(found(&filter.contains_batch(&keys(1_000..2_000))) <= 38, "{engine:?}");

@@ -13,7 +13,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Two nodes that have all slots between them.
+/// Two nodes that share all slots.
 fn cluster(engine: super::server::Engine) -> [Server; 2] {
     let nodes = [(); 2].map(|()| Server::with(engine, &["--save", "", "--cluster-enabled", "yes"]));
     let [one, two] = &nodes;
@@ -54,7 +54,7 @@ fn filters_live_and_move_in_a_cluster() {
             client.ask(make);
             add(client, name, 0..ITEMS);
         }
-        // The other node says where to go.
+        // The other node redirects the client.
         let slot = clients[0].ask("CLUSTER KEYSLOT plain").integer();
         let other = usize::from(slot < 8192);
         assert!(

@@ -1,5 +1,5 @@
-//! 24,000 commands that the real RedisBloom was sent, valid and invalid: this module gives the same replies, and has the
-//! same bytes under the key after every write.
+//! 24,000 commands that were sent to the real RedisBloom, valid and invalid. This module gives the same
+//! replies, and has the same bytes under the key after every write.
 //!
 //! `tests/golden/redisbloom/README.md` describes the files. After a difference, the replies of that key are not compared
 //! until it is deleted. `docs/module.md` has [`ON_PURPOSE`] as a table.
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// One command, what RedisBloom answered, and the hash of the dump afterwards, if it was taken.
+/// One command, the reply of RedisBloom, and the hash of the dump afterwards, if it was recorded.
 pub(crate) struct Line {
     pub(crate) send: Vec<Vec<u8>>,
     pub(crate) reply: Value,
@@ -42,7 +42,7 @@ impl Line {
             .map(|pair| core::str::from_utf8(&pair[1]).unwrap_or_default())
     }
 
-    /// What a reader needs to find it.
+    /// A short form, to find the line.
     fn short(&self) -> String {
         let words = self.send.iter().take(9).map(|word| word.escape_ascii().to_string());
         let line = words.collect::<Vec<_>>().join(" ");
@@ -72,7 +72,7 @@ pub(crate) fn lines(name: &str) -> Vec<Line> {
     BufReader::new(GzDecoder::new(file)).lines().map(line).collect()
 }
 
-/// The next reply, as the conversations write it.
+/// The next reply, in the format of the conversations.
 fn reply(client: &mut Client) -> io::Result<Value> {
     let mut line = Vec::new();
     client.stream.read_until(b'\n', &mut line)?;
@@ -114,11 +114,11 @@ pub(crate) fn dump(client: &mut Client, key: &[u8]) -> Value {
     json!(hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }
 
-/// How a line was answered otherwise than by RedisBloom.
+/// A difference between the reply and that of RedisBloom.
 struct Difference {
     line: usize,
     ours: Value,
-    /// Whether the replies agree and the bytes do not.
+    /// Whether only the bytes differ, and not the replies.
     in_dump: bool,
 }
 
@@ -128,7 +128,7 @@ impl Difference {
     }
 }
 
-/// Replays a conversation; how many replies and dumps were compared, and what differs.
+/// Replays a conversation. Returns the number of compared replies and dumps, and the differences.
 fn replay(engine: Engine, name: &str, lines: &[Line]) -> ((usize, usize), Vec<Difference>) {
     let server = Server::start(engine);
     let mut client = server.client();
@@ -145,7 +145,7 @@ fn replay(engine: Engine, name: &str, lines: &[Line]) -> ((usize, usize), Vec<Di
         if let Some(text) = Difference::text(&ours).filter(|_| engine == Engine::Redis62)
             && text.starts_with("ERR wrong number of arguments")
         {
-            // This engine writes the name as the client did, later ones as the module did.
+            // This engine writes the name as the client sent it, later ones as the module registered it.
             ours =
                 json!({ "error": text.replace(&line.name(), &line.name().to_ascii_lowercase()) });
         }
@@ -169,8 +169,8 @@ fn replay(engine: Engine, name: &str, lines: &[Line]) -> ((usize, usize), Vec<Di
         }
         let in_dump = ours == line.reply;
         if in_dump && engine == Engine::Redis62 {
-            // It stores bytes that happen to be digits in another way than later engines, so that its dumps may differ
-            // where the filters do not.
+            // It stores bytes that are digits differently from later engines, so its dumps may differ where the
+            // filters do not.
             continue;
         }
         differences.push(Difference { line: number, ours, in_dump });
@@ -178,15 +178,15 @@ fn replay(engine: Engine, name: &str, lines: &[Line]) -> ((usize, usize), Vec<Di
     ((replies, dumps), differences)
 }
 
-/// A difference that is intended.
+/// An intended difference.
 struct Purpose {
-    /// As in `docs/module.md`.
+    /// Its name in `docs/module.md`.
     what: &'static str,
-    /// Which lines it explains, by what was sent and what this module replies.
+    /// The lines that it explains, by the command and the reply of this module.
     explains: fn(&Line, &Value) -> bool,
 }
 
-/// All differences from 8.8.0 that are intended. `docs/module.md` gives the reasons.
+/// All intended differences from 8.8.0. `docs/module.md` gives the reasons.
 const ON_PURPOSE: [Purpose; 3] = [
     Purpose {
         what: "`CF.LOADCHUNK` for a place past the end",
@@ -228,12 +228,12 @@ fn differences_by_command(lines: &[Line], differences: &[Difference]) -> String 
     groups.iter().map(group).collect()
 }
 
-/// Fails with what differs and is not intended.
+/// Fails if there are unintended differences.
 fn compare(name: &str, at_least: (usize, usize), is_intended: impl Fn(&Line, &Value) -> bool) {
     let lines = lines(name);
     for engine in engines() {
         if name.ends_with("resp3") && engine == Engine::Redis62 {
-            // It has neither booleans nor maps for modules.
+            // This engine has neither booleans nor maps for modules.
             continue;
         }
         let (compared, differences) = replay(engine, name, &lines);
@@ -270,19 +270,20 @@ fn replies_and_bytes_are_those_of_redisbloom_8_8_in_resp3() {
     compare("8.8.0-resp3", (4_800, 2_600), on_purpose);
 }
 
-/// Errors of each command in a conversation.
+/// The errors of each command in a conversation.
 fn errors(lines: &[Line]) -> HashSet<(String, String)> {
     let error = |line: &Line| Some((line.name(), Difference::text(&line.reply)?.to_owned()));
     lines.iter().filter_map(error).collect()
 }
 
-/// What 8.8.0 changed and its errors do not tell.
+/// Changes in 8.8.0 that do not show in its errors.
 fn changed_since_2_6(line: &Line, ours: &Value) -> bool {
     let number = |text: &str| text.parse::<i64>().ok();
     let any = |word: &str, is: fn(i64) -> bool| line.after(word).filter_map(number).any(is);
     let rate = |text: &str| text.parse::<f64>().ok();
     match line.name().as_str() {
-        // Each option is judged when it is read; 2.6 judges what is left at the end, if the key is new at all.
+        // Each option is checked when it is read. 2.6 checks the remaining ones at the end, and only for a new
+        // key.
         "BF.INSERT" if matches!(Difference::text(ours), Some(text) if text.starts_with("Bad ")) => {
             any("CAPACITY", |capacity| !(1..=1 << 30).contains(&capacity))
                 || any("EXPANSION", |by| !(0..=32_768).contains(&by))
@@ -290,8 +291,8 @@ fn changed_since_2_6(line: &Line, ours: &Value) -> bool {
         }
         "BF.RESERVE" => {
             let loose = line.send.get(2).and_then(|rate| core::str::from_utf8(rate).ok());
-            // An expansion of 0 is allowed; rates above a quarter become a quarter; the expansion is parsed before
-            // NONSCALING is looked for.
+            // An expansion of 0 is allowed. Rates above a quarter become a quarter. The expansion is parsed
+            // before NONSCALING is searched.
             any("EXPANSION", |by| by == 0)
                 || line.has("NONSCALING") && line.has("EXPANSION")
                 || loose.and_then(rate).is_some_and(|rate| rate > 0.25 && rate < 1.0)
@@ -308,7 +309,7 @@ fn only_what_8_8_changed_differs_from_redisbloom_2_6() {
     let is_intended = |line: &Line, ours: &Value| {
         let says =
             |reply: &Value| Difference::text(reply).map(|text| (line.name(), text.to_owned()));
-        // A text that only one of the two versions ever says for this command was changed by 8.8.
+        // An error that only one of the two versions returns for this command was changed by 8.8.
         let gone = says(&line.reply).is_some_and(|error| !new.contains(&error));
         let came = says(ours).is_some_and(|error| new.contains(&error) && !old.contains(&error));
         gone || came || changed_since_2_6(line, ours) || on_purpose(line, ours)

@@ -8,7 +8,7 @@ pub(crate) fn crc64(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Puts the right checksum at the end of a payload.
+/// Writes the correct checksum at the end of a payload.
 pub(crate) fn seal(payload: &mut [u8]) {
     let at = payload.len() - 8;
     let crc = crc64(&payload[..at]);
@@ -17,6 +17,6 @@ pub(crate) fn seal(payload: &mut [u8]) {
 
 #[test]
 fn the_checksum_is_that_of_the_engines() {
-    // From the self-test of Redis.
+    // The value in the self-test of Redis.
     assert_eq!(crc64(b"123456789"), 0xe9c6_d914_c4b8_d9ca);
 }

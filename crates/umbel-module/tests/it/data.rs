@@ -2,7 +2,7 @@
 
 use super::client::Client;
 
-/// A key, the command that makes it, and the one that adds items to it.
+/// A key, the command that creates its filter, and the one that adds items.
 pub(crate) const FILTERS: [(&str, &str); 9] = [
     ("plain", "BF.RESERVE plain 0.01 50"),
     ("fixed", "BF.RESERVE fixed 0.001 2000 NONSCALING"),
@@ -15,7 +15,7 @@ pub(crate) const FILTERS: [(&str, &str); 9] = [
     ("rated", "CF.RESERVE rated 1500 ERROR 0.001"),
 ];
 
-/// How many items are in each.
+/// The number of items in each.
 pub(crate) const ITEMS: u32 = 1_000;
 
 pub(crate) fn is_cuckoo(name: &str) -> bool {
@@ -31,7 +31,7 @@ fn call(client: &mut Client, words: &[Vec<u8>]) -> super::client::Reply {
     client.call(&words.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// Adds items, in batches and one by one.
+/// Adds items, in batches and one at a time.
 pub(crate) fn add(client: &mut Client, name: &str, items: core::ops::Range<u32>) {
     for start in items.clone().step_by(100) {
         let batch = start..items.end.min(start + 100);
@@ -44,14 +44,14 @@ pub(crate) fn add(client: &mut Client, name: &str, items: core::ops::Range<u32>)
     }
 }
 
-/// How many of these items are found.
+/// The number of these items that are found.
 pub(crate) fn found(client: &mut Client, name: &str, items: core::ops::Range<u32>) -> i64 {
     let command = if is_cuckoo(name) { "CF.MEXISTS" } else { "BF.MEXISTS" };
     let reply = call(client, &words(&[command, name], items));
     reply.array().iter().map(super::client::Reply::integer).sum()
 }
 
-/// Makes all filters, and fills them.
+/// Creates and fills all filters.
 pub(crate) fn make_all(client: &mut Client) {
     for (name, make) in FILTERS {
         client.ask(make);
@@ -63,7 +63,7 @@ pub(crate) fn make_all(client: &mut Client) {
     }
 }
 
-/// Checks that every filter has its items, and is not merely full.
+/// Checks that every filter has its items, and is not just full.
 pub(crate) fn check_all(client: &mut Client) {
     for (name, _) in FILTERS {
         assert_eq!(found(client, name, 0..ITEMS), i64::from(ITEMS), "{name}");
@@ -71,7 +71,7 @@ pub(crate) fn check_all(client: &mut Client) {
     }
 }
 
-/// What an engine says of the contents of every filter.
+/// The engine's digest of every filter.
 pub(crate) fn digests(client: &mut Client) -> Vec<String> {
     let digest = |name: &str, client: &mut Client| {
         let reply = client.ask(&format!("DEBUG DIGEST-VALUE {name}"));

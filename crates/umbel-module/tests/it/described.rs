@@ -1,9 +1,9 @@
-//! How commands describe themselves: names, arguments, and the version that clients look at.
+//! The descriptions of commands: names, arguments, and the version that clients check.
 
 use super::client::Reply;
 use super::server::{Engine, Server, engines};
 
-/// All texts in a reply, however deep.
+/// All texts in a reply, at any depth.
 fn flat(reply: &Reply) -> Vec<String> {
     match reply {
         Reply::Text(text) => vec![String::from_utf8_lossy(text).into_owned()],

@@ -1,10 +1,10 @@
-//! Every error, word for word: programs read them. The table is in `errors.txt`, which `replies.py` goes through too, in RESP2
-//! and RESP3.
+//! The exact text of every error, because programs parse them. The table is in `errors.txt`, which `replies.py`
+//! also checks, in RESP2 and RESP3.
 
 use super::client::Reply;
 use super::server::{Server, engines};
 
-/// Commands, and what is wrong with them.
+/// Invalid commands with their errors.
 const TABLE: &str = include_str!("errors.txt");
 
 #[test]

@@ -1,5 +1,6 @@
-//! Data of the real RedisBloom 2.6.28, 2.8.20 and 8.8.0: RDB files, AOFs, payloads and chunks load, answer as they did
-//! there, and are written back byte for byte. `tests/golden/redisbloom/README.md` says how they were made.
+//! Data of the real RedisBloom 2.6.28, 2.8.20 and 8.8.0: RDB files, AOFs, payloads and chunks load, give the
+//! same answers, and are written back byte for byte. `tests/golden/redisbloom/README.md` says how they were
+//! created.
 
 use super::client::{Client, Reply};
 use super::crc64::seal;
@@ -14,7 +15,7 @@ fn path(version: &str, ending: &str) -> PathBuf {
         .join(format!("tests/golden/redisbloom/redisbloom-{version}.{ending}"))
 }
 
-/// A key of the real server, and what it said of it.
+/// A key of the real server, with its replies.
 struct Golden {
     key: String,
     present: String,
@@ -67,7 +68,7 @@ impl Golden {
         reply.array().iter().map(|found| found.integer().to_string()).collect()
     }
 
-    /// Checks that a server has the same under this key, in every way that a client can see.
+    /// Checks that a server has the same value under this key, by every command that shows it.
     fn check(&self, client: &mut Client, way: &str) {
         let Self { key, .. } = self;
         assert_eq!(self.found(client, "key", self.present.len()), self.present, "{way}: {key}");
@@ -146,7 +147,7 @@ fn rdb_files_of_redisbloom_load_and_are_written_back() {
     assert!(loaded > 0 || engines().iter().all(|engine| *engine == Engine::Redis62));
 }
 
-/// Puts an AOF where a server that writes one finds it when it starts again.
+/// Puts an AOF into the folder of a server, which reads it at the next start.
 pub(crate) fn exchange_aof(server: &Server, aof: &[u8]) {
     let folder = server.folder().join("appendonlydir");
     if !folder.exists() {
@@ -188,7 +189,7 @@ fn payloads_and_chunks_of_redisbloom_load_and_are_written_back() {
             client.ask("FLUSHALL");
             let keys = golden(version);
             for Golden { key, dump, .. } in &keys {
-                // The value is the same in all RDB versions; engines refuse payloads of those they do not know.
+                // The value is the same in all RDB versions. Engines refuse payloads of unknown versions.
                 let mut payload = [value(dump), &rdb.to_le_bytes(), &[0; 8]].concat();
                 seal(&mut payload);
                 let reply = client.call(&[b"RESTORE", key.as_bytes(), b"0", &payload]);

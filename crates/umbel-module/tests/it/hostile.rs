@@ -1,4 +1,4 @@
-//! Payloads that somebody has damaged, then every command, and the server is alive.
+//! Damaged payloads, then every command: the server survives.
 //!
 //! `UMBEL_HOSTILE=12000 cargo test -p umbel-module --test it hostile -- --nocapture` tries 12,000 for each of nine filters, in
 //! each of two ways and three engines, and says how many were accepted. A sample under valgrind:
@@ -19,7 +19,7 @@ fn cases() -> u64 {
     std::env::var("UMBEL_HOSTILE").ok().and_then(|text| text.parse().ok()).unwrap_or(600)
 }
 
-/// Numbers that come out of nowhere, the same in every run.
+/// Pseudo-random numbers with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -29,7 +29,7 @@ impl Dice {
     }
 }
 
-/// Changes some bytes of what is between the first and the last so many.
+/// Changes some bytes, except the first `head` and the last `tail` ones.
 fn damage(bytes: &mut Vec<u8>, head: usize, tail: usize, dice: &mut Dice) {
     const NASTY: [u8; 10] = [0, 1, 2, 0x7f, 0x80, 0x81, 0xff, 0x40, 0x3f, 0xc0];
     for _ in 0..=dice.roll(4) {
@@ -44,7 +44,7 @@ fn damage(bytes: &mut Vec<u8>, head: usize, tail: usize, dice: &mut Dice) {
             2 => bytes[at] = dice.roll(256) as u8,
             3 => _ = bytes.remove(at),
             4 => bytes.insert(at, dice.roll(256) as u8),
-            // A 64-bit number of the RDB encoding, which may be anything.
+            // A 64-bit number of the RDB encoding, with an arbitrary value.
             5 => {
                 let number = split_mix(dice.roll(u64::MAX)) >> dice.roll(64);
                 bytes.splice(at..at + 1, [&[0x81][..], &number.to_be_bytes()].concat());
@@ -61,7 +61,7 @@ fn damage(bytes: &mut Vec<u8>, head: usize, tail: usize, dice: &mut Dice) {
     }
 }
 
-/// What is done to a key that holds whatever came of it.
+/// Commands on a key with a damaged value.
 const AFTERWARDS: [&str; 22] = [
     "BF.EXISTS k a",
     "BF.MEXISTS k a b c",
@@ -87,7 +87,7 @@ const AFTERWARDS: [&str; 22] = [
     "DUMP k",
 ];
 
-/// All of it in one go; how many of the commands before succeeded.
+/// Sends all commands at once; returns how many of those in `before` succeeded.
 fn try_out(client: &mut Client, before: &[Vec<u8>]) -> usize {
     let mut bytes = before.concat();
     for line in AFTERWARDS {
@@ -103,7 +103,7 @@ fn try_out(client: &mut Client, before: &[Vec<u8>]) -> usize {
 
 fn small_filters(client: &mut Client) {
     for (name, make) in FILTERS {
-        // A tenth of the usual size, so that more of the damage hits what is not bits.
+        // A tenth of the usual size, so that more of the damage hits fields and not bits.
         let mut words: Vec<String> = make.split(' ').map(str::to_owned).collect();
         for word in words
             .iter_mut()
@@ -138,7 +138,7 @@ fn damaged_restores_do_not_kill_the_server() {
             for case in 0..cases() {
                 let mut damaged = payload.clone();
                 if case > 0 {
-                    // The type and the module's name stay, mostly; so does the version at the end.
+                    // The type and the module's name mostly stay, and so does the version at the end.
                     let head = if dice.roll(20) == 0 { 1 } else { 10 };
                     damage(&mut damaged, head, 10, &mut dice);
                 }
@@ -156,7 +156,7 @@ fn damaged_restores_do_not_kill_the_server() {
     }
 }
 
-/// That the server is alive, and what it runs under has found nothing.
+/// Checks that the server is alive, and that valgrind has found nothing.
 fn no_complaints(server: &mut Server) {
     assert!(server.is_alive());
     let log = server.log();
@@ -186,11 +186,11 @@ fn damaged_chunks_do_not_kill_the_server() {
     for engine in engines() {
         let mut server = Server::start(engine);
         let mut client = server.client();
-        // The engines' compression reads what it has not written, by design, and valgrind would say so.
+        // The engines' compression reads uninitialised memory by design, which valgrind would report.
         client.ask("CONFIG SET rdbcompression no");
         client.ask("CONFIG SET maxmemory 300mb");
         small_filters(&mut client);
-        // Filters with a secret are not dumped in chunks: tests of `own::stream` damage theirs.
+        // Filters with a secret are not dumped in chunks. The tests of `own::stream` damage theirs.
         for (name, _) in FILTERS.iter().filter(|(_, make)| !make.contains("KEYED")) {
             let family = if matches!(*name, "cuckoo" | "buckets" | "rated") { "CF" } else { "BF" };
             let load = format!("{family}.LOADCHUNK");

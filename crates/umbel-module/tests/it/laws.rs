@@ -1,7 +1,7 @@
-//! The law-book, through an engine: every key goes over the wire.
+//! The laws of `umbel-laws`, through an engine: every key is sent over the wire.
 //!
-//! Not `survives_any_bytes`: engines take a checksum of zero for none and ignore what follows a value, so that not all
-//! damage is refused. That none of it does any harm is what `hostile` is about.
+//! `survives_any_bytes` is not among them: engines accept a checksum of zero as none and ignore bytes after a
+//! value, so not all damage is refused. `hostile` tests that no damage has an effect on the server.
 
 use super::client::{Client, Reply};
 use super::server::{Engine, Server};
@@ -22,7 +22,7 @@ fn call(words: &[&[u8]]) -> Reply {
     CLIENT.with_borrow_mut(|client| client.as_mut().expect("a law is under way").call(words))
 }
 
-/// Runs laws on a server of their own.
+/// Runs laws on a separate server.
 fn in_engine(laws: impl FnOnce()) {
     let server = Server::start(Engine::Redis70);
     CLIENT.set(Some(server.client()));
@@ -30,7 +30,7 @@ fn in_engine(laws: impl FnOnce()) {
     CLIENT.set(None);
 }
 
-/// How a kind of filter is made.
+/// How a type of filter is created.
 trait Kind {
     const FAMILY: &'static str;
     fn options(capacity: u64, rate: f64, seed: u64) -> String;
@@ -127,7 +127,7 @@ impl<K: Kind> Removes for Remote<K> {
         self.say("DEL", &key.to_le_bytes()).integer() == 1
     }
 
-    /// By the number of items: a fingerprint may be in either of its buckets.
+    /// Compared by the number of items: a fingerprint may be in either of its buckets.
     fn holds_as_much(&self, other: &Self) -> bool {
         self.say("INFO", b"ITEMS") == other.say("INFO", b"ITEMS")
     }
@@ -141,12 +141,12 @@ impl<K: Kind> Unites for Remote<K> {
         }
     }
 
-    /// By their bits: how many keys a union has is an estimate.
+    /// Compared by their bits: the number of keys in a union is an estimate.
     fn same(&self, other: &Self) -> bool {
         let bits = |filter: &Self| {
             if K::options(1, 0.1, 1).contains("KEYED") {
-                // Its bits are at the end of the payload: in it, the kind, the secret and a header come before them, and a
-                // mark of the end, the version and the checksum after.
+                // Its bits are at the end of the payload. The type, the secret and a header come before them,
+                // and an end mark, the version and the checksum after.
                 call(&[b"CONFIG", b"SET", b"rdbcompression", b"no"]);
                 let dump = call(&[b"DUMP", filter.name.as_bytes()]).bytes().to_vec();
                 let stream = dump.windows(7).position(|bytes| bytes == b"umbelBF")?;

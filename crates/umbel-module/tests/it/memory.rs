@@ -1,4 +1,4 @@
-//! What keys take, by the engine's own account, and what happens when there is nothing left.
+//! The memory of keys by the engine's own account, and refusals when none is left.
 
 use super::client::{Client, Reply};
 use super::data::{FILTERS, add};
@@ -14,7 +14,7 @@ fn used(client: &mut Client) -> i64 {
     line.and_then(|line| line.trim().parse().ok()).expect("INFO tells used_memory")
 }
 
-/// Filters of four megabytes or more: buffers of clients come and go by some ten kilobytes.
+/// Filters of four megabytes or more, because client buffers vary by some ten kilobytes.
 const LARGE: [(&str, &str); 8] = [
     ("plain", "BF.RESERVE plain 0.01 4000000"),
     ("grown", "BF.RESERVE grown 0.01 1000 EXPANSION 4000"),
@@ -31,14 +31,14 @@ fn memory_usage_is_what_used_memory_says() {
     for engine in engines() {
         let server = Server::start(engine);
         let mut client = server.client();
-        // The first filter also takes what the engine needs to answer at all, and is not judged.
+        // The first filter includes memory that the engine needs for its first replies, so it is not checked.
         for (number, (name, make)) in LARGE[..1].iter().chain(&LARGE).enumerate() {
             let usage = |client: &mut Client| client.say(&format!("MEMORY USAGE {name}"));
-            // A question that is asked before takes no new memory later.
+            // After a first call, the command needs no new memory.
             usage(&mut client);
             settle(&mut client);
             let before = used(&mut client);
-            // On a connection of its own, whose buffers go with it.
+            // On a separate connection, whose buffers are freed with it.
             let mut writer = server.client();
             writer.ask(make);
             add_to(&mut writer, name);
@@ -97,7 +97,7 @@ fn after_loading_the_account_is_the_same() {
             let of_copy = client.ask("MEMORY USAGE copy").integer();
             assert_eq!(copy, 1);
             for other in [after, of_copy] {
-                // Vectors that grew may have more room than those that were read.
+                // Vectors that grew may have more capacity than those that were read.
                 assert!(
                     (other - before).abs() <= before / 5 + 128,
                     "{engine:?} {name}: {before}, {other}"
@@ -167,7 +167,7 @@ fn requests_that_are_too_large_are_errors_and_take_nothing() {
             let expected = "ERR Insufficient memory to create filter".to_owned();
             assert_eq!(reply, Reply::Error(expected), "{engine:?} {line}");
         }
-        // A chain that would grow beyond all memory says so, and keeps what it has.
+        // A chain that would exceed all memory returns an error, and keeps its items.
         client.ask("BF.RESERVE a 0.25 1000 EXPANSION 32768");
         client.ask("CONFIG SET maxmemory 0");
         assert!(used(&mut client) < before + (4 << 20));
@@ -186,7 +186,7 @@ fn requests_are_judged_together() {
         eprintln!("no /proc/meminfo here, and therefore not tested");
         return;
     };
-    // 3.9 GB each, of which not a page is touched.
+    // 3.9 GB each, of which no page is touched.
     let each = 3_858_000_000;
     for engine in engines() {
         let server = Server::start(engine);
@@ -203,7 +203,7 @@ fn requests_are_judged_together() {
         }
         assert!(accepted * each <= total, "{engine:?}: {accepted} of {} bytes", each);
         assert!(refused >= 2, "{engine:?}: {accepted} accepted");
-        // What is given back can be taken again.
+        // Freed memory can be allocated again.
         if accepted > 0 {
             client.ask("DEL k:0");
             // Some engines free in the background.
@@ -216,14 +216,14 @@ fn requests_are_judged_together() {
     }
 }
 
-/// What `/proc/meminfo` calls `MemTotal`, where there is one.
+/// `MemTotal` in `/proc/meminfo`, if the file exists.
 fn memory_of_the_machine() -> Option<u64> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = machine.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-/// Reserves as much as the machine has, without touching a page of it.
+/// Reserves the whole memory of the machine, without touching a page of it.
 fn promise_everything(client: &mut Client) {
     let mut number = 0;
     for capacity in (21..=30).rev().map(|bits| 1_u64 << bits) {
@@ -235,7 +235,7 @@ fn promise_everything(client: &mut Client) {
             }
         }
     }
-    // The smallest requests that are judged one by one.
+    // The smallest requests that are checked individually.
     loop {
         number += 1;
         let line = format!("BF.RESERVE promised:{number} 0.000001 1170000 NONSCALING");
@@ -288,8 +288,9 @@ fn capacity_for(bytes: u64, of: impl Fn(u64) -> u64) -> u64 {
     least
 }
 
-/// Copies are made where the allocator refuses: the client reads an error, and nothing panics on the way. The sizes are those
-/// from which on requests are judged: 1 MiB where an engine has no allocation that may fail, otherwise 4 MiB.
+/// Copies are made when the allocator refuses: the client reads an error, and there is no panic. The sizes are
+/// those from which on requests are checked: 1 MiB where an engine has no allocation that may fail, otherwise 4
+/// MiB.
 #[test]
 fn copies_for_which_there_is_no_memory_are_errors() {
     if memory_of_the_machine().is_none() {
@@ -339,7 +340,7 @@ fn copies_for_which_there_is_no_memory_are_errors() {
             if make.starts_with("CF") || name.contains("window") {
                 continue;
             }
-            // Other programs may give memory back at any time.
+            // Other programs may free memory at any time.
             for number in 0..10 {
                 if refused(&mut client, &format!("BF.MERGE {name}:{number} {name}")) {
                     merges_refused += 1;
@@ -353,7 +354,7 @@ fn copies_for_which_there_is_no_memory_are_errors() {
     }
 }
 
-/// A panic ends in an error reply and one line in the log, also where the memory for a backtrace is not there.
+/// A panic ends in an error reply and one line in the log, even without memory for a backtrace.
 #[test]
 fn a_panic_without_memory_left_is_an_error_and_a_line_in_the_log() {
     if memory_of_the_machine().is_none() {
@@ -426,7 +427,7 @@ fn many_small_filters_are_judged_together() {
         eprintln!("no /proc/meminfo here, and therefore not tested");
         return;
     };
-    // 3.6 MB each, of which not a page is touched.
+    // 3.6 MB each, of which no page is touched.
     let each = 3_594_000;
     for engine in engines() {
         let server = Server::start(engine);
@@ -483,7 +484,7 @@ fn requests_are_judged_by_what_is_left_of_maxmemory() {
 
 #[test]
 fn memory_limits_of_the_process_are_errors_too() {
-    // 3 GiB of address space: what the machine has does not matter then.
+    // 3 GiB of address space: the memory of the machine is then irrelevant.
     let server = Server::start(Engine::Redis70);
     let pid = server.pid().to_string();
     let limited =
@@ -500,7 +501,7 @@ fn memory_limits_of_the_process_are_errors_too() {
 
 #[test]
 fn active_defragmentation_moves_filters_and_loses_nothing() {
-    // The only one of the engines with an allocator that can tell.
+    // The only engine with an allocator that reports this.
     let server = Server::start(Engine::Redis62);
     let mut client = server.client();
     for (name, make) in FILTERS {
@@ -538,7 +539,7 @@ fn active_defragmentation_moves_filters_and_loses_nothing() {
     }
 }
 
-/// How many bytes of pages the allocator has for every byte that it has given out.
+/// The ratio of the allocator's pages to its allocated bytes.
 fn fragmentation(client: &mut Client) -> f64 {
     let info = client.ask("INFO memory");
     let text = String::from_utf8_lossy(info.bytes()).into_owned();
@@ -561,7 +562,7 @@ fn active_defragmentation_brings_memory_together() {
         }
         client.ask("CONFIG SET activedefrag no");
         client.ask("CONFIG SET lazyfree-lazy-user-del no");
-        // Of 250 MB a sixth stays: what an engine keeps for itself does not matter beside that.
+        // A sixth of 250 MB remains: the engine's own memory is small beside that.
         let count = 40_000;
         let mut batch = Vec::new();
         for number in 0..count {
@@ -585,7 +586,7 @@ fn active_defragmentation_brings_memory_together() {
         client.ask("CONFIG SET active-defrag-threshold-lower 1");
         client.ask("CONFIG SET active-defrag-cycle-min 60");
         client.ask("CONFIG SET active-defrag-cycle-max 80");
-        // Engines look at their allocator ten times a second.
+        // Engines check their allocator ten times a second.
         let mut before = 1.0;
         for _ in 0..100 {
             std::thread::sleep(std::time::Duration::from_millis(50));
@@ -614,7 +615,7 @@ fn active_defragmentation_brings_memory_together() {
     }
 }
 
-/// Sends commands that succeed, many at a time.
+/// Sends commands that succeed, in pipelines.
 fn pipelined(client: &mut Client, lines: &[String]) {
     for lines in lines.chunks(1_000) {
         let words = |line: &String| {

@@ -1,4 +1,4 @@
-//! Everything that an engine does to keep data: files, payloads, copies.
+//! All ways in which an engine stores data: files, payloads, copies.
 
 use super::client::{Client, Reply};
 use super::data::{FILTERS, check_all, digests, dumps, is_cuckoo, make_all};
@@ -50,7 +50,7 @@ fn an_aof_file_brings_everything_back_as_written_and_rewritten() {
     }
 }
 
-/// The text of a field of `INFO persistence`, once nothing is saved any more.
+/// The text of a field of `INFO persistence`, once no save is running.
 fn saved(client: &mut Client, field: &str) -> String {
     for _ in 0..1_500 {
         let info = client.ask("INFO persistence");
@@ -68,7 +68,7 @@ fn saved(client: &mut Client, field: &str) -> String {
     panic!("nothing is saved within half a minute");
 }
 
-/// Debug builds only, which `cargo test` makes: see `datatype.rs`.
+/// Only in debug builds, which `cargo test` uses: see `datatype.rs`.
 #[test]
 fn a_panic_while_saving_is_a_save_that_failed() {
     for engine in engines() {
@@ -87,7 +87,7 @@ fn a_panic_while_saving_is_a_save_that_failed() {
         assert_eq!(saved(&mut client, "aof_last_bgrewrite_status"), "err", "{engine:?}");
         assert!(server.is_alive() && client.ask("BF.EXISTS a 1").integer() == 1);
         assert!(server.log().contains("bug of the module"), "{engine:?}: {}", server.log());
-        // In the foreground there is no half that could fail alone: the file that was there is worth more.
+        // A save in the foreground has no child that could fail alone: the existing file is more valuable.
         assert!(client.try_call(&[b"SAVE"]).is_err(), "{engine:?}");
         let after = std::fs::read(server.folder().join("dump.rdb")).expect("a file");
         assert_eq!(before, after, "{engine:?}");
@@ -123,7 +123,7 @@ fn payloads_and_copies_are_equal() {
             client.ask(&format!("DEL {name}"));
             let restored = client.call(&[b"RESTORE", name.as_bytes(), b"0", payload]);
             assert_eq!(restored, Reply::Text(b"OK".to_vec()), "{engine:?} {name}");
-            // The copy goes its own way.
+            // The copy is independent.
             let add = if is_cuckoo(name) { "CF.ADD" } else { "BF.ADD" };
             for item in 0..100 {
                 client.ask(&format!("{add} copy other:{item}"));
@@ -145,7 +145,7 @@ fn payloads_move_between_engines() {
         let server = Server::start(*engine);
         let mut client = server.client();
         if number == 0 {
-            // The oldest: engines refuse payloads of RDB versions that they do not know.
+            // The oldest engine: engines refuse payloads of unknown RDB versions.
             make_all(&mut client);
             (payloads, digest) = (dumps(&mut client), digests(&mut client));
             continue;
@@ -165,7 +165,7 @@ fn chunks_move_every_filter() {
         let mut client = server.client();
         make_all(&mut client);
         let before = digests(&mut client);
-        // Those with a secret move by DUMP and RESTORE.
+        // Filters with a secret move by DUMP and RESTORE.
         for (name, _) in FILTERS.iter().filter(|(_, make)| !make.contains("KEYED")) {
             let family = if is_cuckoo(name) { "CF" } else { "BF" };
             let mut chunks = Vec::new();

@@ -1,4 +1,4 @@
-//! What a primary has, its replica has; and after a failover nothing is missing.
+//! A replica has the data of its primary, and after a failover no item is missing.
 
 use super::client::{Client, Reply};
 use super::data::{FILTERS, add, check_all, digests, make_all};
@@ -11,13 +11,13 @@ fn replica_of(primary: &Server, options: &[&str]) -> Server {
     replica
 }
 
-/// Makes `replica` one of `primary`, and waits until it has everything.
+/// Makes `replica` a replica of `primary`, and waits until it has all data.
 pub(crate) fn follow(primary: &Server, replica: &Server) {
     replica.client().ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
     wait_for(&mut primary.client(), &mut replica.client());
 }
 
-/// Waits until the replica has everything that the primary has written.
+/// Waits until the replica has received all writes of the primary.
 fn wait_for(primary: &mut Client, replica: &mut Client) {
     let start = Instant::now();
     primary.ask("SET marker 0");
@@ -38,12 +38,12 @@ fn a_replica_has_what_the_primary_has_from_the_file_and_from_the_stream() {
     for engine in engines() {
         let primary = Server::with(engine, &PRIMARY);
         let mut client = primary.client();
-        // Half of it comes with the file ...
+        // Half of the items come with the file ...
         for (name, make) in FILTERS {
             client.ask(make);
             add(&mut client, name, 0..500);
         }
-        // ... to a replica whose settings are others.
+        // ... to a replica with other settings.
         let replica = match engine {
             Engine::Redis62 => Server::loading(
                 engine,
@@ -83,7 +83,7 @@ fn nothing_is_lost_on_failover_in_the_middle_of_loading_chunks() {
         let mut primary = Server::with(engine, &PRIMARY);
         let mut client = primary.client();
         make_all(&mut client);
-        // Which keeps its old data set while the new one comes, and answers meanwhile.
+        // This replica keeps its old data set while it loads the new one, and answers in the meantime.
         let replica =
             replica_of(&primary, &[&PRIMARY[..], &["--repl-diskless-load", "swapdb"]].concat());
         let mut second = replica.client();
@@ -149,7 +149,7 @@ fn a_secret_goes_to_replicas_and_nowhere_else() {
     let replies = ["BF.INFO told", "BF.INFO told ALL", "BF.DEBUG told"]
         .map(|line| format!("{:?}", client.ask(line)));
     assert!(replies.iter().all(|reply| !reply.contains(secret)));
-    // The command that is passed on names the secret: without it a replica would have another filter.
+    // The replicated command has the secret: without it a replica would have another filter.
     let folder = server.folder().join("appendonlydir");
     let files = std::fs::read_dir(folder)
         .unwrap()
@@ -191,11 +191,11 @@ fn a_filter_with_a_secret_is_not_dumped_in_chunks() {
                 let reply = client.say(&format!("BF.SCANDUMP {name} {number}"));
                 assert!(reply.is_error(), "{engine:?} {name} {number}: {reply:?}");
             }
-            // A payload has it, and so needs the right to DUMP.
+            // A payload has the secret, so reading it needs the permission for DUMP.
             let payload = client.ask(&format!("DUMP {name}"));
             assert!(payload.bytes().windows(16).any(|bytes| bytes == secret), "{engine:?} {name}");
         }
-        // One that is being loaded may have a secret in what has come.
+        // A filter that is being loaded may have a secret in its received bytes.
         client.ask("BF.RESERVE open 0.01 100 BLOCKED");
         let chunks = scan(&mut client, "open").expect("it has no secret");
         let number = chunks[0].0.to_string();
@@ -291,7 +291,8 @@ fn a_source_that_is_named_often_is_merged_once() {
 #[test]
 fn a_batch_ends_at_an_amount_of_work_and_the_replica_has_the_same() {
     for engine in engines() {
-        // An item that does not fit is moved 200 times, and back, in buckets that count four times.
+        // For an item without room, fingerprints are moved 200 times, and back, in buckets that count four
+        // times.
         let settings = ["cf-max-moves", "4000", "cf-max-expansions", "65536"];
         let primary = Server::loading(engine, &PRIMARY, &settings);
         let replica = Server::loading(engine, &PRIMARY, &["cf-max-moves", "1"]);
@@ -304,15 +305,16 @@ fn a_batch_ends_at_an_amount_of_work_and_the_replica_has_the_same() {
             assert!(before.iter().all(|reply| !reply.is_error()), "{engine:?}: {reply:?}");
             (before.to_vec(), last.clone())
         };
-        // One item fills its own bucket or two, and moves between them from then on: 1,600 each, and three are more than 4,000.
+        // One item fills its own bucket or two, and then moves between them: 1,600 moves each, and three items
+        // exceed 4,000.
         let (before, last) = inserted(&mut client, "CF.INSERT c ITEMS", 1_500);
         let added = before.iter().filter(|reply| reply.integer() == 1).count();
         assert!(matches!(added, 255 | 510) && before.len() == added + 3, "{engine:?}: {added}");
         let is_stopped =
             |reply: &Reply| matches!(reply, Reply::Error(text) if text.contains("cf-max-moves"));
         assert!(is_stopped(&last), "{engine:?}: {last:?}");
-        // To look for an item in many sub-filters is work too: 4 copies of an item are in a sub-filter at most, so that there are
-        // 150 or more, and every look-up counts 29 or more.
+        // Searching an item in many sub-filters is work too: a sub-filter has at most 4 copies of an item, so
+        // there are 150 or more sub-filters, and every look-up counts 29 or more.
         client.ask("CF.RESERVE n 4 MAXITERATIONS 1");
         (0..12)
             .for_each(|_| assert!(!is_stopped(&inserted(&mut client, "CF.INSERT n ITEMS", 50).1)));
@@ -332,7 +334,7 @@ fn a_batch_ends_at_an_amount_of_work_and_the_replica_has_the_same() {
     }
 }
 
-/// Every setting has another value in the second.
+/// Every setting has a different value in the second list.
 const SETTINGS: [[&str; 18]; 2] = [
     [
         "bf-error-rate",
@@ -376,7 +378,7 @@ const SETTINGS: [[&str; 18]; 2] = [
     ],
 ];
 
-/// Every command that writes, on filters of every kind, beyond what the second settings would allow.
+/// Every command that writes, on filters of every type, beyond the limits of the second settings.
 fn write_everything(client: &mut Client) {
     for line in [
         "BF.RESERVE bf:plain 0.01 10",
@@ -487,7 +489,7 @@ fn settings_of_a_replica_decide_nothing() {
     for engine in engines() {
         for [one, other] in [SETTINGS, [SETTINGS[1], SETTINGS[0]]] {
             let primary = Server::loading(engine, &PRIMARY, &one);
-            // A bucket of 255 in a filter of 2 is too large for clients of the second one.
+            // A bucket of 255 in a filter of 2 is too large for clients of the second server.
             let roomy = one[7] == "255";
             let mut client = primary.client();
             if roomy {
@@ -506,7 +508,7 @@ fn settings_of_a_replica_decide_nothing() {
     }
 }
 
-/// Sets a setting while the server runs, where the engine can.
+/// Changes a setting while the server runs, if the engine supports that.
 fn set(client: &mut Client, name: &str, value: &str) {
     let done = [name.to_owned(), format!("bf.{name}")]
         .iter()
@@ -514,7 +516,7 @@ fn set(client: &mut Client, name: &str, value: &str) {
     assert!(done || client.say("CONFIG GET bf.*").array().is_empty(), "{name}");
 }
 
-/// Writes as much as the settings allow: with the second ones filters do not grow.
+/// Writes as much as the settings allow. With the second settings filters do not grow.
 fn write_all(client: &mut Client, few: bool) {
     if few {
         for line in [
@@ -526,7 +528,7 @@ fn write_all(client: &mut Client, few: bool) {
         ] {
             client.ask(line);
         }
-        // With cf-max-expansions 1 every item is refused, and the filters that were made for them stay.
+        // With cf-max-expansions 1 every item is refused, and the filters that were created for them stay.
         let refused = ["CF.ADD cf:f x", "CF.INSERT cf:g ITEMS x", "CF.INSERTNX cf:h ITEMS x"];
         for line in refused {
             assert!(client.say(line).is_error(), "{line}");
@@ -535,7 +537,7 @@ fn write_all(client: &mut Client, few: bool) {
         for line in ["CF.ADD cf:b x", "CF.INSERT cf:c ITEMS x", "CF.INSERTNX cf:d ITEMS x"] {
             client.ask(line);
         }
-        // The items that did not fit on the primary do not fit on the replica.
+        // Items without room on the primary have no room on the replica either.
         for item in 0..12 {
             client.say(&format!("BF.ADD bf:a item:{item}"));
             client.say(&format!("BF.MADD bf:b item:{item} more:{item}"));

@@ -1,4 +1,4 @@
-//! Real engines: found, started on a port of their own, and stopped whatever happens.
+//! Real engines, each on a free port, stopped in any case.
 
 use super::client::{Client, Reply};
 use std::fs::File;
@@ -25,7 +25,7 @@ pub(crate) enum Engine {
 pub(crate) const ENGINES: [Engine; 5] =
     [Engine::Redis62, Engine::Redis70, Engine::Redis80, Engine::Valkey81, Engine::Valkey];
 
-/// The folder of build products: the program that runs is in it, or in `deps` or `examples` of it.
+/// The folder of build products. The running program is in it, or in its `deps` or `examples`.
 fn products() -> PathBuf {
     let program = std::env::current_exe().expect("the program has a path");
     let folder = program.parent().expect("the program is in a folder");
@@ -36,7 +36,7 @@ fn products() -> PathBuf {
     }
 }
 
-/// The module, built with the program that runs.
+/// The module that was built with the running program.
 pub(crate) fn module() -> PathBuf {
     let folder = products();
     let newest = [folder.join("libumbel_module.so"), folder.join("deps/libumbel_module.so")]
@@ -46,7 +46,7 @@ pub(crate) fn module() -> PathBuf {
     newest.expect("cargo builds the module as a library of its own").1
 }
 
-/// Where `crates/umbel-module/engines` has put what it installed.
+/// The folder in which `crates/umbel-module/engines` installs engines.
 pub(crate) fn installed() -> PathBuf {
     if let Some(folder) = std::env::var_os("UMBEL_ENGINES") {
         return folder.into();
@@ -54,7 +54,7 @@ pub(crate) fn installed() -> PathBuf {
     products().parent().expect("products are in the target folder").join("engines")
 }
 
-/// Where `crates/umbel-module/engines` keeps the engines that it compiles.
+/// The folder in which `crates/umbel-module/engines` stores the engines that it compiles.
 fn built() -> PathBuf {
     if let Some(folder) = std::env::var_os("UMBEL_BUILT_ENGINES") {
         return folder.into();
@@ -65,17 +65,17 @@ fn built() -> PathBuf {
 }
 
 impl Engine {
-    /// Whether not every machine can have it: it has to be compiled.
+    /// Whether it may be missing, because it has to be compiled.
     const fn is_optional(self) -> bool {
         matches!(self, Self::Redis80 | Self::Valkey81)
     }
 
-    /// Whether modules can give their commands categories of access lists.
+    /// Whether modules can assign access list categories to their commands.
     pub(crate) const fn has_categories(self) -> bool {
         !matches!(self, Self::Redis62 | Self::Redis70)
     }
 
-    /// The program, if it is there.
+    /// The program, if it is installed.
     pub(crate) fn program(self) -> Option<PathBuf> {
         let inside = |path: &str| {
             let lib = std::fs::read_dir(installed().join("lib")).ok()?;
@@ -94,8 +94,8 @@ impl Engine {
     }
 }
 
-/// The engines that are there, or the one that `UMBEL_ENGINE` names. Those that are not compiled must be there, unless
-/// `UMBEL_ENGINES_OPTIONAL` is set.
+/// The installed engines, or the one that `UMBEL_ENGINE` names. Engines that need no compilation must be
+/// installed, unless `UMBEL_ENGINES_OPTIONAL` is set.
 pub(crate) fn engines() -> Vec<Engine> {
     let (there, missing): (Vec<_>, Vec<_>) =
         ENGINES.into_iter().partition(|engine| engine.program().is_some());
@@ -144,7 +144,7 @@ impl Server {
         Self::set_up(engine, options, arguments, |_| ())
     }
 
-    /// The same on what `prepare` puts into its folder before it starts.
+    /// As [`loading`](Self::loading), after `prepare` has filled its folder.
     pub(crate) fn set_up(
         engine: Engine,
         options: &[&str],
@@ -166,7 +166,7 @@ impl Server {
         server
     }
 
-    /// Stops it without warning, and starts it on the same data with other arguments of the module.
+    /// Kills it, and starts it on the same data with other arguments of the module.
     pub(crate) fn kill_and_restart_with(&mut self, arguments: &[&str]) {
         let module = module().display().to_string();
         let end = self.options.iter().position(|option| *option == module).expect("it is loaded");
@@ -196,7 +196,7 @@ impl Server {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Stops it without warning, and starts it again on the same data.
+    /// Kills it, and starts it again on the same data.
     pub(crate) fn kill_and_restart(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -253,7 +253,7 @@ fn spawn(engine: Engine, options: &[String], folder: &Path, port: u16) -> Child 
     }
     let options = options.iter().filter(|option| panics.iter().all(|(panic, _)| option != panic));
     command
-        // Under which a panic takes most memory.
+        // With this setting a panic takes the most memory.
         .env("RUST_BACKTRACE", "full")
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
         .args(["--dir", &folder.display().to_string()])
@@ -265,7 +265,7 @@ fn spawn(engine: Engine, options: &[String], folder: &Path, port: u16) -> Child 
         .expect("the engine starts")
 }
 
-/// A port that nobody listens on, whose cluster bus port exists too.
+/// A free port, whose cluster bus port is also valid.
 fn free_port() -> u16 {
     loop {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

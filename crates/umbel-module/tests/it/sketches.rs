@@ -1,4 +1,4 @@
-//! Count-min, top-k and t-digest keys of the real RedisBloom: carried, and given back byte for byte.
+//! Count-min, top-k and t-digest keys of the real RedisBloom: kept, and returned byte for byte.
 
 use super::client::{Client, Reply};
 use super::crc64::seal;
@@ -13,7 +13,8 @@ fn golden(version: &str, kind: &str) -> PathBuf {
     folder.join(format!("redisbloom-{version}-sketches.{kind}"))
 }
 
-/// The payload of this key that RedisBloom gave, as the oldest engine takes it: with an older version, and its checksum.
+/// RedisBloom's payload of this key, in the form for the oldest engine: with an older version, and its
+/// checksum.
 fn payload(version: &str, key: &str) -> Vec<u8> {
     let text = std::fs::read_to_string(golden(version, "json")).expect("the golden file");
     let (_, rest) = text.split_once(&format!("\"{key}\": \"")).expect("the key is in it");
@@ -34,7 +35,7 @@ fn restore_all(client: &mut Client, version: &str) {
     }
 }
 
-/// That all keys have the bytes that RedisBloom gave, but for the version of RDB files and the checksum.
+/// Checks that all keys have RedisBloom's bytes, except for the RDB version and the checksum.
 #[track_caller]
 fn assert_golden(client: &mut Client, version: &str, what: &str) {
     for key in KEYS {
@@ -57,7 +58,7 @@ fn sketches_go_through_everything_that_keeps_data() {
             for key in KEYS {
                 client.ask(&format!("COPY {key} copy REPLACE"));
                 assert_eq!(client.ask("DUMP copy"), client.ask(&format!("DUMP {key}")));
-                // The bytes of a t-digest are doubles without compression.
+                // The bytes of a t-digest are uncompressed doubles.
                 assert!(client.ask("MEMORY USAGE copy").integer() > 600, "{engine:?} {key}");
             }
             client.ask("DEL copy");
@@ -84,7 +85,7 @@ fn sketches_go_through_everything_that_keeps_data() {
 fn a_server_starts_with_a_file_that_has_sketches() {
     for engine in engines() {
         for version in VERSIONS {
-            // Engines refuse files of RDB versions that they do not know.
+            // Engines refuse files of unknown RDB versions.
             let readable = match version {
                 "8.8.0" => engine == Engine::Redis80,
                 _ => engine != Engine::Redis62,
@@ -156,7 +157,7 @@ fn damaged_sketches_end_no_server() {
         };
         for round in 0..900 {
             let mut damaged = payload("8.8.0", KEYS[round % 3]);
-            // Behind the type and its name, before the checksum.
+            // After the type and its name, before the checksum.
             let end = damaged.len() - 10;
             for _ in 0..=random(3) {
                 let at = 10 + random(end.min(80) - 10);

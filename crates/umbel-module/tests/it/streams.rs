@@ -1,5 +1,6 @@
-//! What an older RedisBloom accepted and a client of this module may not ask for: it is accepted from a primary and from
-//! an AOF, and makes the same bytes. The primary is a socket that speaks just enough of the replication protocol.
+//! Commands that an older RedisBloom accepted and that this module refuses from clients. It accepts them from a
+//! primary and from an AOF, with the same bytes as result. The primary is a socket with a minimal replication
+//! protocol.
 
 use super::client::{Client, Reply, command};
 use super::conversations::{dump, lines};
@@ -8,14 +9,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// A stream of commands, and what must be under each key afterwards.
+/// A stream of commands, and the expected value of each key.
 struct Stream {
     bytes: Vec<u8>,
-    /// A key, the hash of its dump, and whether it is of a rate above a quarter.
+    /// A key, the hash of its dump, and whether its rate is above a quarter.
     keys: Vec<(String, serde_json::Value, bool)>,
 }
 
-/// Every filter that RedisBloom 2.6.28 made in its conversation, under a key of its own. Not those of several GB.
+/// Every filter that RedisBloom 2.6.28 created in its conversation, each under a separate key, except those of
+/// several GB.
 fn filters_of_2_6() -> Stream {
     let mut stream = Stream { bytes: command(&[b"SELECT", b"0"]), keys: Vec::new() };
     for line in lines("2.6.28-resp2") {
@@ -40,7 +42,7 @@ fn filters_of_2_6() -> Stream {
     stream
 }
 
-/// More than one command of each kind that clients may not send, or that grows a filter past the limit.
+/// Several commands of each type that clients may not send, or that grow a filter past the limit.
 fn more(is_redis_8: bool) -> Vec<u8> {
     let items = (0..1_000).map(|item| format!("item-{item}")).collect::<Vec<_>>().join(" ");
     let text = [
@@ -56,7 +58,7 @@ fn more(is_redis_8: bool) -> Vec<u8> {
         "BF.RESERVE strict 1e-300 10",
         "BF.RESERVE loose 0.999999 10",
         "CF.RESERVE wide-buckets 1024 BUCKETSIZE 255 MAXITERATIONS 65535 EXPANSION 32768",
-        // 8,951 bits at this rate; a Redis 8 would make it 0.25, and 1.5 GB.
+        // 8,951 bits at this rate. A Redis 8 would use 0.25, which needs 1.5 GB.
         if is_redis_8 { "PING" } else { "BF.RESERVE large 0.999999 4294967296 NONSCALING" },
     ];
     let words = |line: &str| command(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
@@ -71,7 +73,7 @@ fn is_redis_8(client: &mut Client) -> bool {
 fn check(client: &mut Client, stream: &Stream, way: &str) {
     let is_redis_8 = is_redis_8(client);
     for (key, hash, loose) in &stream.keys {
-        // Redis 8 may follow a RedisBloom 8, which makes a rate above a quarter a quarter.
+        // Redis 8 may follow a RedisBloom 8, which reduces a rate above a quarter to a quarter.
         if !(*loose && is_redis_8) {
             assert_eq!(dump(client, key.as_bytes()), *hash, "{way}: {key}");
         }
@@ -103,7 +105,7 @@ fn check(client: &mut Client, stream: &Stream, way: &str) {
     assert_eq!(found.array().iter().map(Reply::integer).sum::<i64>(), 1_001, "{way}");
 }
 
-/// Answers a replica until it has an empty file; the connection is the stream from then on.
+/// Replies to a replica until it has received an empty file. From then on the connection is the stream.
 fn accept_replica(listener: &TcpListener) -> TcpStream {
     let (mut stream, _) = listener.accept().expect("the replica connects");
     let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
@@ -118,7 +120,7 @@ fn accept_replica(listener: &TcpListener) -> TcpStream {
             _ => {}
         }
     }
-    // A file of no keys and no checksum, of a version that every engine reads.
+    // A file without keys and checksum, of a version that every engine reads.
     let mut file = b"REDIS0009\xff".to_vec();
     file.extend([0; 8]);
     let id = "0123456789012345678901234567890123456789";
@@ -147,7 +149,7 @@ fn a_replica_takes_what_an_older_primary_accepted() {
             std::thread::sleep(Duration::from_millis(20));
         }
         check(&mut client, &sent, &format!("{engine:?}, stream"));
-        // What was accepted can be stored and loaded.
+        // The accepted values can be saved and loaded.
         client.ask("REPLICAOF NO ONE");
         client.ask("DEBUG RELOAD");
         check(&mut client, &sent, &format!("{engine:?}, stream and RDB"));
@@ -184,7 +186,7 @@ fn clients_may_not_send_what_older_primaries_accepted() {
     }
 }
 
-/// Deleting puts sub-filters together. A replica that joins at any time has the same tables afterwards.
+/// Deleting compacts sub-filters. A replica that joins at any time has the same tables afterwards.
 #[test]
 fn a_replica_that_joins_while_items_are_deleted_has_the_same_tables() {
     let delete = |client: &mut Client, items: core::ops::Range<u32>| {
@@ -206,7 +208,7 @@ fn a_replica_that_joins_while_items_are_deleted_has_the_same_tables() {
             let items: Vec<_> = (start..start + 1_000).map(|item| format!("item-{item}")).collect();
             client.ask(&format!("CF.INSERT k ITEMS {}", items.join(" ")));
         }
-        // Just past a tenth, where tables are put together.
+        // Just past a tenth, where tables are compacted.
         delete(&mut client, 0..27_274);
         let replica = Server::with(engine, &options);
         let mut second = replica.client();

@@ -1,4 +1,4 @@
-//! What an engine tells of the module: commands, keys, categories, settings.
+//! The engine's information about the module: commands, keys, categories, settings.
 
 use super::client::{Client, Reply};
 use super::server::{Engine, Server, engines};
@@ -91,7 +91,7 @@ fn is_refused(reply: &Reply) -> bool {
     matches!(reply, Reply::Error(text) if text.starts_with("NOPERM"))
 }
 
-/// A server does not start with an access list that names a category which it does not know.
+/// A server does not start with an access list that names an unknown category.
 #[test]
 fn access_lists_written_for_redisbloom_are_understood() {
     for engine in engines().into_iter().filter(|engine| engine.has_categories()) {
@@ -165,7 +165,7 @@ fn a_merge_needs_no_right_to_write_to_its_sources() {
     }
 }
 
-/// A setting that may have the module's name in front.
+/// A setting whose name may have the module's prefix.
 fn configured(client: &mut Client, name: &str) -> Option<(String, String)> {
     [name.to_owned(), format!("bf.{name}")].into_iter().find_map(|name| {
         let reply = client.ask(&format!("CONFIG GET {name}"));
@@ -209,7 +209,7 @@ fn settings_can_be_read_and_set_within_their_ranges() {
     }
 }
 
-/// That filters are made as the settings of these tests say.
+/// Checks that new filters have the settings of these tests.
 fn check_new_filters(client: &mut Client) {
     client.ask("BF.ADD a 1");
     assert_eq!(client.ask("BF.INFO a CAPACITY").array()[0].integer(), 5000);
@@ -274,7 +274,7 @@ fn refused_settings_are_explained_as_by_redisbloom() {
             assert!(explained, "{engine:?}: {name} {value}: {reply:?}");
         };
         cases.iter().for_each(|(name, value, text)| refused(name, value, text));
-        // A filter has two buckets at least, so each of these two limits the other one.
+        // A filter has at least two buckets, so each of these two limits the other one.
         let text = "Value for `cf-bucket-size` must be in the range [1, 10]";
         let mut other = server.client();
         let (full, _) = configured(&mut other, "cf-initial-size").expect("the engine knows it");

@@ -1,6 +1,6 @@
-//! Anything in any order, beside an exact model: what was put in is found, whatever else has happened to the key.
+//! Random commands against an exact model: an added item is found, whatever else has happened to the key.
 //!
-//! `UMBEL_TRAFFIC=100000 cargo test --release -p umbel-module --test it traffic` goes on for longer.
+//! `UMBEL_TRAFFIC=100000 cargo test --release -p umbel-module --test it traffic` runs longer.
 
 use super::client::{Client, Reply};
 use super::data::{FILTERS, is_cuckoo};
@@ -13,7 +13,7 @@ fn rounds() -> u64 {
     std::env::var("UMBEL_TRAFFIC").ok().and_then(|text| text.parse().ok()).unwrap_or(1_500)
 }
 
-/// What must be found: how often each item is in it, and for windows which came last.
+/// The expected content: how often each item is present, and for windows the last items.
 #[derive(Default)]
 struct Model {
     counts: HashMap<u64, u64>,
@@ -45,7 +45,7 @@ fn word(item: u64) -> String {
     format!("item:{item}")
 }
 
-/// Adds some items in one of the ways there are; in the model too, unless they were refused or there already.
+/// Adds some items by one of the commands, and to the model, unless they were refused or already present.
 fn add(client: &mut Client, name: &str, model: &mut Model, dice: &mut impl FnMut(u64) -> u64) {
     let items: Vec<u64> = (0..=dice(8)).map(|_| dice(ITEMS)).collect();
     let words: Vec<String> = items.iter().map(|item| word(*item)).collect();
@@ -65,7 +65,7 @@ fn add(client: &mut Client, name: &str, model: &mut Model, dice: &mut impl FnMut
     }
 }
 
-/// Moves the filter away and back in one of the ways there are.
+/// Moves the filter to another key and back, in one of several ways.
 fn move_it(client: &mut Client, name: &str, way: u64) {
     let family = if is_cuckoo(name) { "CF" } else { "BF" };
     match way {
@@ -126,7 +126,7 @@ fn whatever_happens_nothing_is_lost() {
             match dice(12) {
                 0..6 => add(&mut client, name, model, &mut dice),
                 6..9 if family == "CF" => {
-                    // Only what is certainly there may be removed.
+                    // Only present items may be removed.
                     let item = dice(ITEMS);
                     if let Some(count) = model.counts.get_mut(&item).filter(|count| **count > 0) {
                         assert_eq!(

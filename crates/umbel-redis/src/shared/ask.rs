@@ -1,4 +1,4 @@
-//! Asking: lines and the header that proves them, in one step.
+//! Look-ups: reading lines together with the header that proves them.
 //!
 //! ```text
 //!     WATCH key                             has anybody touched it from here ...
@@ -9,13 +9,14 @@
 //!     INFO replication                      and has this server had them all along?
 //! ```
 //!
-//! A line counts only if the header that came with it is the one that was opened, to the byte, is at home on
-//! the server that answered, and has not gone back in time. INFO may come after EXEC: a primary that has an id when
-//! it is asked has had it since before the filter was at home there (see the `history` room).
+//! A line counts only if the header that was read with it is identical to the one that was opened, is at home
+//! on the server that answered, and is not older than one seen before. INFO may come after EXEC: a primary that
+//! has an id now has had it since before the filter was at home there (see the module `history`).
 //!
-//! That all of them are of one moment could be had by putting them between MULTI and EXEC; but to be queued costs
-//! each of them a quarter more of the server's time. So nobody is kept out, and it is seen whether somebody
-//! came. What was found is found then all the same; only what was not is asked for again, between MULTI and EXEC.
+//! MULTI and EXEC around all commands would make them atomic, but queueing a command costs a quarter more of
+//! the server's time. So the commands are watched instead: other clients are not excluded, and EXEC shows
+//! whether one of them wrote. A bit that was read as set stays valid even then. Only keys with a bit that was
+//! read as 0 are read again, between MULTI and EXEC.
 
 use super::header::{BYTES, prove};
 use super::shards::of_line;
@@ -28,24 +29,25 @@ use redis::{Pipeline, Value};
 use umbel::Digest;
 use umbel::blocked::Shape;
 
-/// Keys that are asked for before the next ones are sent.
+/// The number of keys that are sent together.
 const BATCH: usize = 4096;
-/// Lines that are watched together. They keep nobody waiting, but the more there are the sooner somebody comes.
+/// The number of lines that are watched together. They block no other client, but the more lines are watched,
+/// the likelier a concurrent write is.
 const WATCHED: usize = 500;
 
 /// The bits of a key in one of its lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
-    /// The place of the key in its batch.
+    /// The index of the key in its batch.
     pub(super) key: usize,
     pub(super) line: u64,
-    /// The places of its bits in the line, as many as the shape says.
+    /// The positions of its bits in the line. The shape determines their number.
     bits: [u16; 8],
     count: usize,
 }
 
 impl Probe {
-    /// All lines of some keys.
+    /// The probes of some keys.
     fn of(shape: &Shape, digests: &[Digest]) -> Vec<Self> {
         let per_line = shape.probes_per_line() as usize;
         let mut all: Vec<Self> = Vec::with_capacity(digests.len() * shape.lines_per_key() as usize);
@@ -69,13 +71,13 @@ impl Probe {
         &self.bits[..self.count]
     }
 
-    /// Whether a line has all of its bits.
+    /// Whether a line has all of the bits.
     fn is_in(&self, line: &[u8; 64]) -> bool {
         self.bits().iter().all(|bit| line[usize::from(bit / 8)] >> (bit % 8) & 1 == 1)
     }
 }
 
-/// Probes by the shard that they are in.
+/// Probes grouped by their shard.
 pub(super) fn by_shard<'a>(
     shape: &Shape,
     shards: &'a [Shard],
@@ -91,45 +93,44 @@ pub(super) fn by_shard<'a>(
     sorted
 }
 
-/// How lines are kept together with their header.
+/// How lines and their header are read atomically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// By WATCH: whether somebody came is seen afterwards.
+    /// By WATCH: a concurrent write is detected afterwards.
     Watched,
-    /// Between MULTI and EXEC: nobody comes.
+    /// Between MULTI and EXEC: a concurrent write is impossible.
     Queued,
 }
 
-/// What is asked about.
+/// What a read is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
-    /// Keys, of which only a complete filter knows.
+    /// Keys: only a complete filter can answer.
     Complete,
-    /// Bits, whatever they mean.
+    /// Bits, whether or not the filter is complete.
     Bits,
 }
 
-/// What came of asking.
+/// The result of a read.
 #[derive(Default)]
 struct Asked<'a> {
     answers: Vec<(usize, Answer)>,
-    /// Those for which it is not known: somebody came.
+    /// Probes without a result, because another client wrote.
     again: Vec<(&'a Shard, Vec<Probe>)>,
 }
 
 impl<T: ?Sized, H> SharedBloom<T, H> {
-    /// As [`contains_batch`](crate::RemoteFilter::contains_batch), for keys that were digested
-    /// elsewhere.
+    /// As [`contains_batch`](crate::RemoteFilter::contains_batch), for digests that were computed elsewhere.
     pub async fn contains_digests(&self, digests: &[Digest]) -> Vec<Answer> {
         self.ask_digests(digests, Trust::Complete).await
     }
 
-    /// How many of these keys the filter does not hold, complete or not. A client that fills a filter shows with this
-    /// that every key arrived, before it calls [`complete`](Self::complete).
+    /// The number of these keys that the filter does not contain, complete or not. A client that fills a filter
+    /// can verify with this that every key arrived, before it calls [`complete`](Self::complete).
     ///
     /// # Errors
     ///
-    /// Why it cannot tell.
+    /// The reason why the filter cannot tell.
     pub async fn missing_digests(&self, digests: &[Digest]) -> Result<u64, Reason> {
         let mut missing = 0;
         for answer in self.ask_digests(digests, Trust::Bits).await {
@@ -155,7 +156,7 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
         answers
     }
 
-    /// Asks all servers: those of a cluster at the same time, a single one once.
+    /// Sends the reads to all servers. Those of a cluster run concurrently.
     async fn ask_all<'a>(
         &self,
         probes: Vec<(&'a Shard, Vec<Probe>)>,
@@ -177,7 +178,7 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
         all
     }
 
-    /// Asks one server for lines of some shards, and tells what they say of the keys.
+    /// Reads lines of some shards from one server, and records the answers of the keys.
     async fn ask_lines<'a>(
         &self,
         shards: Vec<(&'a Shard, Vec<Probe>)>,
@@ -238,7 +239,7 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
 }
 
 impl Way {
-    /// Lines that go together, at most.
+    /// The maximum number of lines per read.
     fn most(self) -> usize {
         match self {
             Self::Watched => WATCHED,
@@ -271,7 +272,7 @@ impl Way {
         pipeline.add_command(command("EXEC"));
     }
 
-    /// How many replies there are to so many lines.
+    /// The number of replies to a read of this number of lines.
     fn replies(self, lines: usize) -> usize {
         match self {
             // WATCH, the header, the lines, MULTI, EXEC.
@@ -280,7 +281,7 @@ impl Way {
         }
     }
 
-    /// The replies to the header and to the lines, `asked` of them, and whether nobody came.
+    /// The replies to the header and to the `asked` lines, and whether no other client wrote in between.
     fn lines(self, replies: &[Value], asked: usize) -> Result<(&[Value], bool), Reason> {
         let (exec, before) = replies.split_last().ok_or(Reason::Garbage)?;
         if self == Self::Queued {
@@ -300,7 +301,7 @@ impl Way {
 }
 
 impl Probe {
-    /// What a reply to its GETRANGE says, when the header that came with it is proven.
+    /// The answer in a reply to a GETRANGE, after its header was proven.
     fn answer(&self, line: &Value) -> Answer {
         match bytes_of(line).map(<&[u8; 64]>::try_from) {
             Ok(Ok(line)) if self.is_in(line) => Answer::Maybe,

@@ -1,4 +1,4 @@
-//! Copying: a filter that was built elsewhere goes to the server as it is, and comes back as it is.
+//! Copying a filter to the server and back, bit for bit.
 
 use super::header::{BYTES, Header};
 use super::script::FILL;
@@ -9,18 +9,19 @@ use redis::Value;
 use umbel::BlockedBloomFilter;
 use umbel::format::Stored;
 
-/// Bytes of a filter that are sent or fetched at a time: half a millisecond of a server's time.
+/// The number of bytes that are sent or read at a time: half a millisecond of a server's time.
 const PIECE: usize = 256 << 10;
-/// How many bytes there are in a word.
+/// The number of bytes in a word.
 const WORD: usize = 8;
 
 impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
-    /// Copies a filter to the server, bit for bit, under a name that is not taken. No client can insert into it or
-    /// ask it before all of it is there. It is complete then: the caller says so by uploading it.
+    /// Copies a filter to the server, bit for bit, under a name that is not taken. No client can insert into it
+    /// or query it before the copy is finished. It is complete then: the upload counts as the statement of the
+    /// caller that no key is missing.
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`] if there is a filter with this name, also one that is being created:
+    /// [`Error::Exists`] if a filter with this name exists or is being created.
     /// [`Found::delete`](super::Found::delete) removes it.
     pub async fn upload(
         server: &Server,
@@ -39,13 +40,13 @@ impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
         plan.or_delete(server, name, uploaded.await).await
     }
 
-    /// A copy of the filter in memory, bit for bit, with at least the keys that were in it when this was
-    /// called.
+    /// A copy of the filter in memory, bit for bit. It has at least the keys that were inserted before this
+    /// call.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if a part of it is not known or it is incomplete, [`Error::Shape`] if there is no memory
-    /// for it.
+    /// [`Error::Unknown`] if a shard cannot be read or the filter is incomplete, [`Error::Shape`] if there is
+    /// not enough memory.
     pub async fn download(&self) -> Result<BlockedBloomFilter<T, H>, Error> {
         let mut filter = BlockedBloomFilter::with(self.plan.shape, self.hasher.clone())?;
         for shard in &self.shards {
@@ -66,12 +67,12 @@ impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
         Ok(filter)
     }
 
-    /// About how many different keys are in the filter, judged by the bits that are set in the first 256 KiB of every shard: all lines
-    /// of a blocked filter are equally full. `u64::MAX` if all of these bits are set.
+    /// An estimate of the number of different keys in the filter, from the bits in the first 256 KiB of every
+    /// shard: all lines of a blocked filter are equally full. `u64::MAX` if all of these bits are set.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if a part of it is not known or it is incomplete.
+    /// [`Error::Unknown`] if a shard cannot be read or the filter is incomplete.
     pub async fn estimated_len(&self) -> Result<u64, Error> {
         let (mut set, mut seen) = (0_u64, 0_u64);
         for shard in &self.shards {
@@ -90,7 +91,7 @@ impl<T: ?Sized, H: Stored<T> + Clone> SharedBloom<T, H> {
 }
 
 impl Shard {
-    /// Writes its part of these words, piece by piece.
+    /// Writes the shard's part of these words, piece by piece.
     pub(super) async fn fill(&self, server: &Server, words: &[u64]) -> Result<(), Error> {
         let lines = self.lines.start as usize * 8..self.lines.end as usize * 8;
         let mut at = BYTES;
@@ -105,7 +106,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Some of its bytes, if they are known to be its own.
+    /// Some bytes of the shard, if the header proves them.
     async fn fetch(&self, server: &Server, from: u64, to: u64) -> Result<Vec<u8>, Reason> {
         let mut piece = command("GETRANGE");
         piece.arg(&self.key).arg(from).arg(to - 1);

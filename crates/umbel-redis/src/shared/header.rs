@@ -1,4 +1,4 @@
-//! The 128 bytes that every shard begins with.
+//! The 128-byte header of every shard.
 //!
 //! ```text
 //!      0  magic     8   "UMBELRED"
@@ -31,15 +31,15 @@ use umbel::hash::{Digester, Xxh3};
 
 /// The bytes of a header.
 pub(crate) const BYTES: usize = 128;
-/// Those of them that never change.
+/// The bytes of a header that never change.
 pub(crate) const FIXED: usize = 96;
-/// Where the part begins that tells one filter from another with the same plan.
+/// The start of the part that distinguishes filters with the same plan.
 pub(crate) const PLAN: usize = 72;
 
 const MAGIC: &[u8; 8] = b"UMBELRED";
 const VERSION: u16 = 1;
 
-/// What a shard says of itself.
+/// The description of a shard in its header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Header {
     pub(crate) shape: Shape,
@@ -55,16 +55,16 @@ pub(crate) struct Header {
 pub(crate) struct Pulse {
     pub(crate) home: History,
     pub(crate) changes: u64,
-    /// Whether a caller has said that the filter has all keys.
+    /// Whether a caller has marked the filter as complete.
     pub(crate) complete: bool,
 }
 
-/// How far a filter is.
+/// The state of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Its keys are still growing to their length.
+    /// Its keys are still growing to their full length.
     Creating,
-    /// It takes keys. Nobody has said that it has all of them.
+    /// It accepts keys. No caller has marked it as complete.
     Incomplete,
     Complete,
 }
@@ -108,12 +108,12 @@ impl Header {
         bytes
     }
 
-    /// What these bytes say: the header, and how far the filter is.
+    /// Parses the header and the state of the filter.
     ///
     /// # Errors
     ///
-    /// [`Reason::Missing`] for no bytes, as of a key that is not there, [`Reason::Foreign`] for bytes
-    /// that are no header.
+    /// [`Reason::Missing`] for no bytes, as of a key that does not exist. [`Reason::Foreign`] for bytes that
+    /// are not a header.
     pub(crate) fn parse(bytes: &[u8]) -> Result<(Self, State), Reason> {
         if bytes.is_empty() {
             return Err(Reason::Missing);
@@ -150,7 +150,7 @@ impl Header {
         Ok((header, State::of(bytes)))
     }
 
-    /// Whether another header is the one that was expected, and what differs.
+    /// Fails if another header is not the expected one, and names the difference.
     pub(crate) fn expect(&self, other: &Self) -> Result<(), Error> {
         let mismatch = |what| Err(Error::Mismatch { what });
         if self.shape != other.shape {
@@ -175,12 +175,12 @@ impl Header {
     }
 }
 
-/// The changing part of a header, if it is exactly the one that was expected and the filter takes keys. The caller
-/// decides whether an incomplete filter will do.
+/// The changing part of a header, if the fixed part is identical to the expected one and the filter accepts
+/// keys. The caller decides whether an incomplete filter is acceptable.
 ///
 /// # Errors
 ///
-/// Why not: these are the bytes that come with every answer.
+/// The reason for a refusal. These bytes come with every answer.
 pub(crate) fn prove(bytes: &[u8], fixed: &[u8; FIXED]) -> Result<Pulse, Reason> {
     if bytes.len() == BYTES && bytes.starts_with(fixed) {
         let complete = match State::of(bytes) {
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(prove(&bytes, &header().fixed()), Ok(pulse));
     }
 
-    /// Every change of any bit of the part that never changes is seen, by whoever opens and by whoever asks.
+    /// Both `parse` and `prove` detect every change of a single bit in the fixed part.
     #[test]
     fn no_other_bytes_are_this_header() {
         let fixed = header().fixed();

@@ -1,4 +1,4 @@
-//! Inserting: one script sees the header and where it runs, and sets the bits only if both are right.
+//! Inserts: one script checks the header and the server, and sets the bits only if both are right.
 
 use super::ask::{Probe, by_shard};
 use super::script::INSERT;
@@ -9,11 +9,11 @@ use futures_util::future::join_all;
 use redis::Cmd;
 use umbel::Digest;
 
-/// Keys that are sent before the next ones.
+/// The number of keys that are sent together.
 const BATCH: usize = 4096;
 
 impl<T: ?Sized, H> SharedBloom<T, H> {
-    /// As [`insert_batch`](crate::RemoteFilter::insert_batch), for keys that were digested elsewhere.
+    /// As [`insert_batch`](crate::RemoteFilter::insert_batch), for digests that were computed elsewhere.
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
         Ok(answers)
     }
 
-    /// Sets bits in one shard, and tells what would have been said of the keys before.
+    /// Sets bits in one shard, and returns the answers from just before.
     async fn set_bits(
         &self,
         shard: &Shard,
@@ -56,7 +56,7 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
                 let answer = match fresh {
                     _ if !pulse.complete => Answer::Unknown(Reason::Incomplete),
                     b'1' => Answer::Absent,
-                    // Perhaps it was this very call that set them, before a connection broke.
+                    // The bits may have been set by this call itself, before a connection broke.
                     _ if came.repeated => Answer::Unknown(Reason::Disconnected),
                     _ => Answer::Maybe,
                 };
@@ -73,7 +73,7 @@ fn call(shard: &Shard, probes_per_line: u32, probes: &[Probe]) -> Cmd {
     for probe in probes {
         let first = shard.byte(probe.line);
         for bit in probe.bits() {
-            // The first bit of a byte is its highest to the server, and its lowest in a filter.
+            // Bit 0 of a byte is the highest on the server, and the lowest in a filter.
             let (byte, bit) = (first + u64::from(bit / 8), 7 - u64::from(bit % 8));
             call.arg(byte * 8 + bit);
         }

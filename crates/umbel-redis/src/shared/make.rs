@@ -1,4 +1,4 @@
-//! Creating a filter, opening it, vouching for it, moving it to another history, deleting it.
+//! Creating a filter, opening it, marking it as complete, moving it to another history, deleting it.
 //!
 //! ```text
 //!     create ----> creating ----> incomplete --- complete() ---> complete
@@ -6,10 +6,10 @@
 //!                                     '----- adopt(), elsewhere -----'
 //! ```
 //!
-//! An empty filter and one that lost its keys look the same to a server. Only the caller knows which it is, and
-//! [`SharedBloom::complete`] is the one place where the caller says so. The state is in the header of each shard, beside
-//! the bits, so all clients agree on it. The identity is drawn by the client that creates the filter and sent by no other, so
-//! a shard that was lost is never brought back under it.
+//! To a server, an empty filter and a filter that lost its keys look the same. Only the caller knows the
+//! difference, and [`SharedBloom::complete`] is the one place where the caller states it. The state is in the
+//! header of each shard, beside the bits, so all clients agree on it. The client that creates the filter draws
+//! the identity, and no other client writes it, so a lost shard is never created again under the same identity.
 
 use super::header::{BYTES, Header, Pulse, State, prove};
 use super::script::{ADOPT, BEGIN, COMPLETE, DELETE, GROW};
@@ -27,11 +27,11 @@ use tokio::time::{Instant, sleep};
 use umbel::blocked::Shape;
 use umbel::format::{Mark, Stored};
 
-/// How many bytes a shard grows by in one step: a few milliseconds for the server, also if all of the shard
-/// has to move.
+/// The number of bytes that a shard grows by in one step. The server needs a few milliseconds for it, even if
+/// it has to move the whole shard.
 const STEP: u64 = 2 << 20;
 
-/// A filter that is somewhere, as its header tells.
+/// An existing filter, as its header describes it.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub(super) header: Header,
@@ -40,13 +40,13 @@ pub struct Found {
 }
 
 impl Found {
-    /// The filter with this name.
+    /// Finds the filter with this name.
     ///
     /// # Errors
     ///
-    /// [`Reason::Missing`] if there is none, [`Reason::Foreign`] if there is something else.
+    /// [`Reason::Missing`] if the key does not exist, [`Reason::Foreign`] if it holds something else.
     pub async fn find(server: &Server, name: &str) -> Result<Self, Error> {
-        // One shard has the name of the filter; the first of several is always in the same key.
+        // A single shard has the name of the filter; the first of several is always in the same key.
         let (one, several) = (shards::key(name, 1, 0), shards::key(name, 2, 0));
         let [one, several] = [read_head(server, &one).await, read_head(server, &several).await];
         let (header, state) = match (one, several) {
@@ -59,42 +59,42 @@ impl Found {
         Ok(Self { header, name: name.to_owned(), state })
     }
 
-    /// Its shape.
+    /// The shape.
     #[must_use]
     pub const fn shape(&self) -> &Shape {
         &self.header.shape
     }
 
-    /// What it says of its hasher.
+    /// The hasher, as the header describes it.
     #[must_use]
     pub const fn mark(&self) -> &Mark {
         &self.header.mark
     }
 
-    /// In how many keys it is.
+    /// The number of shards.
     #[must_use]
     pub const fn shards(&self) -> u32 {
         self.header.shards
     }
 
-    /// Its generation.
+    /// The generation.
     #[must_use]
     pub const fn generation(&self) -> u64 {
         self.header.generation
     }
 
-    /// Whether it was created to the end, so that it can be opened.
+    /// Whether its creation was finished, so that it can be opened.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.state != State::Creating
     }
 
-    /// Deletes all shards of this filter and nothing else: not those of another filter that has taken its
-    /// place meanwhile, and not keys that belong to another program.
+    /// Deletes all shards of this filter and nothing else. It does not delete another filter that has replaced
+    /// it, or keys of another program.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if a server did not say that it did.
+    /// [`Error::Unknown`] if a server did not acknowledge the deletion.
     pub async fn delete(&self, server: &Server) -> Result<(), Error> {
         for shard in Shard::all(&self.header, &self.name) {
             let mut call = DELETE.call(&shard.key);
@@ -105,7 +105,7 @@ impl Found {
     }
 }
 
-/// What the header at a key says.
+/// The header at a key.
 async fn read_head(server: &Server, key: &str) -> Result<(Header, State), Reason> {
     let mut get = command("GETRANGE");
     get.arg(key).arg(0).arg(BYTES - 1);
@@ -113,17 +113,16 @@ async fn read_head(server: &Server, key: &str) -> Result<(Header, State), Reason
 }
 
 impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
-    /// Opens a filter that exists, and compares its header with what is expected: the hasher, and whatever the
-    /// options say.
+    /// Opens an existing filter, and compares its header with the hasher and the options.
     ///
-    /// An incomplete filter is opened too. It answers [`Unknown`](crate::Answer::Unknown) and takes keys.
+    /// An incomplete filter is opened too. It answers [`Unknown`](crate::Answer::Unknown) and accepts keys.
     ///
-    /// That all shards are there is looked at when they are asked for. [`check`](Self::check) looks at all of them.
+    /// A shard is checked when it is first read. [`check`](Self::check) checks all of them.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] with [`Reason::Missing`] if there is none and with [`Reason::Building`] if it is being
-    /// created; [`Error::Mismatch`] if it is another filter.
+    /// [`Error::Unknown`] with [`Reason::Missing`] if the filter does not exist and with [`Reason::Building`]
+    /// if it is being created; [`Error::Mismatch`] if it is another filter.
     pub async fn open(
         server: &Server,
         name: &str,
@@ -134,17 +133,17 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
         Self::open_found(server, found, hasher, options).await
     }
 
-    /// Creates an empty filter of this shape. It grows on the server in small steps, so that other clients do not
-    /// wait for a large one.
+    /// Creates an empty filter of this shape. It grows on the server in small steps, so that a large filter
+    /// does not block other clients.
     ///
-    /// The filter is incomplete: it takes keys, and answers [`Unknown`](crate::Answer::Unknown) until
-    /// [`complete`](Self::complete) is called. A new filter in front of keys that exist already must get them first. If
-    /// there are no keys yet, call `complete` at once: that says that an empty filter is right.
+    /// The filter is incomplete: it accepts keys, and answers [`Unknown`](crate::Answer::Unknown) until
+    /// [`complete`](Self::complete) is called. If keys exist already, insert them into the new filter first. If
+    /// there are no keys yet, call `complete` at once, which states that an empty filter is right.
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`] if there is a filter with this name, [`Error::Unknown`] with [`Reason::Foreign`] if
-    /// there is something else, [`Error::Address`] if it cannot be in so many shards.
+    /// [`Error::Exists`] if a filter with this name exists, [`Error::Unknown`] with [`Reason::Foreign`] if the
+    /// key holds something else, [`Error::Address`] if the filter cannot have this number of shards.
     pub async fn create(
         server: &Server,
         name: &str,
@@ -157,11 +156,11 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
         plan.or_delete(server, name, made).await
     }
 
-    /// Opens the filter with this name, or creates it if there is none, and tells which. Of several clients that do
-    /// this at the same time one creates it and all get the same filter.
+    /// Opens the filter with this name, or creates it if it does not exist, and returns which. If several
+    /// clients call this at the same time, one creates the filter and all get the same one.
     ///
-    /// [`Opening::Created`] also follows the loss of a filter, so a filter that was created is incomplete, as after
-    /// [`create`](Self::create), for all clients. One that was opened is as complete as it was.
+    /// [`Opening::Created`] also follows the loss of a filter, so a created filter is incomplete, as after
+    /// [`create`](Self::create), for all clients. An opened filter keeps its state.
     ///
     /// # Errors
     ///
@@ -200,12 +199,12 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
         }
     }
 
-    /// As [`open`](Self::open), with the hasher that the header tells: not possible with a secret, which
-    /// no server knows.
+    /// As [`open`](Self::open), with the hasher that the header describes. This is not possible with a secret,
+    /// which is not on the server.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and [`Error::Hasher`] if the header does not tell enough.
+    /// As [`open`](Self::open), and [`Error::Hasher`] if the header does not describe the hasher sufficiently.
     pub async fn open_as_it_is(
         server: &Server,
         name: &str,
@@ -237,8 +236,8 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
         Self::of(server, &found.name, got, hasher, options).await
     }
 
-    /// Makes a filter whose first shard was claimed, and writes these words into it, if there are some. The first
-    /// shard is finished last, so a filter whose first shard is ready was made to the end.
+    /// Creates the shards of a filter whose first shard was claimed, and writes `words` into it, if given. The
+    /// first shard is finished last, so a filter whose first shard is ready was created completely.
     pub(super) async fn make(
         server: &Server,
         name: &str,
@@ -257,7 +256,7 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
                 Some(words) => shard.fill(server, words).await?,
             }
         }
-        // A filter of the same name in one key and one in several do not see each other before.
+        // A filter in one key and one in several do not conflict before this point.
         match Found::find(server, name).await {
             Ok(found) if found.header.identity == plan.identity => {}
             Ok(_) | Err(Error::Unknown(Reason::Foreign)) => return Err(Error::Exists),
@@ -298,36 +297,37 @@ impl<T: ?Sized, H: Stored<T>> SharedBloom<T, H> {
 }
 
 impl<T: ?Sized, H> SharedBloom<T, H> {
-    /// Whether all shards are there, whole, at home where they are, and complete.
+    /// Whether all shards exist, have their full length, are at home, and are complete.
     ///
     /// # Errors
     ///
-    /// Why not: what [`contains`](crate::RemoteFilter::contains) would tell.
+    /// The reason that [`contains`](crate::RemoteFilter::contains) would return.
     pub async fn check(&self) -> Result<(), Reason> {
         if self.is_complete().await? { Ok(()) } else { Err(Reason::Incomplete) }
     }
 
-    /// Whether a caller has said that the filter has all keys: see [`complete`](Self::complete).
+    /// Whether a caller has marked the filter as complete: see [`complete`](Self::complete).
     ///
     /// # Errors
     ///
-    /// Why it cannot tell: a shard is missing or is not this filter's, or is at home elsewhere.
+    /// The reason why the filter cannot tell: a shard is missing, does not belong to this filter, or is at home
+    /// elsewhere.
     pub async fn is_complete(&self) -> Result<bool, Reason> {
         let looks = self.shards.iter().map(|shard| shard.look(&self.server));
         Ok(try_join_all(looks).await?.iter().all(|pulse| pulse.complete))
     }
 
-    /// Says that the filter has every key that it should have. From now on it answers
+    /// Marks the filter as complete: it has every key that it should have. From now on it answers
     /// [`Absent`](crate::Answer::Absent) and [`Maybe`](crate::Answer::Maybe), to all clients.
     ///
-    /// Call it when all keys that exist were inserted with success since the filter was created or
-    /// [adopted](Self::adopt). On an empty filter it says that there are no keys. A caller that says so although
-    /// keys are missing makes those keys `Absent`.
+    /// Call it when all existing keys were successfully inserted since the filter was created or
+    /// [adopted](Self::adopt). On an empty filter it states that there are no keys. If keys are missing, the
+    /// filter answers `Absent` for them.
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if a shard is missing, is not this filter's, or is at home elsewhere: then some of what was
-    /// inserted may be lost, and nothing is marked.
+    /// [`Error::Unknown`] if a shard is missing, does not belong to this filter, or is at home elsewhere. Some
+    /// inserted keys may then be lost, and no shard is marked.
     pub async fn complete(&self) -> Result<(), Error> {
         self.is_complete().await?;
         let marks = self.shards.iter().map(|shard| shard.run(&COMPLETE, &self.server));
@@ -335,15 +335,16 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
         Ok(())
     }
 
-    /// Makes the filter at home where it is now: after a failover, a restart or a move to another server, when keys
-    /// that were acknowledged may be missing.
+    /// Makes the filter at home on its current server: after a failover, a restart or a move to another server,
+    /// when acknowledged keys may be missing.
     ///
-    /// Shards that were at home elsewhere are incomplete then, for all clients. Insert every key that may have been
-    /// lost, and call [`complete`](Self::complete).
+    /// Shards that were at home elsewhere are incomplete then, for all clients. Insert every key that may have
+    /// been lost, and call [`complete`](Self::complete).
     ///
     /// # Errors
     ///
-    /// [`Error::Unknown`] if a shard is missing or is not this filter's, or a server did not answer.
+    /// [`Error::Unknown`] if a shard is missing or does not belong to this filter, or if a server did not
+    /// answer.
     pub async fn adopt(&self) -> Result<(), Error> {
         let homes = self.shards.iter().map(|shard| shard.run(&ADOPT, &self.server));
         try_join_all(homes).await?;
@@ -351,15 +352,15 @@ impl<T: ?Sized, H> SharedBloom<T, H> {
         Ok(())
     }
 
-    /// Sees how far all shards are, so that none can go back from there. What cannot be seen is not
-    /// remembered, and is unknown to whoever asks.
+    /// Reads the state of all shards, so that older states are refused from now on. A shard that cannot be read
+    /// is skipped, and look-ups in it are unknown.
     async fn remember_all(&self) {
         join_all(self.shards.iter().map(|shard| shard.look(&self.server))).await;
     }
 }
 
 impl Shard {
-    /// Its header, if it is there, whole and at home.
+    /// The state of the shard, if it exists, has its full length and is at home.
     async fn look(&self, server: &Server) -> Result<Pulse, Reason> {
         let mut length = command("STRLEN");
         length.arg(&self.key);
@@ -369,7 +370,7 @@ impl Shard {
         }
     }
 
-    /// The reply to a command about it, in one step with the header, if that proves that it is at home.
+    /// The reply to a command about the shard, read atomically with a header that proves that it is at home.
     pub(super) async fn ask_with_header(
         &self,
         server: &Server,
@@ -389,14 +390,14 @@ impl Shard {
         Ok((pulse, fine(reply.clone())?))
     }
 
-    /// A call of a script that compares the header and the length.
+    /// A call of a script that checks the header and the length.
     pub(super) fn call(&self, script: &Script) -> Cmd {
         let mut call = script.call(&self.key);
         call.arg(&self.fixed[..]).arg(self.bytes());
         call
     }
 
-    /// The header that a script saw, and what else it replied, if it did not refuse.
+    /// The header that a script read, and the rest of its reply, or the reason for its refusal.
     pub(super) fn verdict<'a>(&self, reply: &'a Value) -> Result<(Pulse, &'a [Value]), Reason> {
         let Value::Array(parts) = reply else {
             return Err(fine(reply.clone()).err().unwrap_or(Reason::Garbage));
@@ -417,7 +418,7 @@ impl Shard {
         self.verdict(&reply).map(drop)
     }
 
-    /// Writes its header where there is none. What an earlier filter has left there is removed, if `replace`.
+    /// Writes the header if the key does not exist. With `replace`, removes a shard of an earlier filter.
     async fn begin(&self, server: &Server, replace: bool) -> Result<(), Error> {
         let mut call = BEGIN.call(&self.key);
         call.arg(&self.fixed[..]).arg(u8::from(replace));
@@ -426,7 +427,7 @@ impl Shard {
         if header.fixed() == self.fixed { Ok(()) } else { Err(Error::Exists) }
     }
 
-    /// Makes it as long as it has to be.
+    /// Extends the shard to its full length.
     async fn grow(&self, server: &Server) -> Result<(), Error> {
         let steps = self.bytes().div_ceil(STEP);
         for step in 1..=steps {
@@ -438,7 +439,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Whether a shard that is being created is still this one, and is ready if it should be.
+    /// Fails if a shard that is being created is not this one any more, or is not ready though `ready` requires
+    /// it.
     pub(super) fn is_growing(&self, reply: &Value, ready: bool) -> Result<(), Error> {
         let (header, state) = Header::parse(bytes_of(reply)?)?;
         if header.fixed() != self.fixed {
@@ -452,8 +454,8 @@ impl Shard {
 }
 
 impl Header {
-    /// The header of the first shard of a new filter, which is written to the server. If several clients do
-    /// that at the same time, one of them succeeds.
+    /// Writes the header of the first shard of a new filter to the server. If several clients do this at the
+    /// same time, one of them succeeds.
     pub(super) async fn claim<T: ?Sized>(
         server: &Server,
         name: &str,
@@ -486,7 +488,7 @@ impl Header {
             generation: options.generation.unwrap_or(1),
             identity,
         };
-        // That the server tells its history is seen before anything is written.
+        // The history is read before the first write.
         let key = shards::key(name, shards, 0);
         History::of(&server.ask_one(&key, History::question()).await?)?;
         match Shard::all(&plan, name).first() {
@@ -496,7 +498,7 @@ impl Header {
         Ok(plan)
     }
 
-    /// A filter that was made by this plan; if it could not be made, as much of it is deleted as the server lets.
+    /// The filter, if its creation succeeded. Otherwise deletes its shards, as far as the server permits.
     pub(super) async fn or_delete<F>(
         self,
         server: &Server,
@@ -505,7 +507,7 @@ impl Header {
     ) -> Result<F, Error> {
         if made.is_err() {
             let found = Found { header: self, name: name.to_owned(), state: State::Creating };
-            // Whatever is left then is being created for ever, and answers nothing.
+            // A remaining shard stays in the state of creation, and answers nothing.
             let _ = found.delete(server).await;
         }
         made

@@ -1,12 +1,13 @@
-//! What runs on the server.
+//! The scripts that run on the server.
 //!
-//! Each script compares the header with the one that it was told before it writes anything. Scripts that fill or vouch
-//! for a filter also compare its home with the replication id of the server they run on. What they reply begins
-//! with a word: `ok`, or why they refused (`header`, `length`, `home`, `older`), and then the header as it was.
+//! Each script compares the header with its argument before it writes. Scripts that insert keys or mark a
+//! filter as complete also compare its home with the replication id of the server that runs them. A reply
+//! begins with a word: `ok`, or the reason for a refusal (`header`, `length`, `home`, `older`). Then follows
+//! the header.
 
 use crate::script::{own_history, script};
 
-/// Lua: `head` is the header; `refused()` tells why the shard is not the one that was asked for. Arguments: the fixed
+/// Lua: `head` is the header; `refused()` returns why the shard is not the expected one. Arguments: the fixed
 /// part of the header, and the length of the shard.
 macro_rules! shard {
     () => {
@@ -25,7 +26,7 @@ script! {
     /// Sets bits of a shard. Further arguments: the home and the number of changes that the client has seen, the
     /// number of probes in a line, and the positions of the bits, line by line.
     ///
-    /// It adds to its reply a digit for each line, 1 if one of its bits was not set before.
+    /// Its reply has a digit for each line, which is 1 if one of its bits was not set before.
     INSERT = concat!(own_history!(), shard!(), r"
 local why = refused()
 if why then return {why, head} end
@@ -57,11 +58,11 @@ return {'ok', head, table.concat(fresh)}
 }
 
 script! {
-    /// Writes the header of a shard where there is none, with the state of one that is being created. Arguments: the
-    /// fixed part of the header, and 1 if a shard that another filter has left here is removed. It replies with
-    /// the header that is there then.
+    /// Writes the header of a shard if the key does not exist, in the state of creation. Arguments: the fixed
+    /// part of the header, and 1 to remove a shard of another filter. It replies with the header that the key
+    /// has then.
     ///
-    /// Only this script makes a key. The others never bring back one that was lost.
+    /// Only this script creates a key. The others never create a lost key again.
     BEGIN = r"
 local head = redis.call('GETRANGE', KEYS[1], 0, 127)
 if ARGV[2] == '1' and string.sub(head, 1, 8) == 'UMBELRED' and string.sub(head, 1, 96) ~= ARGV[1] then
@@ -76,9 +77,9 @@ return redis.call('GETRANGE', KEYS[1], 0, 127)
 }
 
 script! {
-    /// Makes a shard that is being created longer. Arguments: the fixed part of the header, the length of the whole
-    /// shard, and how many bytes may be added. It replies with the header. A shard that has its length is
-    /// incomplete and at home.
+    /// Extends a shard that is being created. Arguments: the fixed part of the header, the full length of the
+    /// shard, and the maximum number of bytes to add. It replies with the header. A shard that has reached its
+    /// full length is incomplete and at home.
     GROW = concat!(own_history!(), r"
 local head = redis.call('GETRANGE', KEYS[1], 0, 127)
 if string.sub(head, 1, 96) ~= ARGV[1] or string.sub(head, 117, 120) ~= '\1\0\0\0' then return head end
@@ -94,8 +95,8 @@ return redis.call('GETRANGE', KEYS[1], 0, 127)
 }
 
 script! {
-    /// Writes a piece of a shard that is being created. Arguments: the fixed part of the header, the length of the
-    /// whole shard, where the piece begins, and the piece. It replies as GROW does.
+    /// Writes a piece of a shard that is being created. Arguments: the fixed part of the header, the full
+    /// length of the shard, the position of the piece, and the piece. It replies as GROW does.
     FILL = concat!(own_history!(), r"
 local head = redis.call('GETRANGE', KEYS[1], 0, 127)
 if string.sub(head, 1, 96) ~= ARGV[1] or string.sub(head, 117, 120) ~= '\1\0\0\0' then return head end
@@ -120,7 +121,7 @@ return {'ok', head}
 }
 
 script! {
-    /// Makes a shard at home on this server. One that was at home elsewhere is incomplete then.
+    /// Makes a shard at home on this server. A shard that was at home elsewhere is incomplete then.
     ADOPT = concat!(own_history!(), shard!(), r"
 local why, home = refused(), raw(own)
 if why then return {why, head} end
@@ -130,8 +131,8 @@ return {'ok', head}
 }
 
 script! {
-    /// Deletes a shard of exactly this filter. Argument: the fixed part of the header. It replies with how many keys
-    /// it deleted.
+    /// Deletes a shard of exactly this filter. Argument: the fixed part of the header. It replies with the
+    /// number of deleted keys.
     DELETE = r"
 if redis.call('GETRANGE', KEYS[1], 0, 95) == ARGV[1] then return redis.call('UNLINK', KEYS[1]) end
 return 0

@@ -1,14 +1,14 @@
-//! Which line is in which key.
+//! The distribution of lines over keys.
 //!
 //! ```text
 //!     lines    0 ............ L/S ............ 2L/S ........... L
 //!     keys     name:{2022}    name:{1234}      ...                     slots 1, 1 + 16384/S, ...
 //! ```
 //!
-//! Shard i of S has the lines from ⌊i L / S⌋ on: a filter and its shards have the same bytes in the same
-//! order, so they are copied as they are. The hash tag of a shard is the smallest whole number whose slot
-//! is ⌊16384 i / S⌋ + 1. Masters of a cluster have neighbouring slots, as many each, so as long as S is a multiple of
-//! their number they have equally many shards. A filter of one shard is in a key that has its name.
+//! Shard i of S has the lines from ⌊i L / S⌋ on. A filter and its shards have the same bytes in the same order,
+//! so they are copied unchanged. The hash tag of a shard is the smallest whole number whose slot is ⌊16384 i /
+//! S⌋ + 1. The masters of a cluster have equal ranges of neighbouring slots. So if S is a multiple of their
+//! number, they have the same number of shards. A filter of one shard is in a key with its name.
 
 use redis::cluster_routing::Slot;
 use std::collections::HashMap;
@@ -16,18 +16,19 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use umbel::blocked::Shape;
 
-/// The most shards that a filter may have.
+/// The maximum number of shards of a filter.
 pub const MAX_SHARDS: u32 = 4096;
-/// The most bits of a shard, 16 MiB: what a server can move in some 20 ms when it grows.
+/// The maximum number of bits of a shard, 16 MiB: a server moves it in some 20 ms when it grows.
 pub(crate) const MAX_SHARD_BITS: u64 = 1 << 27;
-/// The bits of a shard unless somebody chooses: 8 MiB.
+/// The default size of a shard in bits: 8 MiB.
 const SHARD_BITS: u64 = 1 << 26;
-/// Shards in a cluster are a multiple of this, so that 2, 3, 4, 6 or 12 masters have equally many.
+/// The number of shards in a cluster is a multiple of this, so that 2, 3, 4, 6 or 12 masters have the same
+/// number of them.
 const CLUSTER: u64 = 12;
 
 const SLOTS: u64 = 16_384;
 
-/// Whether a filter of this shape can be in so many shards: none is empty, and none is too large.
+/// Whether a filter of this shape can have this number of shards: none empty, and none too large.
 pub(crate) fn fits(shape: &Shape, shards: u32) -> bool {
     let (lines, count) = (shape.lines(), u64::from(shards));
     (1..=u64::from(MAX_SHARDS)).contains(&count)
@@ -35,7 +36,7 @@ pub(crate) fn fits(shape: &Shape, shards: u32) -> bool {
         && lines.div_ceil(count) * 512 <= MAX_SHARD_BITS
 }
 
-/// How many shards a filter has unless somebody chooses.
+/// The default number of shards.
 pub(crate) fn default_count(shape: &Shape, cluster: bool) -> u32 {
     let needed = shape.bits().div_ceil(SHARD_BITS);
     let spread = if cluster { needed.next_multiple_of(CLUSTER) } else { needed };
@@ -63,7 +64,7 @@ pub(crate) fn key(name: &str, shards: u32, shard: u32) -> String {
     format!("{name}:{{{}}}", tags()[slot as usize])
 }
 
-/// A key in the slot of another one, for what is made before it gets its name. It begins with that one's name, so
+/// A temporary key in the slot of another key, used until a rename. It begins with the name of that key, so
 /// that a user who may write `name*` may write it.
 pub(crate) fn beside(key: &str, what: &str) -> String {
     let slot = Slot::for_key(key);
@@ -73,11 +74,11 @@ pub(crate) fn beside(key: &str, what: &str) -> String {
     }
     let number = (0..SLOTS as u16).position(|number| Slot::new(number) == Some(slot));
     let tag = format!("{{{}}}", tags()[number.unwrap_or(0)]);
-    // The first brace of a key decides.
+    // The server uses the first brace of a key.
     if key.contains('{') { format!("{tag}:{same}") } else { format!("{same}:{tag}") }
 }
 
-/// The smallest number of each slot.
+/// The smallest number in each slot.
 fn tags() -> &'static [u32] {
     static TAGS: OnceLock<Vec<u32>> = OnceLock::new();
     TAGS.get_or_init(|| {
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(default_count(&Shape::with(1, 2, 1, 6).unwrap(), true), 2);
     }
 
-    /// Slots of masters begin where `redis-cli --cluster create` lets them begin.
+    /// The slot ranges are those of `redis-cli --cluster create`.
     #[test]
     fn masters_have_equally_many_shards() {
         for masters in [1_u64, 2, 3, 4, 6, 12] {
@@ -162,7 +163,7 @@ mod tests {
             assert!(making.starts_with(key) || key.contains('{'));
             assert_eq!(Slot::for_key(&making), Slot::for_key(key), "{making}");
         }
-        // For ever: whoever opens a filter looks for its first shard here.
+        // Fixed for ever: every client looks for the first shard here.
         assert_eq!(key("seen", 2, 0), key("seen", 4_096, 0));
     }
 }

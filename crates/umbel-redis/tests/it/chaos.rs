@@ -1,7 +1,8 @@
-//! Clients insert and ask while servers are killed, promoted, flushed and stopped, with an exact model beside.
+//! Clients insert and look up keys while servers are killed, promoted, flushed and stopped. An exact model
+//! checks every answer.
 //!
-//! The model is the set of keys that were acknowledged. The law is: none of them is ever absent, whoever asks,
-//! also clients that have just come; and what was never inserted is absent most of the time while all is well.
+//! The model is the set of acknowledged keys. None of them is ever absent for any client, including new ones.
+//! Keys that were never inserted are mostly absent while the servers are healthy.
 
 use crate::servers::{Engine, Node, PATIENT, follow, in_step, pair};
 use crate::shared::created;
@@ -16,11 +17,11 @@ use umbel_redis::{Answer, Error, Limits, Options, Reason, Server, SharedBloom};
 
 pub(crate) type Filter = SharedBloom<u64>;
 
-/// What all clients know together.
+/// The state that all clients share.
 #[derive(Default)]
 pub(crate) struct Model {
     acknowledged: Mutex<Vec<u64>>,
-    /// All that clients have ever begun to insert: what a server that is gone has acknowledged is among it.
+    /// All keys that a client has begun to insert. It includes everything that a lost server has acknowledged.
     begun: Mutex<Vec<u64>>,
     next: AtomicU64,
     over: AtomicBool,
@@ -32,7 +33,7 @@ pub(crate) struct Model {
 const HASTY: Limits =
     Limits { connect: Duration::from_secs(2), reply: Duration::from_millis(500), retries: 1 };
 
-/// Where the filter is.
+/// The servers of the filter.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) urls: Vec<String>,
@@ -55,7 +56,7 @@ impl Place {
 }
 
 impl Model {
-    /// Inserts and asks until it is over, with a connection that is sometimes a new one.
+    /// Inserts and looks up keys until the test ends, sometimes with a new connection.
     pub(crate) async fn client(self: Arc<Self>, place: Place, seed: u64) {
         let (mut filter, mut turn) = (None, seed);
         while !self.over.load(SeqCst) {
@@ -79,7 +80,7 @@ impl Model {
         }
     }
 
-    /// Asks for some keys that were acknowledged before, and for some that never were.
+    /// Looks up some acknowledged keys, and some that were never inserted.
     async fn ask(&self, filter: &Filter, luck: u64) {
         let known: Vec<u64> = {
             let all = self.acknowledged.lock().unwrap();
@@ -108,8 +109,8 @@ impl Model {
         counter.fetch_add(1, SeqCst);
     }
 
-    /// Lets the clients end. All is well then, everything that was acknowledged is there, and there was
-    /// something to be seen.
+    /// Stops the clients. Then the servers are healthy, every acknowledged key is present, and the counters
+    /// show that the test had effect.
     pub(crate) async fn end(&self, clients: Vec<JoinHandle<()>>, place: &Place) {
         self.over.store(true, SeqCst);
         for client in clients {
@@ -125,7 +126,7 @@ impl Model {
         assert!(enough, "{} {counts:?}", all.len());
     }
 
-    /// After a loss: whoever knows what was acknowledged inserts all of it again, and says so.
+    /// After a loss: inserts all acknowledged keys again, and marks the filter as complete.
     pub(crate) async fn repair(&self, place: &Place) {
         let filter = loop {
             match place.open().await {
@@ -133,7 +134,7 @@ impl Model {
                 None => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         };
-        // What is begun from here on is acknowledged by this server only.
+        // From here on, only this server acknowledges inserts.
         tried(async || filter.adopt().await.is_ok()).await;
         let all = self.begun.lock().unwrap().clone();
         for keys in all.chunks(2_000) {
@@ -142,7 +143,8 @@ impl Model {
         tried(async || filter.complete().await.is_ok()).await;
     }
 
-    /// Waits until clients have seen so much more of each: keys acknowledged, answers `Absent`, answers `Unknown`.
+    /// Waits until the clients have counted this many more acknowledged keys, `Absent` answers and `Unknown`
+    /// answers.
     async fn more(&self, acknowledged: usize, absent: u64, unknown: u64) {
         let now = || {
             let (absent, unknown) = (self.absent.load(SeqCst), self.unknown.load(SeqCst));
@@ -158,7 +160,7 @@ impl Model {
         .await;
     }
 
-    /// Waits until clients are acknowledged and answered again.
+    /// Waits until clients get acknowledgements and answers again.
     pub(crate) async fn work(&self) {
         self.more(200, 100, 0).await;
     }
@@ -169,7 +171,7 @@ impl Model {
     }
 }
 
-/// Tries until it is done.
+/// Repeats the work until it succeeds.
 async fn tried(work: impl AsyncFn() -> bool) {
     for _ in 0..6_000 {
         if work().await {
@@ -180,13 +182,13 @@ async fn tried(work: impl AsyncFn() -> bool) {
     panic!("it is never done");
 }
 
-/// Kills, stops, promotes: whoever is the primary then is returned first.
+/// Kills, stops, promotes. Returns the new primary first.
 async fn fail(model: &Model, nodes: [Node; 2], place: &Place, round: u64) -> [Node; 2] {
     let [mut primary, replica] = nodes;
     model.work().await;
     match round % 4 {
         0 => {
-            // Acknowledged keys never reach the replica, which takes over.
+            // Acknowledged keys never reach the replica, which is then promoted.
             in_step(&primary, &replica);
             replica.signal("STOP");
             model.work().await;
@@ -200,7 +202,7 @@ async fn fail(model: &Model, nodes: [Node; 2], place: &Place, round: u64) -> [No
             [replica, primary]
         }
         1 => {
-            // It is killed and comes back with an old copy.
+            // The server is killed and restarts with an old copy.
             primary.save();
             model.work().await;
             primary.kill();
@@ -219,7 +221,7 @@ async fn fail(model: &Model, nodes: [Node; 2], place: &Place, round: u64) -> [No
             [replica, primary]
         }
         _ => {
-            // It does not answer for longer than anybody waits, and forgets its scripts.
+            // The server is stopped for longer than any time-out, and loses its cached scripts.
             primary.signal("STOP");
             model.more(0, 0, 1).await;
             primary.signal("CONT");
@@ -251,8 +253,8 @@ async fn nothing_that_was_acknowledged_is_ever_absent() {
     }
 }
 
-/// Losing the filter itself: flushed, expired, evicted by hand, made anew, while clients ask. Each filter has a
-/// model of its own, since one that was made anew is another one.
+/// The filter itself is lost: flushed, expired, evicted by hand, created again, during look-ups. Each filter
+/// has a separate model, because a new one is a different filter.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_filter_that_is_lost_and_made_anew_answers_for_itself_only() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
@@ -269,7 +271,7 @@ async fn a_filter_that_is_lost_and_made_anew_answers_for_itself_only() {
                 let hasher = Portable::default();
                 let made = Filter::open_or_create(&server, "f", shape, hasher, &options).await;
                 let Ok((filter, _)) = made else { continue };
-                // Nothing was inserted into a filter that did not exist: an empty one is right here.
+                // No key was inserted into a filter that did not exist: an empty one is right here.
                 if filter.complete().await.is_err() {
                     continue;
                 }
@@ -296,7 +298,7 @@ async fn a_filter_that_is_lost_and_made_anew_answers_for_itself_only() {
     }
     let seen = |at: usize| counts[at].load(SeqCst);
     for round in 0..200 {
-        // Until clients have found keys in the filter that is there, and strangers to be absent.
+        // Until clients have found keys in the current filter, and others absent.
         let before = (seen(0), seen(2));
         tried(async || seen(0) > before.0 && seen(2) > before.1).await;
         let what: &[&str] = match round % 5 {

@@ -24,7 +24,7 @@ async fn a_filter_spreads_evenly_and_survives_the_loss_of_a_master() {
         filter.insert_batch(keys).await.unwrap();
     }
 
-    // Each holds its third of the bits, within 5 %.
+    // Each master holds its third of the bits, within 5 %.
     let held: Vec<u64> = cluster
         .masters
         .iter()
@@ -42,7 +42,7 @@ async fn a_filter_spreads_evenly_and_survives_the_loss_of_a_master() {
     assert_eq!(local.count_ones(), held.iter().sum::<u64>());
     assert!(keys.iter().step_by(997).all(|key| local.contains(key)));
 
-    // A master dies, and with it what its replica has not heard of.
+    // A master is killed, and with it the writes that its replica has not received.
     in_step(&cluster.masters[0], &cluster.replicas[0]);
     cluster.replicas[0].signal("STOP");
     let late: Vec<u64> = (2 * count..2 * count + 3_000).collect();
@@ -53,7 +53,7 @@ async fn a_filter_spreads_evenly_and_survives_the_loss_of_a_master() {
     for node in cluster.masters[1..].iter().chain(&cluster.replicas) {
         node.until_cluster("cluster_state", "ok");
     }
-    // A third is unknown, and two thirds are known as before; nothing that was acknowledged is absent.
+    // A third of the keys is unknown, and two thirds are known as before. No acknowledged key is absent.
     let mut history = 0;
     for (number, answer) in filter.contains_batch(&late).await.into_iter().enumerate() {
         match answer {
@@ -66,7 +66,7 @@ async fn a_filter_spreads_evenly_and_survives_the_loss_of_a_master() {
     let open = SharedBloom::<u64>::open(&server, "f", Portable::default(), &options).await.unwrap();
     assert!(open.contains_batch(&late).await.iter().all(|answer| !answer.is_absent()));
     assert_eq!(open.check().await, Err(Reason::History));
-    // Somebody inserts again what may be lost, and says so.
+    // A caller inserts possibly lost keys again, and marks the filter as complete.
     let refused = open.insert_batch(&late).await;
     assert_eq!(refused, Err(Error::Unknown(Reason::History)));
     open.adopt().await.unwrap();
@@ -82,7 +82,7 @@ async fn a_filter_spreads_evenly_and_survives_the_loss_of_a_master() {
     one_key(&cluster).await;
 }
 
-/// The same with clients at work all the time, and a model of what was acknowledged.
+/// The same under load, with a model of the acknowledged keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_absent_while_masters_die() {
     let Some(mut cluster) = Cluster::start(Engine::Valkey) else { return };
@@ -116,7 +116,7 @@ async fn nothing_is_absent_while_masters_die() {
     model.end(clients, &place).await;
 }
 
-/// A shard goes to another master. Its bits are the same, but the server there has another history.
+/// A shard moves to another master. Its bits are the same, but that server has another history.
 async fn slot_that_moves(cluster: &Cluster, filter: &SharedBloom<u64>, keys: &[u64]) {
     let (from, to) = (&cluster.masters[1], &cluster.masters[2]);
     let names: Vec<String> = redis::from_redis_value(from.call(&["KEYS", "f:*"])).unwrap();
@@ -129,7 +129,7 @@ async fn slot_that_moves(cluster: &Cluster, filter: &SharedBloom<u64>, keys: &[u
     let (from_id, to_id) = (id(from), id(to));
     to.call(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]);
     from.call(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]);
-    // Half-way: the key is here still, and then it is there and has to be asked for.
+    // Half-way: the key is still here. Then it is there, and reads need ASKING.
     assert!(filter.contains_batch(keys).await.iter().all(|answer| *answer == Answer::Maybe));
     from.call(&["MIGRATE", "127.0.0.1", &to.port.to_string(), name, "0", "5000"]);
     assert!(filter.contains_batch(keys).await.iter().all(|answer| !answer.is_absent()));
@@ -139,8 +139,8 @@ async fn slot_that_moves(cluster: &Cluster, filter: &SharedBloom<u64>, keys: &[u
     let answers = filter.contains_batch(keys).await;
     assert!(answers.iter().all(|answer| !answer.is_absent()));
     assert!(answers.contains(&Answer::Unknown(Reason::History)), "{:?}", &answers[..20]);
-    // An insert away from home is an error and writes nothing: the slot may go back to where it came from, to a copy
-    // that never heard of the key.
+    // An insert away from home is an error and writes nothing: the slot may move back, to a copy without the
+    // key.
     let before = to.call(&["GET", name]);
     let news: Vec<u64> = (50_000_000..50_000_500).collect();
     assert_eq!(filter.insert_batch(&news).await, Err(Error::Unknown(Reason::History)));
@@ -156,7 +156,7 @@ async fn slot_that_moves(cluster: &Cluster, filter: &SharedBloom<u64>, keys: &[u
     assert_eq!(filter.contains_batch(&news).await, vec![Answer::Maybe; news.len()]);
 }
 
-/// Filters of one key are somewhere in the cluster as well.
+/// Filters of one key also work in a cluster.
 async fn one_key(cluster: &Cluster) {
     let server = cluster.server().await;
     let go = GoZeroBloom::create(&server, "go", 100_000, Policy::Warn).await.unwrap();

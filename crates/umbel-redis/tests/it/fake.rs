@@ -1,4 +1,4 @@
-//! A server that says whatever it likes: no reply makes a client answer "absent", panic or wait for ever.
+//! A server with arbitrary replies: no reply makes a client answer "absent", panic or wait for ever.
 
 use crate::servers::{Engine, Node, PATIENT};
 use crate::shared::created;
@@ -14,7 +14,7 @@ use umbel_redis::{Answer, Error, Limits, Options, Reason, Server, SharedBloom};
 /// What a proxy does with the bytes that a server sends.
 type Change = Arc<Mutex<Box<dyn FnMut(Vec<u8>) -> Option<Vec<u8>> + Send>>>;
 
-/// A proxy in front of a server. What it does may be changed while it runs.
+/// A proxy in front of a server. Its behaviour can be changed while it runs.
 pub(crate) struct Proxy {
     port: u16,
     change: Change,
@@ -44,7 +44,7 @@ impl Proxy {
     }
 }
 
-/// Passes everything on; replies are changed. None ends the connection.
+/// Forwards all bytes, and changes replies. `None` ends the connection.
 async fn pass(client: TcpStream, server: TcpStream, change: Change) {
     let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
         (client.into_split(), server.into_split());
@@ -81,7 +81,7 @@ async fn filter(proxy: &Proxy, limits: Limits) -> SharedBloom<u64> {
     }
 }
 
-/// That the filter answers again. It may take some tries on a busy machine.
+/// Checks that the filter answers again, with retries for a busy machine.
 async fn recovers(filter: &SharedBloom<u64>) {
     loop {
         match filter.contains(&1).await {
@@ -107,7 +107,7 @@ async fn garbage_is_unknown() {
         b"*3\r\n$128\r\nUMBELRED",
         b"$536870912\r\n",
         b"*1048576\r\n*1048576\r\n*1048576\r\n",
-        // As many replies as were asked for, and all of them zero.
+        // The right number of replies, all of them zero.
         b":0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
     ];
     for reply in replies {
@@ -154,8 +154,8 @@ async fn errors_have_their_reasons() {
     }
 }
 
-/// Connections that break at any moment, bytes that are changed or left out: keys that were acknowledged are
-/// never absent. A single bit that is changed on the way inside a line is beyond what can be known.
+/// Connections that break at any moment, and bytes that are changed or left out: acknowledged keys are never
+/// absent. A single bit that is flipped inside a line cannot be detected.
 #[tokio::test]
 async fn connections_that_break_at_any_byte_make_nothing_absent() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
@@ -196,7 +196,7 @@ async fn connections_that_break_at_any_byte_make_nothing_absent() {
     }
     proxy.set(Some);
     recovers(&filter).await;
-    // One more, in case a busy machine let none through.
+    // One more insert, in case a busy machine let none through.
     while filter.insert(&1_000).await.is_err() {}
     acknowledged.push(1_000);
     assert!(unknown > 0);

@@ -1,4 +1,4 @@
-//! Other people's filters: the same bits as their own programs set.
+//! Filters of other projects: the same bits as their own programs set.
 
 use crate::servers::{Engine, Node, follow, in_step, pair};
 use crate::shared::created;
@@ -11,7 +11,7 @@ use umbel_redis::{
 const GO_SET: &str = "for _, at in ipairs(ARGV) do redis.call('setbit', KEYS[1], at, 1) end";
 const GO_TEST: &str = "for _, at in ipairs(ARGV) do if redis.call('getbit', KEYS[1], at) == 0 then return false end end return true";
 
-/// What go-zero's `Add` and `Exists` send.
+/// The commands of go-zero's `Add` and `Exists`.
 fn go(node: &Node, script: &str, name: &str, bits: u64, key: &[u8]) -> Value {
     let positions = GoZeroBloom::positions(bits, key).map(|position| position.to_string());
     let mut arguments = vec!["EVAL", script, "1", name];
@@ -25,7 +25,7 @@ async fn go_and_rust_share_a_key() {
         let Some(node) = Node::start(engine, &[]) else { continue };
         let server = node.server().await;
         let bits = 20_000;
-        // Whatever go-zero has not made yet is unknown.
+        // A key that go-zero has not created yet is unknown.
         let open = GoZeroBloom::open(&server, "seen", bits, Policy::Warn).await;
         assert_eq!(open.err(), Some(Error::Unknown(Reason::Missing)));
         go(&node, GO_SET, "seen", bits, b"from go");
@@ -60,7 +60,7 @@ async fn go_and_rust_share_a_key() {
     }
 }
 
-/// Creates a key, and says that an empty one is right.
+/// Creates a key, and marks an empty one as complete.
 async fn sealed(server: &Server, key: &str, bits: u64) -> GoZeroBloom {
     let filter = GoZeroBloom::create(server, key, bits, Policy::Warn).await.unwrap();
     filter.complete().await.unwrap();
@@ -96,17 +96,17 @@ async fn a_sealed_key_is_recognised() {
             node.call(what);
             let left = bytes(&node, "go");
             assert_eq!(filter.contains(b"a").await, Answer::Unknown(reason), "{what:?}");
-            // An insert that is refused has not written anything.
+            // A refused insert has written nothing.
             assert_eq!(filter.insert(b"a").await, Err(Error::Unknown(reason)), "{what:?}");
             assert_eq!(filter.complete().await, Err(Error::Unknown(reason)), "{what:?}");
             assert_eq!(filter.adopt().await, Err(Error::Unknown(reason)), "{what:?}");
             assert_eq!(bytes(&node, "go"), left, "{what:?}");
-            // A Go program goes on as if nothing had happened.
+            // A Go program continues to write.
             for key in 0..100_u8 {
                 go(&node, GO_SET, "go", bits, &[key]);
             }
             assert!(filter.contains(b"a").await.is_unknown(), "{what:?}");
-            // Created anew here, it is another one.
+            // A key that is created again here is a different one.
             node.call(&["DEL", "go"]);
             let other = sealed(&server, "go", bits).await;
             assert_eq!(filter.contains(b"a").await, Answer::Unknown(Reason::Replaced));
@@ -128,7 +128,7 @@ async fn a_sealed_key_is_recognised() {
     }
 }
 
-/// Made with 20,000 bits, and opened with every number that the review has tried.
+/// Created with 20,000 bits, and opened with every number that the review has tried.
 #[tokio::test]
 async fn a_sealed_key_refuses_another_number_of_bits() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
@@ -153,14 +153,15 @@ async fn a_sealed_key_refuses_another_number_of_bits() {
     node.call(&["SETBIT", "go", "29999", "1"]);
     assert_eq!(same.contains(b"a").await, Answer::Unknown(Reason::Foreign));
     assert!(GoZeroBloom::open(&server, "go", 20_000, Policy::Warn).await.is_err());
-    // Without a seal, what is too long for the number of bits is refused.
+    // Without a seal, a key that is too long for the number of bits is refused.
     go(&node, GO_SET, "plain", 20_000, b"a");
     node.call(&["SETBIT", "plain", "19999", "1"]);
     let short = GoZeroBloom::open(&server, "plain", 19_992, Policy::Warn).await;
     assert!(matches!(short, Err(Error::Mismatch { .. })));
 }
 
-/// A and B have the key open when it is deleted; A's insert notices that. Nobody takes what is left for whole.
+/// A and B have the key open when it is deleted, and A's insert notices that. Neither accepts the rest as
+/// complete.
 #[tokio::test]
 async fn an_insert_that_notices_a_loss_does_not_erase_its_evidence() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
@@ -175,7 +176,7 @@ async fn an_insert_that_notices_a_loss_does_not_erase_its_evidence() {
     assert_eq!(node.call(&["EXISTS", "go"]), Value::Int(0));
     assert_eq!(b.contains(b"acknowledged").await, Answer::Unknown(Reason::Missing));
     assert_eq!(open().await.err(), Some(Error::Unknown(Reason::Missing)));
-    // Who has seen the loss remembers it, also when a Go program has begun the key anew.
+    // A client that has seen the loss remembers it, even after a Go program has created the key again.
     for key in 0..200_u8 {
         go(&node, GO_SET, "go", bits, &[key]);
     }
@@ -219,7 +220,7 @@ async fn a_key_that_was_created_after_a_loss_is_unknown_until_it_is_complete() {
     late.insert(b"a").await.unwrap();
     late.complete().await.unwrap();
     assert_eq!(other.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
-    // Nothing is left of what was being made.
+    // Nothing of the interrupted creation remains.
     let names: Vec<String> = redis::from_redis_value(node.call(&["KEYS", "*"])).unwrap();
     assert_eq!(names, ["go"]);
 }
@@ -273,7 +274,7 @@ async fn a_key_without_a_seal_is_unknown_when_it_is_gone_or_shorter_or_elsewhere
         }
         assert_eq!(filter.contains(&[7]).await, Answer::Unknown(reason));
         assert_eq!(filter.insert(&[8]).await, Err(Error::Unknown(reason)));
-        // What was lost once is not believed again by itself.
+        // A filter that was lost once is not trusted again by itself.
         primary.call(&["DEL", "go"]);
         primary.call(&["RENAME", "away", "go"]);
         assert_eq!(filter.contains(&[7]).await, Answer::Unknown(reason));
@@ -288,7 +289,7 @@ async fn a_key_without_a_seal_is_unknown_when_it_is_gone_or_shorter_or_elsewhere
     assert_eq!(filter.insert(&[99]).await, Err(Error::Unknown(Reason::History)));
     assert_eq!(bytes(&replica, "go"), before);
     filter.adopt().await.unwrap();
-    // Sealed, it is unknown until the caller says that nothing was lost before, and then known to all.
+    // Sealed, it is unknown until the caller marks it as complete, and then known to all clients.
     let sealed = filter.seal().await.unwrap();
     assert!(sealed.is_sealed());
     assert_eq!(sealed.contains(&[7]).await, INCOMPLETE);
@@ -322,7 +323,7 @@ async fn a_key_that_lost_its_bits_is_not_sealed() {
         assert_eq!(bytes(&node, "go"), left);
         node.call(&["DEL", "go"]);
     }
-    // Sealed by another client meanwhile, with the same number of bits or with another.
+    // Sealed by another client in between, with the same number of bits or another.
     let (one, two) = (open().await, open().await);
     one.seal().await.unwrap();
     assert_eq!(two.seal().await.err(), Some(Error::Unknown(Reason::Foreign)));
@@ -370,7 +371,7 @@ async fn java_and_rust_share_a_filter() {
     ]))
     .unwrap();
     assert_eq!(config, ["9585058", "7", "1000000", "0.01"]);
-    // Empty, and nobody has said that this is right.
+    // Empty, and no caller has marked it as complete.
     assert_eq!(filter.contains(b"hello").await, INCOMPLETE);
     filter.complete().await.unwrap();
     assert_eq!(filter.contains(b"hello").await, Answer::Absent);
@@ -387,7 +388,7 @@ async fn java_and_rust_share_a_filter() {
     assert_eq!(again.err(), Some(Error::Exists));
     let other = RedissonBloom::open_or_create(&server, "seen", 1_000, 0.01, Policy::Warn).await;
     assert!(matches!(other, Err(Error::Mismatch { .. })));
-    // The bits are away for a while. That they are back is seen by the mark in the config and their length.
+    // The bits are missing for a while. Their return is recognised by the mark in the config and their length.
     node.call(&["RENAME", "seen", "away"]);
     assert_eq!(filter.contains(b"hello").await, Answer::Unknown(Reason::Missing));
     assert_eq!(filter.insert(b"hello").await, Err(Error::Unknown(Reason::Missing)));
@@ -402,7 +403,7 @@ async fn java_and_rust_share_a_filter() {
     assert_eq!(filter.contains(b"absent").await, Answer::Unknown(Reason::Missing));
     assert_eq!(filter.insert(b"absent").await, Err(Error::Unknown(Reason::Missing)));
     assert!(bytes(&node, "seen") == before);
-    // Bits without a config are no reason to write one.
+    // An insert does not write a config for bits without one.
     let again = RedissonBloom::create(&server, "seen", 1_000_000, 0.01, Policy::Warn).await;
     assert_eq!(again.err(), Some(Error::Exists));
     for (size, times) in
@@ -414,7 +415,7 @@ async fn java_and_rust_share_a_filter() {
     }
 }
 
-/// What Redisson's `tryInit` leaves, and what its `add` does.
+/// The result of Redisson's `tryInit`, and of its `add`.
 fn java_init(node: &Node, name: &str, size: u64, times: u64) {
     let (size, times, config) = (size.to_string(), times.to_string(), format!("{{{name}}}:config"));
     node.call(&["HSET", &config, "size", &size, "hashIterations", &times]);
@@ -426,7 +427,8 @@ fn java_add(node: &Node, name: &str, size: u64, times: u64, key: &[u8]) {
     }
 }
 
-/// The config is left and the bits are evicted: the first insert of a new client must not make all that was lost absent.
+/// The config remains and the bits are evicted: the first insert of a new client must not make all lost keys
+/// absent.
 #[tokio::test]
 async fn an_insert_does_not_begin_lost_bits_of_a_redisson_filter_anew() {
     for engine in [Engine::Redis, Engine::Valkey] {
@@ -434,7 +436,7 @@ async fn an_insert_does_not_begin_lost_bits_of_a_redisson_filter_anew() {
         let server = node.server().await;
         let open = async || RedissonBloom::open(&server, "java", Policy::Warn).await;
         let missing = || Error::Unknown(Reason::Missing);
-        // One that Java made, and one that was made here.
+        // One that Java created, and one that was created here.
         java_init(&node, "java", 9_585, 7);
         java_add(&node, "java", 9_585, 7, b"a");
         for _ in 0..2 {
@@ -447,17 +449,18 @@ async fn an_insert_does_not_begin_lost_bits_of_a_redisson_filter_anew() {
             let either = RedissonBloom::open_or_create(&server, "java", 1_000, 0.01, Policy::Warn);
             assert_eq!(either.await.err(), Some(missing()), "{engine:?}");
             assert_eq!(node.call(&["EXISTS", "java"]), Value::Int(0), "{engine:?}");
-            // Java goes on, and the bits are shorter than they were: nobody who has seen that is fooled.
+            // Java continues, and the bits are shorter than before: a client that has seen the longer ones
+            // notices it.
             java_add(&node, "java", 9_585, 7, b"d");
             assert!(old.contains(b"a").await.is_unknown(), "{engine:?}");
-            // The next round is about a filter that was made here.
+            // The next round uses a filter that was created here.
             node.call(&["FLUSHALL"]);
             let new =
                 RedissonBloom::create(&server, "java", 1_000, 0.01, Policy::Warn).await.unwrap();
             assert_eq!(new.insert(b"a").await, Ok(INCOMPLETE));
             new.complete().await.unwrap();
         }
-        // One that was made here is recognised as shorter by clients that come later, too.
+        // New clients also notice that a filter that was created here is shorter.
         node.call(&["DEL", "java"]);
         java_add(&node, "java", 9_585, 7, b"d");
         let late = open().await.unwrap();
@@ -480,7 +483,7 @@ async fn the_caller_says_whether_missing_bits_of_a_redisson_filter_were_never_th
     java_add(&node, "java", 9_585, 7, b"a");
     filter.complete().await.unwrap();
     assert_eq!(filter.contains_batch(&[&b"a"[..], b"c"]).await, KNOWN);
-    // It is known where it is at home.
+    // It stores its home.
     node.save();
     node.kill();
     node.restart();
@@ -518,7 +521,7 @@ async fn a_redisson_filter_may_have_any_rate_that_redisson_takes() {
     }
 }
 
-/// Filters that the real programs wrote, and what they answered.
+/// Filters that the original programs wrote, and their answers.
 #[tokio::test]
 async fn filters_of_go_zero_and_redisson_answer_as_the_real_programs_do() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
@@ -544,7 +547,7 @@ async fn filters_of_go_zero_and_redisson_answer_as_the_real_programs_do() {
     assert_eq!(java.contains_batch(&keys).await, vec![Answer::Maybe; 1_000]);
     let answers = expected(include_str!("../golden/redisson-string.answers"));
     assert_eq!(java.contains_batch(&others).await, answers);
-    // And the same bits are set here.
+    // This crate sets the same bits.
     let ours = RedissonBloom::create(&server, "ours", 1_000, 0.02, Policy::Warn).await.unwrap();
     ours.insert_batch(&keys).await.unwrap();
     assert!(bytes(&node, "ours") == bytes(&node, "goldr"));
@@ -596,7 +599,7 @@ async fn an_insert_into_a_filter_with_another_state_or_identity_writes_nothing()
     let make = || RedissonBloom::create(&server, "java", 1_000, 0.01, Policy::Warn);
     let old = make().await.unwrap();
     node.call(&["DEL", "java", "{java}:config"]);
-    // The same numbers, so only the identity differs.
+    // The same parameters, so only the identity differs.
     let new = make().await.unwrap();
     let before = bytes(&node, "java");
     assert_eq!(old.insert(b"k").await.err(), unknown(Reason::Replaced));

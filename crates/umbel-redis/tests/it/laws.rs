@@ -9,11 +9,11 @@ use umbel::blocked::Shape;
 use umbel_laws::{Pattern, Subject, Trial, no_false_negatives, rate_within};
 use umbel_redis::{Answer, Blocking, Options, Server, SharedBloom};
 
-/// One server for all filters of this room. It ends with the last of its tests.
+/// One server for all filters of this module. It ends with the last of its tests.
 static NODE: LazyLock<Mutex<Option<Node>>> =
     LazyLock::new(|| Mutex::new(Node::start(Engine::Redis, &[])));
 
-/// A shared filter as the laws see it.
+/// A shared filter behind the interface of the laws.
 struct Remote(Blocking<SharedBloom<u64>>);
 
 impl Subject for Remote {
@@ -59,6 +59,6 @@ fn a_filter_behind_a_network_obeys_the_law() {
     }
     let pattern = Pattern::Sequential;
     rate_within::<Remote>(Trial { items: 1_000, rate: 0.01, pattern, seeds: 1, queries: 10_000 });
-    // Ends the server, which a static never does.
+    // Ends the server, because a static is never dropped.
     NODE.lock().unwrap().take();
 }

@@ -1,4 +1,4 @@
-//! Everything that can happen to a filter on a server: whatever is lost is unknown, and never absent.
+//! Every way in which a server can lose a filter: lost keys are unknown, and never absent.
 
 use crate::servers::{Engine, Node, follow, in_step, pair};
 use crate::shared::{created, in_shards};
@@ -9,7 +9,7 @@ use umbel_redis::{Answer, Error, Limits, Options, Reason, Server, SharedBloom};
 
 type Filter = SharedBloom<u64>;
 
-/// What a key that was inserted and one that was not are answered, one at a time and in a batch.
+/// The answers for an inserted key and for another key, one at a time and in a batch.
 async fn asked(filter: &Filter) -> [Answer; 2] {
     let batch = filter.contains_batch(&[1_u64, 1_000_001]).await;
     let single = [filter.contains(&1).await, filter.contains(&1_000_001).await];
@@ -75,7 +75,7 @@ async fn a_key_that_is_gone_or_is_something_else_is_unknown() {
             let filter = make(&server, &Options::default()).await;
             node.call(what);
             assert_eq!(asked(&filter).await, unknown(reason), "{engine:?} {what:?}");
-            // And inserting does not bring a part of it back.
+            // Inserting does not create a part of it again.
             refused(&filter, reason).await;
             assert_eq!(asked(&filter).await, unknown(reason), "{engine:?} {what:?}");
             assert_eq!(filter.check().await, Err(reason), "{engine:?} {what:?}");
@@ -93,7 +93,7 @@ async fn a_filter_that_was_made_anew_is_another_one() {
     assert_eq!(asked(&old).await, unknown(Reason::Replaced));
     refused(&old, Reason::Replaced).await;
     assert_eq!(asked(&new).await, KNOWN);
-    // By a younger and by an older generation as well.
+    // A younger and an older generation are refused as well.
     for generation in [Some(5), Some(2)] {
         node.call(&["FLUSHALL"]);
         let newer = make(&server, &Options { generation, ..Options::default() }).await;
@@ -131,7 +131,7 @@ async fn one_lost_shard_of_many_is_unknown_and_the_others_are_known() {
     assert!((share - 7.0 / 16.0).abs() < 0.05, "{share}");
     let absent: Vec<u64> = (1_000_000..1_003_000).collect();
     let answers = filter.contains_batch(&absent).await;
-    // A line without the key is proof, whatever has become of the other.
+    // A line that lacks a bit of the key is proof, whatever has happened to the other line.
     let known = answers.iter().filter(|answer| answer.is_absent()).count();
     assert!((2_000..3_000).contains(&known), "{known}");
     assert_eq!(filter.check().await, Err(Reason::Missing));
@@ -144,7 +144,7 @@ async fn an_evicted_filter_is_unknown() {
     };
     let server = node.server().await;
     let filter = make(&server, &Options::default()).await;
-    // Less than the server needs for itself: all keys have to go.
+    // Less than the server needs for itself, so it evicts all keys.
     node.call(&["CONFIG", "SET", "maxmemory", "1"]);
     let mut tries = 0;
     while node.call(&["EXISTS", "f"]) != redis::Value::Int(0) {
@@ -171,14 +171,14 @@ async fn a_server_that_was_restarted_has_another_history() {
         assert_eq!(asked(&filter).await, unknown(Reason::Disconnected));
         refused(&filter, Reason::Disconnected).await;
         node.restart();
-        // What was inserted after the last save is lost, and nobody is told that it was never there.
+        // Keys that were inserted after the last save are lost, and no client reports them absent.
         assert_eq!(asked(&filter).await, unknown(Reason::History), "{engine:?}");
         assert_eq!(filter.contains(&2_000_000).await, Answer::Unknown(Reason::History));
-        // Neither is somebody who comes later.
+        // Neither does a new client.
         let late =
             Filter::open(&server, "f", Portable::default(), &Options::default()).await.unwrap();
         assert_eq!(late.contains(&2_000_000).await, Answer::Unknown(Reason::History));
-        // Nothing is written away from home: it would not be known which server has what.
+        // Inserts away from home are refused: it would be unknown which server has which key.
         refused(&late, Reason::History).await;
         assert_eq!(late.complete().await, Err(Error::Unknown(Reason::History)));
         late.adopt().await.unwrap();
@@ -213,7 +213,7 @@ async fn a_replica_that_takes_over_without_the_last_keys_is_not_believed() {
         let server = Server::replicated(&[&one, &two], crate::servers::PATIENT).await.unwrap();
         let filter = make(&server, &Options::default()).await;
         in_step(&primary, &replica);
-        // The replica hears nothing of what is acknowledged now.
+        // The replica does not receive what is acknowledged now.
         replica.signal("STOP");
         let lost: Vec<u64> = (2_000_000..2_000_100).collect();
         filter.insert_batch(&lost).await.unwrap();
@@ -225,7 +225,7 @@ async fn a_replica_that_takes_over_without_the_last_keys_is_not_believed() {
         let late =
             Filter::open(&server, "f", Portable::default(), &Options::default()).await.unwrap();
         assert_eq!(late.contains_batch(&lost).await, answers, "{engine:?}");
-        // What was lost is inserted again by whoever knows it, and then the filter is whole.
+        // A caller that knows the lost keys inserts them again, and then the filter is complete.
         late.adopt().await.unwrap();
         late.insert_batch(&lost).await.unwrap();
         late.complete().await.unwrap();
@@ -243,11 +243,11 @@ async fn a_primary_that_became_a_replica_is_not_believed_on_the_same_connection(
     in_step(&primary, &other);
     other.call(&["REPLICAOF", "NO", "ONE"]);
     filter.insert(&2_000_000).await.unwrap();
-    // The history of the other one, in which that key does not exist, replaces this one's.
+    // The history of the other server, in which that key does not exist, replaces this one.
     follow(&primary, &other);
     assert_eq!(filter.contains(&2_000_000).await, Answer::Unknown(Reason::NotPrimary));
     refused(&filter, Reason::ReadOnly).await;
-    // Even if it is a primary again, with the same process and the same connection.
+    // Even after it is promoted again, with the same process and the same connection.
     primary.call(&["REPLICAOF", "NO", "ONE"]);
     assert_eq!(filter.contains(&2_000_000).await, Answer::Unknown(Reason::History));
     assert_eq!(asked(&filter).await, unknown(Reason::History));
@@ -283,10 +283,10 @@ async fn a_server_that_forgot_its_scripts_or_is_busy_with_another_one() {
     node.call(&["SCRIPT", "FLUSH"]);
     let keys: Vec<u64> = (500..2_000).collect();
     let told = filter.insert_batch(&keys).await.unwrap();
-    // What is sent again is told to be new all the same.
+    // A repeated insert still reports most keys as new.
     assert!(told.iter().filter(|answer| answer.is_absent()).count() > 1_400);
     assert!(filter.contains_batch(&keys).await.iter().all(|answer| *answer == Answer::Maybe));
-    // A script without an end.
+    // An endless script.
     let mut connection = node.connection();
     connection
         .send_packed_command(

@@ -1,4 +1,5 @@
-//! Creating, opening and completing: an empty filter answers "absent" only if a caller has said that it should.
+//! Creating, opening and completing: an empty filter answers "absent" only after a caller has marked it as
+//! complete.
 
 use crate::servers::{Engine, Node};
 use crate::shared::{created, in_shards};
@@ -29,7 +30,7 @@ async fn either(server: &Server, options: &Options) -> Result<(Filter, Opening),
     Filter::open_or_create(server, "f", shape(), Portable::default(), options).await
 }
 
-/// What is said of a key that was inserted and of one that was not.
+/// The answers for an inserted key and for another key.
 async fn asked(filter: &Filter) -> [Answer; 2] {
     [filter.contains(&1).await, filter.contains(&1_000_001).await]
 }
@@ -81,16 +82,17 @@ async fn a_filter_that_was_created_after_a_loss_is_unknown_until_it_is_complete(
             node.call(&["FLUSHALL"]);
             let (new, opening) = either(&server, &options).await.unwrap();
             assert_eq!((opening, new.is_complete().await), (Opening::Created, Ok(false)));
-            // So it is for a client that comes while it is being filled, and after its maker has ended.
+            // The same holds for a client that starts while it is being filled, and after its creator has
+            // ended.
             new.insert(&2).await.unwrap();
             drop(new);
             let (second, opening) = either(&server, &options).await.unwrap();
             assert_eq!((opening, asked(&second).await), (Opening::Opened, INCOMPLETE));
             assert_eq!(second.check().await, Err(Reason::Incomplete));
             assert_eq!(second.insert(&1).await, Ok(Answer::Unknown(Reason::Incomplete)));
-            // A copy of it would say "absent" without a server.
+            // A copy of it would answer "absent" without a server.
             assert_eq!(second.download().await.err(), Some(unknown(Reason::Incomplete)));
-            // The client that fills it can see what has arrived.
+            // The client that fills it can verify what has arrived.
             let digests = [1, 2, 1_000_001_u64].map(|key| {
                 let hasher = Portable::default();
                 umbel::hash::Digester::digest(&hasher, &key)
@@ -98,7 +100,7 @@ async fn a_filter_that_was_created_after_a_loss_is_unknown_until_it_is_complete(
             assert_eq!(second.missing_digests(&digests).await, Ok(1));
             second.complete().await.unwrap();
             assert_eq!(asked(&open(&server).await.unwrap()).await, KNOWN);
-            // The filter from before the loss does not speak for the new one.
+            // The handle of the lost filter does not answer for the new one.
             assert_eq!(first.contains(&1).await, Answer::Unknown(Reason::Replaced));
             assert_eq!(first.complete().await, Err(unknown(Reason::Replaced)));
         }
@@ -123,7 +125,7 @@ async fn a_server_that_was_restarted_while_a_filter_was_filled_does_not_complete
     assert_eq!(asked(&open(&server).await.unwrap()).await, KNOWN);
 }
 
-/// A shard is evicted. No way of opening or creating brings it back empty.
+/// A shard is evicted. Neither opening nor creating makes it exist again as an empty one.
 #[tokio::test]
 async fn a_lost_shard_is_never_brought_back_empty() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
@@ -154,7 +156,7 @@ async fn a_lost_shard_is_never_brought_back_empty() {
     }
 }
 
-/// The first shard is evicted, so that there is no filter; the others are still there.
+/// The first shard is evicted, so the filter is missing, and the other shards still exist.
 #[tokio::test]
 async fn shards_that_an_earlier_filter_has_left_are_not_used() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
@@ -172,7 +174,7 @@ async fn shards_that_an_earlier_filter_has_left_are_not_used() {
     new.complete().await.unwrap();
     assert_eq!(new.contains_batch(&keys).await, vec![Answer::Absent; 500]);
     assert_eq!(old.complete().await, Err(unknown(Reason::Replaced)));
-    // What belongs to another program is not removed for it.
+    // A key of another program is not removed.
     let precious = new.keys().nth(2).unwrap().to_owned();
     Found::find(&server, "f").await.unwrap().delete(&server).await.unwrap();
     node.call(&["SET", &precious, "precious"]);
@@ -192,7 +194,7 @@ async fn a_creation_that_was_interrupted_is_waited_for_and_can_be_deleted() {
     assert_eq!(create(&server, &in_shards(2)).await.err(), Some(Error::Exists));
     assert_eq!(filter.insert_batch(&[1_u64, 2, 3, 4]).await, Err(unknown(Reason::Building)));
     assert_eq!(filter.complete().await, Err(unknown(Reason::Building)));
-    // So that this does not wait for long.
+    // Shorter limits, so that the test does not wait long.
     let limits = Limits { connect: Limits::default().connect, ..server.limits() };
     let hasty = server.with_limits(Limits { retries: 0, ..limits });
     let waited = either(&hasty, &in_shards(2)).await;
@@ -204,7 +206,7 @@ async fn a_creation_that_was_interrupted_is_waited_for_and_can_be_deleted() {
     create(&server, &in_shards(2)).await.unwrap();
 }
 
-/// An insert away from home is refused before anything is written, and acknowledged nowhere.
+/// An insert away from home is refused before it writes, and no server acknowledges it.
 #[tokio::test]
 async fn an_insert_away_from_home_is_an_error_and_writes_nothing() {
     for engine in ENGINES {
@@ -225,11 +227,11 @@ async fn an_insert_away_from_home_is_an_error_and_writes_nothing() {
             assert_eq!(filter.complete().await, Err(unknown(Reason::History)), "{engine:?}");
         }
         assert!(bytes(&node, "f") == before, "{engine:?}");
-        // The slot moves back, and what was acknowledged is there.
+        // The slot moves back, and the acknowledged keys are present.
         node.call_bytes(&[b"SETRANGE", b"f", b"96", &home]);
         assert_eq!(asked(&filter).await, KNOWN, "{engine:?}");
         assert_eq!(late.insert(&2).await, Ok(Answer::Absent), "{engine:?}");
-        // An older copy of the filter is not written to either.
+        // Inserts into an older copy of the filter are refused too.
         node.call(&["COPY", "f", "copy"]);
         filter.insert(&3).await.unwrap();
         node.call(&["COPY", "copy", "f", "REPLACE"]);
@@ -283,7 +285,7 @@ async fn an_insert_that_is_refused_for_its_header_writes_nothing() {
     let before = bytes(&node, "f");
     assert_eq!(old.insert(&1).await.err(), Some(unknown(Reason::Replaced)));
     assert_eq!(bytes(&node, "f"), before);
-    // Being created again, as far as its state tells.
+    // Being created again, according to its state.
     node.call_bytes(&[b"SETRANGE", b"f", b"116", &[1, 0, 0, 0]]);
     let before = bytes(&node, "f");
     assert_eq!(new.insert(&1).await.err(), Some(unknown(Reason::Building)));

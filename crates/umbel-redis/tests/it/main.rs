@@ -1,13 +1,13 @@
-//! Everything that needs a server, real or not, in one program.
+//! All tests that need a server, real or simulated, in one program.
 
-mod chaos; // faults while clients insert and ask, with a model beside
+mod chaos; // faults while clients insert and look up keys, with a model
 mod cluster; // three masters with replicas
-mod fake; // replies that are none
-mod foreign; // go-zero, Redisson, and the face that waits
-mod laws; // the law-book behind a network
-mod lost; // whatever can be lost
-mod made; // created, opened, completed
+mod fake; // malformed replies
+mod foreign; // go-zero, Redisson, and the blocking interface
+mod laws; // the laws of `umbel-laws` over a network
+mod lost; // every kind of loss
+mod made; // creating, opening, completing
 mod module; // BF.* and CF.*
-mod reader; // what is stored, read from its documentation
-mod servers; // real ones, started and killed
-mod shared; // SharedBloom on a server that behaves
+mod reader; // a reader written from the documentation
+mod servers; // real servers, started and killed
+mod shared; // SharedBloom on a healthy server

@@ -7,18 +7,18 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use umbel_redis::{Answer, Error, Limits, ModuleBloom, ModuleCuckoo, Policy, Reason, Server};
 
-/// What the server has: exact multisets, since this is about commands and replies.
+/// The content of the server: exact multisets, because these tests are about commands and replies.
 #[derive(Default)]
 struct Store {
     blooms: HashMap<String, Vec<Vec<u8>>>,
     cuckoos: HashMap<String, Vec<Vec<u8>>>,
     strings: HashMap<String, Vec<u8>>,
-    /// The most items that a filter takes.
+    /// The maximum number of items in a filter.
     room: usize,
     history: u8,
-    /// How many commands take something away.
+    /// The number of commands that removed a key.
     removals: u32,
-    /// How many replies are still lost: the connection ends instead.
+    /// The number of replies that will still be lost: the connection ends instead.
     lost: u32,
 }
 
@@ -124,7 +124,7 @@ impl Store {
                 map.insert(key, Vec::new());
                 "+OK\r\n".to_owned()
             }
-            // Silently zero, as RedisBloom is.
+            // Zero without an error, as RedisBloom replies.
             ("CARD", got) => format!(":{}\r\n", got.map_or(0, |got| got.len())),
             ("EXISTS", got) => {
                 format!(":{}\r\n", i64::from(got.is_some_and(|got| got.contains(&items[0]))))
@@ -204,7 +204,7 @@ async fn a_bloom_filter_of_a_module_is_never_made_by_accident() {
     store.lock().unwrap().strings.insert("f".into(), Vec::new());
     assert_eq!(filter.contains(b"7").await, Answer::Unknown(Reason::Foreign));
     store.lock().unwrap().strings.clear();
-    // Made anew by somebody else, it has fewer items than it had.
+    // Created again by another client, the filter has fewer items than before.
     store.lock().unwrap().blooms.insert("f".into(), vec![b"y".to_vec()]);
     assert_eq!(filter.contains(b"7").await, Answer::Unknown(Reason::Older));
     store.lock().unwrap().blooms.insert("f".into(), taken);
@@ -225,13 +225,13 @@ async fn a_cuckoo_filter_of_a_module_removes_once() {
     let filter = ModuleCuckoo::reserve(&server, "f", 100, Policy::Refuse).await.unwrap();
     let again = ModuleCuckoo::reserve(&server, "f", 100, Policy::Refuse).await;
     assert_eq!(again.err(), Some(Error::Exists));
-    // Every copy counts, or else removing one key could remove another.
+    // Every copy counts. Otherwise removing one key could remove another.
     for _ in 0..2 {
         assert_eq!(filter.insert(b"a").await, Ok(Answer::Maybe));
     }
     assert_eq!(filter.remove(b"a").await, Ok(true));
     assert_eq!(filter.contains_batch(&[&b"a"[..], b"b"]).await, [Answer::Maybe, Answer::Absent]);
-    // A reply that is lost is not asked for again.
+    // A command whose reply is lost is not sent again.
     store.lock().unwrap().lost = 1;
     let before = store.lock().unwrap().removals;
     assert_eq!(filter.remove(b"a").await, Err(Error::Unknown(Reason::Disconnected)));

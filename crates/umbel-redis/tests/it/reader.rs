@@ -1,6 +1,6 @@
-//! A reader of what is on a server, written from `docs/redis.md` alone. It asks with plain commands, has its own slots,
-//! offsets and positions, and agrees with the clients on every key. Only hashes are the library's: `docs/hashing.md`
-//! describes those.
+//! A reader for the bytes on a server, written from `docs/redis.md` alone. It uses plain commands and computes
+//! slots, offsets and positions itself, and agrees with the clients on every key. Only the hashes are the
+//! library's: `docs/hashing.md` describes those.
 
 use crate::servers::{Engine, Node};
 use crate::shared::in_shards;
@@ -18,7 +18,7 @@ fn little(bytes: &[u8], at: usize, length: usize) -> u64 {
     bytes[at..at + length].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// The slot of a key: CRC-16 (XMODEM), of what is between the first braces if something is.
+/// The slot of a key: CRC-16 (XMODEM) of the text between the first braces, or of the whole key.
 fn slot(key: &str) -> u16 {
     let inner = key.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
     let hashed = inner.map(|(tag, _)| tag).filter(|tag| !tag.is_empty()).unwrap_or(key);
@@ -99,7 +99,7 @@ async fn the_layout_of_a_shared_filter_is_as_documented() {
                 shape.for_each_bit(hasher.digest(key), |line, bit| {
                     let shard = (0..shards).rfind(|shard| first(*shard) <= line).unwrap();
                     let n = line - first(shard);
-                    // As SETBIT counts: the highest bit of a byte is its first.
+                    // SETBIT counts the highest bit of a byte as its first.
                     let position = 8 * (128 + 64 * n + bit as u64 / 8) + 7 - bit as u64 % 8;
                     let byte = strings[shard as usize][(position / 8) as usize];
                     all &= byte >> (7 - position % 8) & 1 == 1;

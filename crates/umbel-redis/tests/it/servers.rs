@@ -1,7 +1,7 @@
-//! Real servers on loopback, in folders of their own, that end with the test.
+//! Real servers on loopback, in temporary folders, stopped with the test.
 //!
-//! `crates/umbel-module/engines` installs both. Without one the tests fail, unless `UMBEL_WITHOUT_SERVERS` is set: then they
-//! say that they were skipped.
+//! `crates/umbel-module/engines` installs both. Without one the tests fail, unless `UMBEL_WITHOUT_SERVERS` is
+//! set: then the tests report that they were skipped.
 
 use redis::{Client, Cmd, Connection, Value};
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use umbel_redis::{Limits, Server};
 
-/// Who makes the server.
+/// The server implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     /// Redis 7.0, Debian's package.
@@ -22,7 +22,7 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
-    /// Its program, or why a test is skipped.
+    /// Its program; `None` if the test is skipped.
     fn program(self) -> Option<PathBuf> {
         let (variable, found) = match self {
             Self::Redis => ("UMBEL_REDIS_SERVER", on_path("redis-server")),
@@ -45,7 +45,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Where `crates/umbel-module/engines` has put it.
+/// The program that `crates/umbel-module/engines` installed.
 fn of_wheel() -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?;
     let first = |folder: PathBuf| Some(std::fs::read_dir(folder).ok()?.flatten().next()?.path());
@@ -64,12 +64,12 @@ pub(crate) struct Node {
     folder: TempDir,
 }
 
-/// Limits for machines that have other things to do.
+/// Limits for busy machines.
 pub(crate) const PATIENT: Limits =
     Limits { connect: Duration::from_secs(5), reply: Duration::from_secs(5), retries: 2 };
 
-/// A port that was free a moment ago. It is below those that systems give to outgoing connections, so that a server which
-/// is killed gets it back, and processes that run at the same time begin at different ones.
+/// A port that was free a moment ago. It is below the range for outgoing connections, so that a killed server
+/// gets it back. Concurrent processes begin at different ports.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -81,11 +81,11 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
-/// Stands for a second port among the arguments of a server.
+/// A placeholder for a second port among the arguments of a server.
 const BUS: &str = "a free port";
 
 impl Node {
-    /// Starts a server; none, if the test is skipped.
+    /// Starts a server; `None` if the test is skipped.
     pub(crate) fn start(engine: Engine, more: &[&str]) -> Option<Self> {
         let program = engine.program()?;
         for _ in 0..5 {
@@ -108,12 +108,12 @@ impl Node {
             if node.is_up() {
                 return Some(node);
             }
-            // Another program had the port by then.
+            // Another program had taken the port by then.
         }
         panic!("{engine:?} does not start: {program:?}");
     }
 
-    /// Waits until it answers: this very process, and not another one that has got the port.
+    /// Waits until the server answers, and checks that it is this process and not another one on the port.
     fn is_up(&mut self) -> bool {
         let end = Instant::now() + Duration::from_secs(60);
         let this = format!("process_id:{}\r\n", self.pid());
@@ -140,13 +140,13 @@ impl Node {
         self.child.id()
     }
 
-    /// A connection for what tests do behind a filter's back.
+    /// A connection for commands that bypass the filter.
     pub(crate) fn connection(&self) -> Connection {
         let client = Client::open(self.url()).unwrap();
         client.get_connection_with_timeout(Duration::from_secs(5)).unwrap()
     }
 
-    /// What a command replies.
+    /// The reply to a command.
     pub(crate) fn call(&self, arguments: &[&str]) -> Value {
         command(arguments).query(&mut self.connection()).unwrap()
     }
@@ -181,7 +181,7 @@ impl Node {
         }
     }
 
-    /// Saves its data, as soon as no save in the background is under way, such as one for a replica.
+    /// Saves the data, as soon as no background save is in progress, such as one for a replica.
     pub(crate) fn save(&self) {
         let end = Instant::now() + Duration::from_secs(60);
         while self.try_call(&["SAVE"]).is_none() {
@@ -190,14 +190,14 @@ impl Node {
         }
     }
 
-    /// Ends it at once, as a power cut does.
+    /// Kills the server, as a power failure does.
     pub(crate) fn kill(&mut self) {
-        // It may have ended by itself.
+        // It may already have ended.
         let _ = self.child.kill();
         self.child.wait().unwrap();
     }
 
-    /// Starts it again, with what is on its disk.
+    /// Starts it again, with the data on its disk.
     pub(crate) fn restart(&mut self) {
         for _ in 0..5 {
             self.child = spawn(&self.program, &self.arguments, self.folder.path());
@@ -242,7 +242,7 @@ impl Drop for Node {
     }
 }
 
-/// A primary and its replica, in step.
+/// A primary and a replica that has caught up.
 pub(crate) fn pair(engine: Engine) -> Option<[Node; 2]> {
     let primary = Node::start(engine, &[])?;
     let replica = Node::start(engine, &[])?;
@@ -289,7 +289,7 @@ impl Cluster {
         for (node, bus) in &all[1..] {
             first.call(&["CLUSTER", "MEET", "127.0.0.1", &node.port.to_string(), bus]);
         }
-        // As `redis-cli --cluster create` divides them.
+        // The slot ranges of `redis-cli --cluster create`.
         for (master, (from, to)) in [(0, 5460), (5461, 10922), (10923, 16383)].iter().enumerate() {
             let (from, to) = (from.to_string(), to.to_string());
             all[master].0.call(&["CLUSTER", "ADDSLOTSRANGE", &from, &to]);
@@ -300,7 +300,7 @@ impl Cluster {
             .collect();
         for replica in 3..6 {
             let end = Instant::now() + Duration::from_secs(60);
-            // Until it has heard of its master.
+            // Until it has learned of its master.
             while all[replica].0.try_call(&["CLUSTER", "REPLICATE", &ids[replica - 3]]).is_none() {
                 assert!(Instant::now() < end, "nodes do not meet");
                 std::thread::sleep(Duration::from_millis(50));

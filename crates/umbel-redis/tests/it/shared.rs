@@ -1,4 +1,4 @@
-//! SharedBloom on a server that behaves.
+//! SharedBloom on a healthy server.
 
 use crate::servers::{Engine, Node};
 use std::collections::HashSet;
@@ -9,12 +9,12 @@ use umbel_redis::{
     Answer, Error, Found, Hazard, Opening, Options, Policy, Reason, Server, SharedBloom,
 };
 
-/// Options with so many shards.
+/// Options with this number of shards.
 pub(crate) fn in_shards(shards: u32) -> Options {
     Options { shards: Some(shards), ..Options::default() }
 }
 
-/// Creates a filter, and says that an empty one is right.
+/// Creates a filter, and marks it as complete while it is empty.
 pub(crate) async fn created<T: ?Sized, H: Stored<T>>(
     server: &Server,
     name: &str,
@@ -34,7 +34,7 @@ async fn what_was_inserted_is_found_and_answers_are_those_of_a_local_filter() {
     for engine in BOTH {
         let Some(node) = Node::start(engine, &[]) else { continue };
         let server = node.server().await;
-        // One line a key, and two; one key on the server, and several.
+        // One line per key, and two; one key on the server, and several.
         for (rate, shards) in [(0.01, 1), (0.01, 5), (0.001, 1), (0.001, 7)] {
             let shape = Shape::for_rate(5_000, rate).unwrap();
             let name = format!("seen {rate} {shards}");
@@ -98,7 +98,7 @@ async fn upload_and_download_keep_every_bit() {
             let shared = SharedBloom::upload(&server, &name, &local, &shards).await.unwrap();
             assert!(shared.download().await.unwrap().words() == local.words());
             assert_eq!(shared.contains(&0).await, Answer::Maybe);
-            // It goes on from there, and a second upload does not overwrite it.
+            // The filter accepts more keys, and a second upload does not overwrite it.
             shared.insert(&(capacity + 1)).await.unwrap();
             let again = SharedBloom::upload(&server, &name, &local, &shards).await;
             assert_eq!(again.err(), Some(Error::Exists));
@@ -164,7 +164,7 @@ async fn of_clients_that_open_or_create_a_filter_one_creates_it_and_all_share_it
             assert_eq!(filter.contains_batch(&[0_u64, 1, 2, 3]).await, [Answer::Maybe; 4]);
             assert_eq!(filter.contains(&4).await, Answer::Absent);
         }
-        // Once more, when it has keys: it is opened as it is.
+        // Again, with keys: it is opened unchanged.
         let (server, hasher) = (node.server().await, Portable::default());
         let again = SharedBloom::<u64>::open_or_create(&server, "one", shape, hasher, &options);
         let (again, opening) = again.await.unwrap();
@@ -196,7 +196,7 @@ async fn a_filter_that_is_not_the_expected_one_is_not_opened() {
         (Options { shape: Some(other), ..options }, secret, "shape"),
         (Options { generation: Some(8), ..options }, secret, "generation"),
         (in_shards(3), secret, "shards"),
-        // A filter that says no to everything would be the worst there is.
+        // A filter that answers `Absent` for every key would be the worst outcome.
         (Options::default(), Keyed::new([8; 16]), "secret"),
     ] {
         let error = open(options, hasher).await.unwrap_err().to_string();
@@ -249,7 +249,7 @@ async fn servers_that_lose_keys_are_noticed() {
         opened.await.map(|(filter, _)| filter)
     };
     let evictable = Hazard::Evictable { policy: "allkeys-lru".into() };
-    // A filter that is refused is not left behind.
+    // A refused filter is deleted.
     assert_eq!(create(Policy::Refuse).await.err(), Some(Error::Hazard(evictable.clone())));
     assert_eq!(node.call(&["DBSIZE"]), redis::Value::Int(0));
     let warned = create(Policy::Warn).await.unwrap();
@@ -279,7 +279,7 @@ async fn only_a_filter_is_taken_away() {
     assert_eq!(keys.len(), 3);
     let found = Found::find(&server, "a").await.unwrap();
     assert!(found.is_ready() && found.shards() == 3 && found.generation() == 1);
-    // One of its keys has become somebody else's by then.
+    // One of its keys belongs to another program by then.
     let [mine, ..] = &filter.keys().skip(1).collect::<Vec<_>>()[..] else { unreachable!() };
     node.call(&["SET", mine, "precious"]);
     found.delete(&server).await.unwrap();
@@ -287,7 +287,7 @@ async fn only_a_filter_is_taken_away() {
     assert_eq!(left, HashSet::from([(*mine).to_owned()]));
 }
 
-/// While others write, what was not found is asked for again: it is seen from the server's own counters.
+/// While other clients write, keys that were not found are read again. The counters of the server show it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn absent_keys_are_absent_while_others_write() {
     let Some(node) = Node::start(Engine::Redis, &[]) else { return };
@@ -322,7 +322,7 @@ async fn absent_keys_are_absent_while_others_write() {
         let answers = filter.contains_batch(&absent).await;
         assert!(answers.iter().all(|answer| !answer.is_unknown()));
         assert!(answers.iter().filter(|answer| answer.is_absent()).count() > 3_900);
-        // A transaction without WATCH is one that asks again.
+        // A transaction without WATCH is a repeated read.
         if calls("exec") > calls("watch") + 5 {
             break;
         }
@@ -371,7 +371,7 @@ async fn a_user_with_a_password_and_few_rights_is_enough() {
     assert_eq!(create("other").await.err(), Some(Error::Unknown(Reason::NotPermitted)));
     let wrong = umbel_redis::Server::connect(&url("guessed")).await;
     assert_eq!(wrong.err(), Some(Error::Unknown(Reason::NotPermitted)));
-    // Rights that are taken away while the filter is open.
+    // Permissions that are removed while the filter is open.
     node.call(&["ACL", "SETUSER", "filters", "-info"]);
     assert_eq!(filter.contains("b").await, Answer::Unknown(Reason::NotPermitted));
     node.call(&["ACL", "SETUSER", "filters", "+info", "-getrange"]);

@@ -1,4 +1,4 @@
-//! The golden files: their names, and what the table beside them says.
+//! The golden files: their names, and the content of the table beside them.
 
 use super::filters::{
     Fuse4Segments, FuseSegments, Hashed, Numbered, RibbonLayers, Split, Visitor, visit_families,
@@ -11,18 +11,18 @@ use umbel::hash::{City64, Digester, Farm64, Murmur3, Portable, Xxh3, Xxh64};
 use umbel::split::Plain;
 use umbel::{BloomFilter, Keyed, Saved};
 
-/// The mistakes that the table lists are the first of this many absent keys.
+/// The table lists false positives among this number of absent keys.
 pub(crate) const ABSENT: u64 = 1_000;
 
-/// How many mistakes it lists at most.
+/// The maximum number of false positives in the table.
 pub(crate) const MISTAKES: usize = 5;
 
-/// Where they are.
+/// The directory of the files.
 pub(crate) fn directory() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden"))
 }
 
-/// A hash and a kind of keys, known when the program runs: a tenth of the code of types for each.
+/// A hash and a type of keys, chosen at run time: a tenth of the code that a type for each would need.
 pub(crate) struct Hashing {
     pub(crate) hash: &'static str,
     pub(crate) keys: &'static str,
@@ -39,7 +39,7 @@ impl Hashing {
         T: ?Sized + Numbered,
         H: Hashed + Digester<T> + Stored<T>,
     {
-        // Any filter tells its hasher.
+        // Any filter stores its hasher.
         let bytes = BloomFilter::<T, H>::with_hasher(1, 0.5, H::hasher()).to_bytes();
         let filter = match H::HASH {
             "keyed" => AnyFilter::from_bytes_with_secret(&bytes, Keyed::hasher()),
@@ -88,21 +88,21 @@ pub(crate) fn visit_all(visitor: &mut impl Visitor<[u8], AnyHasher, Hashing>) {
     visit_families(visitor, &Hashing::of::<u64, umbel::hash::Crc64>(false));
 }
 
-/// What the table says of a file.
+/// The entry of a file in the table.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     /// Its name.
     pub(crate) name: String,
     /// XXH3 of its bytes.
     pub(crate) digest: u64,
-    /// How many of the keys are found.
+    /// The number of keys that are found.
     pub(crate) found: usize,
-    /// The numbers of the first keys that are found and were not inserted.
+    /// The numbers of the first false positives.
     pub(crate) mistakes: Vec<u64>,
 }
 
 impl Line {
-    /// The line of a filter that has these bytes and gives these answers.
+    /// The entry of a filter with these bytes and these answers.
     pub(crate) fn of(name: String, bytes: &[u8], keys: u64, has: impl Fn(u64) -> bool) -> Self {
         let digest = Xxh3::default().digest(bytes).bits();
         let found = (0..keys).filter(|number| has(*number)).count();

@@ -1,5 +1,5 @@
-//! One filter of each family, hash and kind of keys: what the golden files hold, and what tests of
-//! bytes begin with.
+//! One filter for each family, hash and type of keys: the content of the golden files, and the start of tests
+//! of bytes.
 
 use std::borrow::Borrow;
 use std::fmt::Debug;
@@ -17,14 +17,14 @@ use umbel::{
     ScalableBloomFilter, SplitBlockBloomFilter, StableBloomFilter, WindowBloomFilter, XorFilter,
 };
 
-/// The share of absent keys that are found: high, so that small filters make mistakes.
+/// The false positive rate. It is high, so that small filters have false positives.
 pub(crate) const RATE: f64 = 0.05;
 
-/// Keys that have numbers.
+/// Types of keys that are numbered.
 pub(crate) trait Numbered: 'static {
-    /// What a file calls the kind.
+    /// The name of the type in a file name.
     const KEYS: &'static str;
-    /// A key with memory of its own.
+    /// An owned key.
     type Owned: Borrow<Self> + KeyOf<Self, Key = Self>;
 
     /// The key with this number.
@@ -41,7 +41,7 @@ macro_rules! integers {
             type Owned = Self;
 
             fn numbered(number: u64) -> Self {
-                // All of their bits are used.
+                // Numbers that use all bits.
                 (number as Self).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835_u128 as Self)
             }
 
@@ -70,7 +70,7 @@ impl Numbered for [u8] {
     const KEYS: &'static str = "bytes";
     type Owned = Vec<u8>;
 
-    /// From no byte to eight.
+    /// Zero to eight bytes.
     fn numbered(number: u64) -> Vec<u8> {
         let bytes = number.to_be_bytes();
         bytes[number.leading_zeros() as usize / 8..].to_vec()
@@ -81,12 +81,12 @@ impl Numbered for [u8] {
     }
 }
 
-/// A hasher that golden files have, and its name.
+/// A hasher of the golden files, with its name.
 pub(crate) trait Hashed: Copy + Debug + 'static {
-    /// What a file calls it.
+    /// Its name in a file name.
     const HASH: &'static str;
 
-    /// The one.
+    /// The hasher.
     fn hasher() -> Self;
 }
 
@@ -116,21 +116,21 @@ hashers!(umbel::hash::Crc64 = "crc64", umbel::hash::Crc64;);
 
 /// A family of filters.
 pub(crate) trait Sort<T: ?Sized + Numbered, H>: 'static {
-    /// What a file calls it.
+    /// Its name in a file name.
     const NAME: &'static str;
-    /// How many keys a small one has.
+    /// The number of keys in a small filter.
     const KEYS: u64 = 100;
-    /// Its filters.
+    /// The type of its filters.
     type Filter: Saved<Hasher = H, Storage = Heap> + Clone + PartialEq + Debug;
 
-    /// A filter of the keys with these numbers, with room for no others.
+    /// A filter of the keys with these numbers, without room for more.
     fn of(numbers: Range<u64>, hasher: H, key: fn(u64) -> T::Owned) -> Self::Filter;
 
-    /// Whether the filter finds the key with this number.
+    /// Whether the filter contains the key with this number.
     fn has(filter: &Self::Filter, number: u64, key: fn(u64) -> T::Owned) -> bool;
 }
 
-/// Declares families: how a filter is made of a hasher and of numbers, how it is asked for a key.
+/// Declares families: how a filter is created from a hasher and numbers, and how a key is looked up.
 macro_rules! sorts {
     ($($(#[$doc:meta])* $sort:ident($($filter:tt)*) = $name:literal,
         $(keys = $keys:literal,)? |$numbers:ident, $hasher:ident, $of:ident| $make:expr, |$one:ident, $number:ident, $key:ident| $has:expr;)*) => {$(
@@ -159,7 +159,7 @@ macro_rules! sorts {
     )*};
 }
 
-/// How many numbers there are.
+/// The number of numbers.
 const fn count(numbers: &Range<u64>) -> u64 {
     numbers.end - numbers.start
 }
@@ -173,7 +173,7 @@ macro_rules! filled {
     }};
 }
 
-/// A filter that was built of the keys of these numbers.
+/// A filter built from the keys of these numbers.
 macro_rules! built {
     ($filter:ident, $rate:expr, $numbers:ident, $hasher:ident, $of:ident) => {
         $filter::build_with(Build::with_hasher($rate, $hasher), $numbers.map($of)).unwrap()
@@ -246,20 +246,20 @@ sorts! {
     Xor(XorFilter<T, H>) = "xor",
         |numbers, hasher, of| built!(XorFilter, RATE, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
-    /// Binary fuse filters of three entries a key, in thirds.
+    /// Binary fuse filters of three entries per key, in thirds.
     Fuse(BinaryFuseFilter<T, H>) = "fuse",
         |numbers, hasher, of| built!(BinaryFuseFilter, RATE, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
-    /// Binary fuse filters of four entries a key, so small that it is three.
+    /// Binary fuse filters of four entries per key, so small that three are used.
     Fuse4(BinaryFuse4Filter<T, H>) = "fuse4",
         |numbers, hasher, of| built!(BinaryFuse4Filter, RATE, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
-    /// Binary fuse filters of so many keys, of one bit each, that there are segments.
+    /// Binary fuse filters of one bit, with enough keys for segments.
     FuseSegments(BinaryFuseFilter<T, H>) = "fuse-segments",
         keys = 30_000,
         |numbers, hasher, of| built!(BinaryFuseFilter, 0.5, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
-    /// The same of four entries a key.
+    /// The same with four entries per key.
     Fuse4Segments(BinaryFuse4Filter<T, H>) = "fuse4-segments",
         keys = 10_000,
         |numbers, hasher, of| built!(BinaryFuse4Filter, 0.5, numbers, hasher, of),
@@ -268,12 +268,12 @@ sorts! {
     Ribbon(RibbonFilter<T, H>) = "ribbon",
         |numbers, hasher, of| built!(RibbonFilter, RATE, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
-    /// Ribbon filters of so many keys, of two bits each, that there are layers which bump some.
+    /// Ribbon filters of two bits, with enough keys for layers that bump some.
     RibbonLayers(RibbonFilter<T, H>) = "ribbon-layers",
         keys = 8_000,
         |numbers, hasher, of| built!(RibbonFilter, 0.25, numbers, hasher, of),
         |filter, _number, key| filter.contains(key.borrow());
-    /// Maps, which have a key if they know its value: the lowest three bits of its number.
+    /// Maps. A map contains a key if it returns its value: the lowest three bits of its number.
     Map(RibbonMap<T, u8, H>) = "map",
         |numbers, hasher, of| {
             let pairs = numbers.map(|number| (of(number), number as u8 & 7));
@@ -283,9 +283,9 @@ sorts! {
         |map, number, key| map.get(key.borrow()) == number as u8 & 7;
 }
 
-/// Does something with every family, for keys of one type and one hasher.
+/// An operation on every family, for keys of one type and one hasher.
 pub(crate) trait Visitor<T: ?Sized + Numbered, H, A = ()> {
-    /// With this one.
+    /// Runs the operation on this family.
     fn visit<S: Sort<T, H>>(&mut self, with: &A);
 }
 

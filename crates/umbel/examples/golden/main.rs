@@ -1,5 +1,5 @@
-//! Writes the golden files that are not there yet, and the table of them all. What was written once
-//! is never changed: a file that is there is read.
+//! Writes the missing golden files, and the table of all of them. An existing file is never changed: it is
+//! read.
 //!
 //! `cargo run --release --example golden --all-features`
 

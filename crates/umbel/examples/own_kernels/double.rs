@@ -1,11 +1,11 @@
 //! Plain double hashing: position i is `a + i · b` modulo `bits` (Kirsch and Mitzenmacher 2006, section 3).
 //!
-//! For comparison and for study, not for use: all positions follow from one pair (a, b), so the rate has a floor
-//! near items / bits², which small filters with small rates run into.
+//! For comparison and study, not for use: all positions follow from one pair (a, b), so the false positive rate
+//! has a floor near items / bits². Small filters with low rates reach it.
 
 use umbel::kernels::Kernels;
 
-/// Where the positions begin, and how far they are apart.
+/// The first position, and the stride.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DoubleHashing;
 

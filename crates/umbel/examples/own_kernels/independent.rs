@@ -1,12 +1,12 @@
-//! Kernels made of independent keyed hashes: one hash function for each position, as in the
-//! textbook. Slower than the native ones and no better, but nobody has to take that on trust.
+//! Kernels made of independent keyed hashes: one hash function for each position, as in the textbook. They are
+//! slower than the native ones and no better, and this example measures that.
 
 use umbel::bloom::Shape;
 use umbel::error::InvalidShape;
 use umbel::hash::{Digester, Key, Keyed};
 use umbel::kernels::Kernels;
 
-/// How many hash functions there are, and so how many probes a filter can make.
+/// The number of hash functions, which is the maximum number of probes.
 pub(crate) const HASHES: usize = 32;
 
 /// A secret for each position.
@@ -14,7 +14,7 @@ pub(crate) const HASHES: usize = 32;
 pub(crate) struct ManyHashes([Keyed; HASHES]);
 
 impl ManyHashes {
-    /// Hashes with secrets that follow from one number.
+    /// Hashes whose secrets are derived from one number.
     pub(crate) fn seeded(seed: u64) -> Self {
         Self(std::array::from_fn(|position| {
             let secret = u128::from(seed) << 64 | position as u128;
@@ -33,7 +33,7 @@ impl<T: Key + ?Sized> Digester<T, Hashes> for ManyHashes {
     }
 }
 
-/// The hashes of a key, and which of them gives the next position.
+/// The hashes of a key, and the index of the one for the next position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hashes {
     each: [u64; HASHES],

@@ -1,4 +1,4 @@
-//! A classic Bloom filter with hash functions of one's own.
+//! A classic Bloom filter with custom hash functions.
 //!
 //! `cargo run --release --example own_kernels`
 

@@ -1,11 +1,11 @@
-//! A stable filter the slow way: plain numbers that age, cell by cell.
+//! A model of the stable filter: plain numbers that age, cell by cell.
 
 use crate::positions::positions;
 use umbel::Portable;
 use umbel::hash::Digester;
 use umbel::stable::Shape;
 
-/// A filter as its paper has it: one number a cell, and a generator.
+/// A filter as in its paper: one number per cell, and a generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     shape: Shape,
@@ -28,7 +28,7 @@ impl Model {
         self.positions(key).into_iter().all(|cell| self.cells[cell] != 0)
     }
 
-    /// `docs/hashing.md`.
+    /// As defined in `docs/hashing.md`.
     fn first_aged(&self) -> usize {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         let state = self.insertions.wrapping_mul(GOLDEN).wrapping_add(0x7374_6162_6c65_2121);

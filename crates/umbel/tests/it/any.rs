@@ -1,4 +1,4 @@
-//! Filters of any family answer and change as their typed twins do, and say what they cannot.
+//! Filters of any family answer and change as their typed twins do, and report unsupported operations.
 
 use crate::filters::{self, Hashed, Numbered, Sort, Split, Visitor};
 use crate::forge::{self, with};
@@ -16,12 +16,12 @@ use umbel::{
     StableBloomFilter, WindowBloomFilter, XorFilter, raw,
 };
 
-/// The filter with these bytes, whatever it is.
+/// The filter with these bytes, of any family.
 fn any(bytes: &[u8]) -> AnyFilter {
     AnyFilter::from_bytes(bytes).unwrap()
 }
 
-/// Asks a filter of any family what the typed one is asked.
+/// Queries a filter of any family and its typed twin in the same way.
 struct Twins(Vec<(&'static str, &'static str, Kind)>);
 
 impl<T, H> Visitor<T, H> for Twins
@@ -82,7 +82,7 @@ fn every_family_answers_as_its_typed_twin_for_every_kind_of_keys() {
     assert!(seen.contains(&("split", "plain", Kind::Plain8)));
 }
 
-/// Does the same to a filter and to its twin of any family.
+/// Applies the same changes to a filter and to its twin of any family.
 fn change<F>(mut typed: F, remove: Option<fn(&mut F, Digest) -> bool>)
 where
     F: Saved<Storage = Heap> + Insert,
@@ -111,7 +111,7 @@ where
     assert_eq!(batches.insert_digests(&digests, &mut fresh), result, "{family}");
     expected.resize(400, false);
     assert!(fresh == expected && batches == singly, "{family}");
-    // A batch of keys is one of their digests, and what does not fit is not removed.
+    // A batch of keys equals a batch of their digests. A key with the wrong length is not removed.
     let keys: Vec<[u8; 8]> = (0..400_u64).map(u64::to_le_bytes).collect();
     let before = any.clone();
     let inserted = keyed.insert_batch(&keys, &mut fresh);
@@ -289,7 +289,7 @@ fn a_filter_whose_type_is_known_becomes_one_of_any_family() {
     }
 }
 
-/// Code that is generic over what can be saved takes a filter of any family too.
+/// Code that is generic over savable filters accepts a filter of any family too.
 #[test]
 fn a_filter_of_any_family_is_saved_as_every_other() {
     fn again<F: Saved<Storage = Heap>>(filter: &F) -> F {
@@ -408,7 +408,7 @@ fn those_that_can_are_intersected() {
         }
         one.intersect_with(&other).unwrap();
         assert!((50..100_u64).all(|number| one.contains(&number.to_le_bytes()).unwrap()));
-        // Each was in one of the two, so it is found as often as an absent key in the other.
+        // Each key was in one of the two, so it is found in the other one at the false positive rate.
         let found = (0..50_u64).filter(|number| one.contains(&number.to_le_bytes()).unwrap());
         assert!(umbel_laws::sigmas(found.count() as u64, 50, 0.5) <= 5.0);
         let cuckoo = any(&CuckooFilter::<u64>::new(10, 0.01).to_bytes());
@@ -447,7 +447,7 @@ fn keys_of_another_length_are_no_keys() {
             assert_eq!(filter.contains(key), Err(wrong));
             assert_eq!(filter.insert(key), Err(wrong.into()));
             assert_eq!(filter.remove(key), Err(wrong.into()));
-            // One that is no key spoils its whole batch, before anything is done.
+            // One invalid key rejects its whole batch before any change.
             let (keys, answers) = ([&[9; 16][..expected], key], &mut [true; 2]);
             assert_eq!(filter.contains_many(keys), Err(wrong));
             assert_eq!(filter.contains_batch(&keys, answers), Err(wrong));
@@ -483,13 +483,13 @@ fn secrets_are_brought_to_files_and_streams() {
     let loaded = AnyFilter::load_as(&path, how).unwrap();
     assert!(loaded == AnyFilter::from_reader_as(&bytes[..], how).unwrap());
     assert!(loaded.contains(b"a").unwrap() && !loaded.contains(b"b").unwrap());
-    // A secret for a filter that has none.
+    // A secret for a filter that uses none.
     let public = BloomFilter::<str>::new(100, 0.01).to_bytes();
     let error = AnyFilter::from_bytes_with_secret(&public, keyed).map(|_| ());
     assert_eq!(error, Err(InvalidBytes::Hash { expected: 2, got: 1 }));
     let large = AnyFilter::load_as(&path, how.limit(200)).unwrap_err();
     assert!(matches!(large, OpenError::TooLarge { limit: 200, .. }), "{large}");
-    // What is kept in the file, or in a stream, need not be brought.
+    // A secret or a seed that is in the file or in the stream is not required from the caller.
     let (mut with, mut without) = (Vec::new(), Vec::new());
     loaded.to_writer(&mut with, Secret::Kept).unwrap();
     loaded.to_writer(&mut without, Secret::Left).unwrap();
@@ -525,7 +525,7 @@ fn unknown_numbers_are_named() {
         assert_eq!(open(16, got), InvalidBytes::Unknown { field: "keys", got });
     }
     assert_eq!(open(forge::KERNELS, 77), InvalidBytes::Kernels { got: 77 });
-    // Kinds of keys that the hash does not have.
+    // Key types that the hash does not support.
     assert_eq!(open(16, 4), InvalidBytes::Inconsistent);
     // Another family with these fields.
     assert!((2..14).all(|family| matches!(
@@ -552,7 +552,7 @@ fn what_follows_a_filter_in_a_stream_is_not_read() {
     }
 }
 
-/// What stands in `docs/hashing.md` for a tuple is what a program gives that knows nothing but the file.
+/// The value in `docs/hashing.md` for a tuple is the one that a program computes with only the file.
 #[test]
 fn keys_of_several_parts_are_given_as_their_bytes() {
     let mut filter = BloomFilter::<(u32, &str)>::new(100, 1e-6);
@@ -563,7 +563,7 @@ fn keys_of_several_parts_are_given_as_their_bytes() {
     assert_eq!(any.hasher().keys(), Kind::Parts);
     assert_eq!((any.contains(&key), any.contains("ab")), (Ok(true), Ok(false)));
     assert_eq!(any.digest(&key), Ok(Portable::default().digest(&(1_u32, "ab"))));
-    // Keys of strings are another kind.
+    // Keys of strings are another key type.
     let error = BloomFilter::<[u8]>::from_bytes(&filter.to_bytes()).map(|_| ()).unwrap_err();
     assert_eq!(error, InvalidBytes::Keys { expected: 3, got: 6 });
 }

@@ -1,5 +1,5 @@
-//! Any bytes give a filter or an error, whatever the family: bytes that are cut off, flipped, zeroed,
-//! moved, and bytes that lie with checksums in order.
+//! Any bytes give a filter or an error, in every family: bytes that are truncated, flipped, zeroed or moved,
+//! and wrong fields with correct checksums.
 
 use crate::filters::{self, Hashed, Numbered, Sort, Visitor};
 use crate::forge::{LENGTH, WORDS, field, seal, words_of};
@@ -8,10 +8,10 @@ use umbel::hash::Portable;
 use umbel::{InvalidBytes, Saved};
 use umbel_laws::split_mix;
 
-/// The bytes of a filter of each family, of about as many bytes.
+/// The bytes of a filter of each family, all of about the same length.
 struct Samples {
     bytes: u64,
-    /// The number of the first key: other keys are another generation of the filter.
+    /// The number of the first key. Different keys give another generation of the filter.
     first: u64,
     all: Vec<(&'static str, Vec<u8>)>,
 }
@@ -58,7 +58,7 @@ fn all_flips_of_one_bit_are_refused() {
     }
 }
 
-/// Numbers that look like chance, and are the same every time.
+/// Pseudo-random numbers with a fixed seed.
 struct Chance(u64);
 
 impl Chance {
@@ -102,7 +102,7 @@ fn damage(bytes: &mut [u8], older: &[u8], chance: &mut Chance) {
         }
         3 => bytes[block(one)].copy_from_slice(&older[block(one)]),
         4 => {
-            // With its checksum.
+            // Together with its checksum.
             bytes[block(one)].copy_from_slice(&older[block(one)]);
             bytes[sum(one)].copy_from_slice(&older[sum(one)]);
         }
@@ -119,7 +119,7 @@ fn all_of_100_000_corruptions_are_refused() {
     let mut chance = Chance(0);
     let mut refused = 0;
     for ((family, good), (_, mut older)) in samples.into_iter().zip(older) {
-        // Sets that do not change differ by a few bytes in how long they are.
+        // Static filters differ in length by a few bytes.
         older.resize(good.len(), 0);
         seal(&mut older);
         let mut bytes = good.clone();
@@ -135,7 +135,7 @@ fn all_of_100_000_corruptions_are_refused() {
     assert!(refused >= 100_000, "{refused}");
 }
 
-/// Values that a field might have, and should not.
+/// Invalid values of a field.
 fn values(now: u64, chance: &mut Chance) -> [u64; 22] {
     let (half, random) = (now / 2, chance.next());
     [
@@ -188,7 +188,7 @@ fn headers_that_lie_with_checksums_in_order_are_refused_or_make_a_filter() {
             for value in values(now, &mut chance) {
                 bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
                 attempt(&mut bytes);
-                // And with a second one.
+                // And a second field.
                 let (other, value) = (field(chance.below(13)), values(now, &mut chance)[21]);
                 bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
                 bytes[other..other + 8].copy_from_slice(&(value % 100).to_le_bytes());
@@ -205,7 +205,7 @@ fn headers_that_lie_with_checksums_in_order_are_refused_or_make_a_filter() {
     assert!(tried > 40_000 && accepted > 1_000, "{accepted} of {tried}");
 }
 
-/// How many words go with a header, if as few as these do.
+/// The number of words that matches a header, if it is at most `most`.
 fn words_for(header: &[u8], most: u64) -> Option<u64> {
     (0..most).find(|words| {
         let mut bytes = header[..WORDS].to_vec();
@@ -236,7 +236,7 @@ fn shapes_that_nobody_planned_are_refused_or_make_a_filter() {
             for byte in &mut bytes[WORDS..] {
                 *byte = if noise { chance.next() as u8 } else { 0 };
             }
-            // Where the words say something of the filter, what they said may do.
+            // Where the words describe the filter, the previous values may be valid.
             if chance.below(2) == 0 {
                 let len = bytes.len().min(good.len() - 8);
                 bytes[WORDS..len].copy_from_slice(&good[WORDS..len]);

@@ -1,4 +1,4 @@
-//! The table of `docs/api.md`: every cell is compiled, and every row must stand in the document.
+//! The table of `docs/api.md`: every cell is compiled, and every row must be in the document.
 
 use umbel::plan::{AnyShape, FAMILIES};
 use umbel::sizing::{Rate, Shape};
@@ -9,7 +9,7 @@ use umbel::{
     SplitBlockBloomFilter, StableBloomFilter, WindowBloomFilter, XorFilter,
 };
 
-/// The type of a method, and the cell that says so.
+/// The type of a method, and its cell in the table.
 macro_rules! cell {
     (insert $f:ident bool) => {{
         let _: fn(&mut $f<u64>, &u64) -> bool = $f::insert;
@@ -123,7 +123,7 @@ macro_rules! rows {
     };
 }
 
-/// The rows of the table in the document that begins so.
+/// The rows of the table in the document that has this head.
 fn table(head: &str) -> Vec<&'static str> {
     include_str!("../../../../docs/api.md")
         .lines()
@@ -158,8 +158,8 @@ fn the_table_of_methods_is_true() {
     assert_eq!(table("| filter | made by |"), expected);
 }
 
-/// A row of the table of shapes: the names that every family has, with their types, and what they promise
-/// of a filter of 10,000 items at 1 %.
+/// A row of the table of shapes: the names that every family has, with their types, and their promises for a
+/// filter of 10,000 items at 1 %.
 macro_rules! shape {
     ($name:literal, $shape:ty) => {{
         let _: fn(u64, f64) -> Result<$shape, InvalidShape> = <$shape>::for_rate;
@@ -174,7 +174,7 @@ macro_rules! shape {
     }};
 }
 
-/// Every shape is as small and as rarely wrong as it says, and for the memory that a rate takes there is a
+/// Every shape keeps its promised size and false positive rate. For the memory that a rate needs there is a
 /// shape with that rate, or a better one.
 fn keeps_its_promises<S: Shape>(
     name: &str,
@@ -190,7 +190,7 @@ fn keeps_its_promises<S: Shape>(
         assert!(kept > 0.0 && kept <= rate * 1.000_001, "{name}: {kept} of {rate}");
         assert_eq!(planned.expected_rate(0), 0.0, "{name}");
 
-        // Steps of a rate are as wide as those of its numbers of bits or probes.
+        // The steps of a rate are as wide as those of its numbers of bits or probes.
         let same = for_memory(items, bytes).unwrap();
         assert!(same.words() * 8 <= bytes, "{name}: {same:?} {bytes}");
         assert!(same.items() >= items, "{name}: {same:?}");

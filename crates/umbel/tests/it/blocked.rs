@@ -1,4 +1,4 @@
-//! The blocked filter against its definition, and what is meant to break it.
+//! The blocked filter against its definition, and hostile input.
 
 use crate::forge::{KERNELS, LENGTH, field, seal};
 use crate::hostile::assert_even_spread;
@@ -14,12 +14,12 @@ use umbel::{AtomicBlockedBloomFilter, BlockedBloomFilter, BloomFilter, Keyed, Po
 use umbel::{Incompatible, InvalidBytes, InvalidShape, SplitBlockBloomFilter};
 use umbel_laws::split_mix;
 
-/// Positions straight from the definition in `docs/hashing.md`, kernels 2 and 3.
+/// Positions computed from the definition in `docs/hashing.md`, kernels 2 and 3.
 pub(crate) fn positions(shape: &Shape, digest: Digest) -> Vec<u64> {
     positions_in_level(shape, digest.bits(), digest.bits())
 }
 
-/// The same where another number, made of the digest, tells the lines.
+/// The same where a second number, derived from the digest, selects the lines.
 pub(crate) fn positions_in_level(shape: &Shape, lines: u64, digest: u64) -> Vec<u64> {
     let (more, fewer) = (shape.probes_per_line().div_ceil(2), shape.probes_per_line() / 2);
     let first = (0, lines, digest % (1 << 32), [more, fewer]);
@@ -73,7 +73,7 @@ proptest! {
         per_key in 1_u32..=2,
         probes in 1_u32..=8,
     ) {
-        // One that the compiler made, and one of any shape.
+        // One shape that the compiler planned, and one given at run time.
         const WORDS: usize = blocked::words_for(100, 0.01);
         const EMPTY: ArrayBlockedBloomFilter<u64, WORDS> = ArrayBlockedBloomFilter::new(100, 0.01);
         prop_assert_eq!(EMPTY.shape(), &Shape::for_rate(100, 0.01).unwrap());
@@ -109,8 +109,8 @@ fn with<H>(shape: Result<Shape, InvalidShape>, hasher: H) -> BlockedBloomFilter<
     BlockedBloomFilter::with(shape.unwrap(), hasher).unwrap()
 }
 
-/// The law compares with the bits set; this compares with the plan. Filters differ by luck, so their
-/// own spread is the sigma.
+/// The law compares the rate with the set bits; this test compares it with the plan. Filters differ by chance,
+/// so their spread is the sigma.
 #[test]
 fn absent_keys_are_found_at_the_rate_of_the_plan() {
     const FILTERS: u64 = 40;
@@ -190,7 +190,7 @@ fn astronomic_capacities_are_refused_before_memory_is_touched() {
 
 #[test]
 fn what_cannot_be_allocated_is_an_error_and_not_an_abort() {
-    // 16 TiB: a valid shape that no machine here has room for.
+    // 16 TiB: a valid shape that exceeds the memory of the machine.
     let (shape, hasher) = (Shape::with(1, 1 << 38, 2, 4).unwrap(), Portable::default());
     let error = InvalidShape::OutOfMemory { bytes: 1 << 44 };
     assert_eq!(BlockedBloomFilter::<u64>::with(shape, hasher).map(|_| ()), Err(error));
@@ -202,7 +202,7 @@ fn arrays_that_are_too_small_say_how_large_they_must_be() {
     let (array, min) = (Portable::default(), 8 * blocked::words_for(1_000, 0.01) as u64);
     let error = ArrayBlockedBloomFilter::<u64, 16>::try_with_hasher(1_000, 0.01, array);
     assert_eq!(error.map(|_| ()), Err(InvalidShape::TooSmall { bytes: 128, min }));
-    // One that is larger than it must be has the best shape of its size.
+    // An array that is larger than necessary has the best shape of its size.
     let array = ArrayBlockedBloomFilter::<u64, 16>::new(10, 0.01);
     assert_eq!(array.shape(), &Shape::for_memory(10, 128).unwrap());
     let bytes = BlockedBloomFilter::<u64>::new(1_000, 0.01).to_bytes();
@@ -212,7 +212,7 @@ fn arrays_that_are_too_small_say_how_large_they_must_be() {
 
 #[test]
 fn filters_over_2_to_the_32_bits_use_all_of_them() {
-    // 2^33 bits are 1 GiB of zeros that the kernel never has to hand out.
+    // 2^33 bits are 1 GiB of zeros, whose pages the kernel never provides.
     for (per_key, probes) in [(1, 8), (2, 5)] {
         let shape = Shape::with(1_000, (1 << 24) + 1, per_key, probes).unwrap();
         let mut filter = with(Ok(shape), Portable::default());
@@ -258,7 +258,7 @@ fn digests_that_a_weak_step_would_love_are_found_and_find_nothing_else() {
     }
 }
 
-/// Keys chosen against a public hash, all of whose lines are in the first tenth of the filter.
+/// Keys chosen by an attacker against a public hash: all of their lines are in the first tenth of the filter.
 #[test]
 fn chosen_keys_flood_the_lines_of_a_public_hash_and_not_those_of_a_secret_one() {
     for (per_key, probes, lines, rate) in [(1, 6, 40, 0.01), (2, 5, 60, 0.001)] {
@@ -279,10 +279,10 @@ fn chosen_keys_flood_the_lines_of_a_public_hash_and_not_those_of_a_secret_one() 
         let found = |found: &dyn Fn(&u64) -> bool| {
             absent.iter().filter(|key| found(key)).count() as f64 / absent.len() as f64
         };
-        // Ten times as many keys as there should be: all bits there are set, and others empty.
+        // Ten times the planned keys per line: all bits there are set, and other lines are empty.
         assert!(found(&|key| public.contains(key)) > 0.9, "{public:?}");
         assert!(public.count_ones() <= tenth && secret.count_ones() > 3 * tenth);
-        // A filter of so many lines differs from the plan by 3 % of its rate, one sigma, by luck.
+        // The rate of a filter of this number of lines differs from the plan by 3 %, one sigma, by chance.
         assert!(secret.expected_rate() < 1.15 * rate, "{secret:?}");
         let most = 1.15 * rate + 5.0 * (1.15 * rate / absent.len() as f64).sqrt();
         assert!(found(&|key| secret.contains(key)) < most, "{secret:?}");
@@ -333,7 +333,7 @@ fn headers_that_lie_are_refused_with_checksums_in_order() {
         }
         seal(&mut bytes);
         let filter = BlockedBloomFilter::<u64>::from_bytes(&bytes);
-        // What is accepted is what it says.
+        // An accepted filter has the values of its fields.
         filter.map(|filter| {
             assert!(filter.to_bytes() == bytes);
             (filter.shape().lines_per_key(), filter.shape().probes_per_line())
@@ -347,7 +347,7 @@ fn headers_that_lie_are_refused_with_checksums_in_order() {
     };
     assert_eq!(forged((1, 5), &[]), Ok((1, 5)));
     assert_eq!(forged((2, 5), &[]), Ok((2, 5)));
-    // Kernels: those of another family; 2 for 3 and 3 for 2, which may be another filter.
+    // Kernels of another family; 2 for 3 and 3 for 2, which may be valid for another filter.
     for kernels in [0, 1, 4, 5, 0xffff] {
         let error = Err(InvalidBytes::Kernels { got: kernels });
         assert_eq!(forged((1, 6), &[(KERNELS, u64::from(kernels), 2)]), error);
@@ -362,7 +362,7 @@ fn headers_that_lie_are_refused_with_checksums_in_order() {
     assert_eq!(forged((2, 6), &[(field(2), 17, 8)]), partial("probes", 17, 2));
     assert_eq!(forged((2, 6), &[(field(2), 18, 8)]), too_many(9));
     assert_eq!(forged((2, 6), &[(field(2), 1 << 32 | 12, 8)]), Err(InvalidBytes::Inconsistent));
-    // Bits, without and with the length that belongs to them.
+    // Bits, with and without the matching length.
     for bits in [0_u64, 1, 511, 1_535, 1_537, 1_024, 2_048, 1 << 40, 1 << 48, 1 << 62, u64::MAX] {
         for length in [192, bits / 64 * 8, bits.div_ceil(64) * 8] {
             let forged = forged((2, 6), &[(field(1), bits, 8), (LENGTH, length, 8)]);
@@ -386,7 +386,7 @@ fn filters_of_another_family_are_refused() {
     assert_eq!(BloomFilter::<u64>::from_bytes(&blocked).map(|_| ()), family(1, 2));
     let read_split = SplitBlockBloomFilter::<u64, Portable>::from_bytes;
     assert_eq!(read_split(&blocked).map(|_| ()), family(3, 2));
-    // With the family forged, the kernels tell.
+    // With the family forged, the kernels still show it.
     for (mut bytes, kernels) in [(classic, 1), (split, 4)] {
         bytes[10] = 2;
         seal(&mut bytes);

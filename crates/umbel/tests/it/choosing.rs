@@ -1,4 +1,4 @@
-//! What `docs/choosing.md` says of space.
+//! The statements of `docs/choosing.md` about space.
 
 use core::time::Duration;
 use umbel::plan::AnyShape;
@@ -81,7 +81,7 @@ fn choosing_md_tells_the_bits_of_sets_that_do_not_change() {
             xor::Shape::for_bits(items, 8).unwrap().bits_per_key(),
             fuse::Shape::for_bits(items, 8).unwrap().bits_per_key(),
             fuse::Shape4::for_bits(items, 8).unwrap().bits_per_key(),
-            // How many rows it takes is known when all keys have found one.
+            // The number of rows is known only after all keys have found one.
             RibbonFilter::<u64>::build(0..items, 1.0 / 256.0).unwrap().bytes() as f64 * 8.0
                 / items as f64,
         ];

@@ -1,4 +1,4 @@
-//! The counting filter against a multiset, cell by cell, and what is meant to break it.
+//! The counting filter against a multiset, cell by cell, and hostile input.
 
 use crate::forge::{KERNELS, field, with};
 use crate::positions::positions;
@@ -28,7 +28,7 @@ fn made_as<L: CellLayout>(shape: L::Shape) -> Counting<u64, Portable, Heap, L> {
     Counting::with(shape, Portable::default()).unwrap()
 }
 
-/// Where the cells of a key are, straight from `docs/hashing.md`: no code of the library is asked.
+/// The cells of a key, computed from `docs/hashing.md` without the code of the library.
 trait Defined: CellLayout {
     fn cells_of(shape: &Self::Shape, digest: Digest) -> Vec<usize>;
 }
@@ -61,7 +61,7 @@ impl Defined for InLine {
     }
 }
 
-/// The cells of a filter as numbers that may be large, and the keys that are in it.
+/// The cells of a filter as large numbers, and the keys that are in it.
 struct Model<L: Defined> {
     shape: L::Shape,
     cells: Vec<u64>,
@@ -113,7 +113,7 @@ impl<L: Defined> Model<L> {
     }
 }
 
-/// What happens to a filter.
+/// An operation on a filter.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u64),
@@ -140,8 +140,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Any history leaves exactly the cells, and gives exactly the answers, of the model; and while only
-/// keys that are there are removed, they are all found, and counted no lower than they are.
+/// Any history leaves exactly the cells, and gives exactly the answers, of the model. While only present keys
+/// are removed, all present keys are found, and their counts are never too low.
 fn follow<L: Defined>(shape: L::Shape, history: Vec<Step>) {
     let (mut filter, mut model) = (made_as::<L>(shape), Model::<L>::new(shape));
     for step in history {
@@ -239,7 +239,7 @@ proptest! {
     }
 }
 
-/// In one cell, or five, a key has the same cell several times.
+/// In a filter of one cell, or five, a key has the same cell several times.
 #[test]
 fn remove_undoes_insert_even_where_a_key_has_a_cell_twice() {
     for cells in [1, 3, 5, 63] {
@@ -336,7 +336,8 @@ fn no_key_is_lost<L: CellLayout>(keys: u64) {
     assert!(filter == half, "what was removed is gone without a trace");
 }
 
-/// Sixteen times in a cell that counts to fifteen: it never leaves again, and nobody else is lost.
+/// A key that is inserted sixteen times saturates cells that count to fifteen. It can no longer be removed, and
+/// no other key is lost.
 #[test]
 fn a_saturated_cell_stays() {
     for width in WIDTHS {
@@ -357,8 +358,8 @@ fn a_saturated_cell_stays() {
     }
 }
 
-/// Balls in bins: at capacity the number of a cell is that of a Poisson variable, so that the share of
-/// saturated cells is known, and with it what the documentation says.
+/// Balls in bins: at capacity the number of a cell is a Poisson variable, so the share of saturated cells is
+/// known, and the documentation states it.
 #[test]
 fn as_many_cells_are_saturated_as_chance_has_it() {
     let items = 200_000_u64;
@@ -377,7 +378,7 @@ fn as_many_cells_are_saturated_as_chance_has_it() {
         let sigma = (share * below / cells).sqrt();
         let got = filter.saturated() as f64 / cells;
         assert!((got - share).abs() < 5.0 * sigma, "{width:?}: {got}, expected {share}");
-        // Overload loses nobody, and removing keys does not either.
+        // Overload loses no key, and removing keys does not either.
         assert!((0..items / 2).all(|key| filter.remove(&key)));
         assert!((items / 2..items).all(|key| filter.contains(&key)));
     }
@@ -432,7 +433,7 @@ fn hostile_parameters_are_refused() {
     for capacity in [u64::MAX, 1 << 58, 1 << 46] {
         assert!(Counting::try_new(capacity, 0.01).is_err());
     }
-    // A valid shape that no machine here has room for.
+    // A valid shape that exceeds the memory of the machine.
     let huge = bloom::Shape::with(1, (1 << 45) - 1, 7).unwrap();
     let huge = Shape::of(huge, Width::Eight).unwrap();
     let error = Counting::with(huge, Portable::default()).unwrap_err();
@@ -465,7 +466,7 @@ fn estimates_come_back_when_keys_leave() {
 #[test]
 fn bytes_keep_the_width_and_refuse_another() {
     for width in WIDTHS {
-        // The words of one cell are one, whatever its width.
+        // Cells of any width take one word when there is one cell.
         for cells in [1, 63, 1_001] {
             let positions = bloom::Shape::with(10, cells, 3).unwrap();
             let mut filter = made(Shape::of(positions, width).unwrap());
@@ -518,8 +519,8 @@ fn code_that_knows_only_traits_can_count() {
     assert!(text.contains("CountingBloomFilter") && text.contains("bits_per_cell: 4"), "{text}");
 }
 
-/// Words that must never change. The positions are those of the classic filter, whose words were
-/// computed by a second implementation: its bits are set where these cells are not zero.
+/// Words that must never change. The positions are those of the classic filter, whose words were computed by a
+/// second implementation: its bits are set where these cells are not zero.
 #[test]
 fn a_filter_keeps_its_words() {
     for (width, expected) in WIDTHS.into_iter().zip([
@@ -579,7 +580,7 @@ fn bytes_of_lines_are_not_those_of_cells_anywhere() {
         assert!(loaded == filter && loaded.shape() == filter.shape());
         let error = CountingBloomFilter::<u64>::from_bytes(&bytes).unwrap_err();
         assert!(matches!(error, InvalidBytes::Kernels { .. }), "{error}");
-        // One cell more is no whole line.
+        // With one cell more, the last line is incomplete.
         let bytes = with(&bytes, field(1), &[bytes[field(1)] + 1]);
         let error = BlockedCountingBloomFilter::<u64>::from_bytes(&bytes).unwrap_err();
         assert!(matches!(error, InvalidBytes::Shape(InvalidShape::NotAMultiple { .. })), "{error}");

@@ -1,4 +1,4 @@
-//! The cuckoo filter against a multiset of places, and what is meant to break it.
+//! The cuckoo filter against a multiset of places, and hostile input.
 
 use crate::forge::{self, INSERTIONS, KERNELS, WORDS, field};
 use proptest::collection::vec;
@@ -28,7 +28,7 @@ fn seeded(shape: Shape, seed: u64) -> CuckooFilter<u64> {
 /// A fingerprint, and the smaller and the larger one of its buckets.
 type Place = (u64, u64, u64);
 
-/// What is in a filter: how often at which place, by the definition in `docs/hashing.md`.
+/// The content of a filter: how often each place is occupied, by the definition in `docs/hashing.md`.
 #[derive(Clone)]
 struct Model {
     shape: Shape,
@@ -68,7 +68,7 @@ impl Model {
         self.places.get(&self.place(key)).copied().unwrap_or_default()
     }
 
-    /// How many copies of a key there can be.
+    /// The maximum number of copies of a key.
     fn most(&self, key: u64) -> u64 {
         let (_, first, second) = self.place(key);
         if first == second { 4 } else { 8 }
@@ -91,7 +91,7 @@ impl Model {
         there
     }
 
-    /// The filter has exactly this in it.
+    /// Checks that the filter has exactly this content.
     fn is(&self, filter: &CuckooFilter<u64>) {
         filter.validate().unwrap();
         let mut left = self.places.clone();
@@ -106,7 +106,7 @@ impl Model {
     }
 }
 
-/// What happens to a filter.
+/// An operation on a filter.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u64),
@@ -133,16 +133,16 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Inserts all of the keys into a copy of the model, if no place gets too many: a filter may refuse
-/// more than that, and nothing else.
+/// Inserts all of the keys into a copy of the model, if no place exceeds its limit. A filter may refuse in more
+/// cases, but in no other way.
 fn with_all(model: &Model, keys: &[u64]) -> Option<Model> {
     let mut model = model.clone();
     keys.iter().for_each(|key| _ = model.insert(*key));
     keys.iter().all(|key| model.count(*key) <= model.most(*key)).then_some(model)
 }
 
-/// Any history leaves exactly the fingerprints, and gives exactly the answers, of the model; and what is
-/// refused changes nothing.
+/// Any history leaves exactly the fingerprints, and gives exactly the answers, of the model. A refused
+/// operation changes nothing.
 fn follow(shape: Shape, history: Vec<Step>) {
     let (mut filter, mut model) = (made(shape), Model::new(shape));
     for step in history {
@@ -173,7 +173,7 @@ fn follow(shape: Shape, history: Vec<Step>) {
                 assert!(with_all(&model, keys).is_some());
                 assert!(keys.iter().zip(fresh).all(|(key, fresh)| model.insert(*key) == fresh));
             }
-            // Of a stranger too: the model knows whose fingerprint goes in its place.
+            // This may be an absent key with the same fingerprint, so the model removes it too.
             Step::Remove(key) => assert_eq!(filter.remove(&key), model.remove(key)),
             Step::RemoveBatch(keys) => {
                 let mut removed = vec![false; keys.len()];
@@ -224,7 +224,8 @@ proptest! {
     }
 }
 
-/// Inserts keys until the first is refused; how many went in. Nothing is lost and nothing is left behind.
+/// Inserts keys until the first is refused; returns the number of inserted keys. No key is lost and no partial
+/// insert remains.
 fn fill(filter: &mut CuckooFilter<u64>) -> u64 {
     let first = split_mix(filter.hasher().seed() ^ filter.shape().buckets() << 32);
     let keys = || (0..).map(|number| first.wrapping_add(number));
@@ -278,7 +279,8 @@ fn filters_of_some_thousand_slots_take_what_they_promise() {
 
 #[test]
 fn large_filters_are_full_at_a_load_of_96_percent_or_more() {
-    // Of 4 bits too, as long as no nine keys look the same: one table in 1,300 of the first size has them.
+    // With 4 bits too, unless nine keys have the same fingerprint and buckets, as in one table in 1,300 of the
+    // first size.
     for fingerprint_bits in [4, 5, 8, 10, 13, 20] {
         for (buckets, seeds) in [(25_000, 3), (40_001, 1)] {
             let shape = shape(buckets, fingerprint_bits);
@@ -290,7 +292,7 @@ fn large_filters_are_full_at_a_load_of_96_percent_or_more() {
     }
 }
 
-/// At capacity, ten times as many keys come and go as there are: none is refused, none is lost.
+/// At capacity, keys are inserted and removed ten times over: none is refused, and none is lost.
 #[test]
 fn a_filter_at_capacity_goes_on_for_ever() {
     for (items, rate) in [(30, 0.01), (500, 0.2), (1_000, 0.01), (20_000, 0.001)] {
@@ -328,7 +330,7 @@ fn half_a_million_removals_lose_none_of_the_other_keys() {
     stay.iter().for_each(|key| _ = half.insert(key).unwrap());
     assert!(filter == half, "what was removed is gone without a trace");
     assert_eq!((filter.len(), filter.load()), (KEYS / 2, half.load()));
-    // Merged into a filter that others have left, nothing is lost either.
+    // No key is lost in a merge into a filter that was emptied either.
     let mut merged = CuckooFilter::<u64>::new(KEYS, 0.01);
     leave.iter().for_each(|key| _ = merged.insert(key).unwrap());
     merged.merge_with(&half).unwrap();
@@ -358,7 +360,7 @@ fn a_key_is_there_eight_times_and_not_nine() {
     }
 }
 
-/// Two keys with one place between them, in a small filter.
+/// Two keys with the same place, in a small filter.
 fn look_alikes(filter: &CuckooFilter<u64>) -> [u64; 2] {
     let model = Model::new(*filter.shape());
     let mut seen = HashMap::new();
@@ -375,7 +377,7 @@ fn what_is_inserted_once_for_two_keys_is_gone_when_one_leaves() {
     assert_eq!((filter.insert_unique(&a), filter.insert_unique(&b)), (Ok(true), Ok(false)));
     assert_eq!(filter.len(), 1);
     assert!(filter.remove(&a) && !filter.contains(&b), "as the documentation warns");
-    // A stranger takes another key with it.
+    // Removing an absent key removes another one.
     filter.insert(&a).unwrap();
     assert!(filter.remove(&b) && !filter.contains(&a));
     assert!(!filter.remove(&b) && filter.is_empty());
@@ -429,7 +431,7 @@ fn a_batch_that_does_not_fit_inserts_the_keys_before_the_first_without_room() {
     assert!(inserted > 100 && filter.len() == 1_900 + inserted as u64);
     assert!(!fresh[inserted..].contains(&true));
     filter.validate().unwrap();
-    // Removing them leaves what was there before.
+    // After removing them the previous keys are left.
     assert!(more[..inserted].iter().all(|key| filter.remove(key)));
     assert!(keys.iter().all(|key| filter.remove(key)) && filter.is_empty());
     assert!(filter.words().iter().all(|word| *word == 0));
@@ -452,7 +454,7 @@ fn a_merged_filter_holds_both_sides() {
     assert!(left == both && left != alone && left.len() == 3_000);
     assert!((1_500..2_000).all(|key| left.estimated_count(&key) >= 2));
     left.validate().unwrap();
-    // There is no room for as many again.
+    // There is no room for the same number of keys again.
     let before = left.clone();
     for other in [&before, &alone] {
         let error = left.merge_with(other).unwrap_err();
@@ -475,7 +477,7 @@ fn filters_that_do_not_fit_are_refused_and_left_alone() {
         filter.merge_with(&other).unwrap_err()
     };
     let plain = Portable::default();
-    // As many bits, in other buckets.
+    // The same number of bits, in other buckets.
     let error = refused(shape(10, 12), plain);
     assert_eq!(error, Incompatible::Cells { expected: 10, got: 12 });
     let error = refused(shape(14, 10), plain);
@@ -514,10 +516,10 @@ fn absent_keys_are_found_at_the_expected_rate() {
             }
             let queries = (asked * filters) as f64;
             let rate = shape.expected_rate(items);
-            // By chance in the queries, and in how many of the keys look like another one.
+            // Chance in the queries, and in the number of keys with the same place.
             let alike = rate * (items * filters - distinct) as f64 / (items * filters) as f64;
             let keys = (items * filters) as f64;
-            // Of an odd number of buckets, one key in as many has half the chance to be met.
+            // With an odd number of buckets m, one key in m has half the chance of a collision.
             let m = buckets as f64;
             let half = rate / items as f64 * m / (2.0 * m - 1.0);
             let halves = (buckets % 2) as f64 * half * half / m * items as f64 / filters as f64;
@@ -555,7 +557,7 @@ fn shapes_keep_their_rate_and_have_room_for_their_items() {
             assert!(shape.expected_rate(items) <= rate, "{shape:?} at {rate}");
             assert!(shape.room() >= items, "{shape:?}");
             assert!(shape.buckets() == 1 || shape.buckets().is_multiple_of(2));
-            // In as much memory, no worse.
+            // With the same memory, the rate is no worse.
             let same = Shape::for_memory(items, shape.bytes()).unwrap();
             assert!(same.bytes() <= shape.bytes() && same.room() >= items);
             assert!(same.expected_rate(items) <= shape.expected_rate(items), "{same:?} {shape:?}");
@@ -564,14 +566,14 @@ fn shapes_keep_their_rate_and_have_room_for_their_items() {
     assert_eq!(Shape::for_rate(1_000, 5e-10).unwrap().fingerprint_bits(), 32);
 }
 
-/// Fingerprints that are longer than the rate asks for, wherever that takes less memory: short ones cannot
-/// fill a large table, since nine keys look the same too often.
+/// Fingerprints are longer than the rate requires where that takes less memory: short ones cannot fill a large
+/// table, because nine keys have the same place too often.
 #[test]
 fn no_other_width_takes_less() {
     for items in (9..400).step_by(13).chain([1_000, 30_000, 1_000_000, 100_000_000]) {
         for rate in [0.9, 0.4, 0.2, 0.06, 0.01, 1e-5] {
             let chosen = Shape::for_rate(items, rate).unwrap();
-            // Two buckets fewer than would be as many bits.
+            // Two buckets fewer would be the same number of bits.
             for width in 4..=32 {
                 let buckets = (chosen.bits() - 1) / (8 * width) * 2;
                 let Ok(other) = Shape::with(items, buckets, width as u32) else { continue };
@@ -619,7 +621,7 @@ fn hostile_parameters_are_refused() {
             Shape::for_memory(1_000, min).is_ok() && Shape::for_memory(1_000, min - 8).is_err()
         );
     }
-    // A valid shape that no machine here has room for.
+    // A valid shape that exceeds the memory of the machine.
     let huge = shape(1 << 42, 16);
     let error = Cuckoo::with(huge, Portable::default()).unwrap_err();
     assert_eq!(error, InvalidShape::OutOfMemory { bytes: huge.bytes() });
@@ -628,7 +630,7 @@ fn hostile_parameters_are_refused() {
     assert!(none.insert(&1).unwrap() && none.remove(&1) && none.is_empty());
 }
 
-/// Every key has the same digest as every other: eight of them, and nobody else is harmed.
+/// All of eight keys have the same digest, and no other key is affected.
 #[test]
 fn keys_that_a_stranger_chose_fill_their_buckets_and_no_others() {
     let mut filter = CuckooFilter::<u64>::new(1_000, 0.01);
@@ -667,7 +669,7 @@ fn bytes_keep_the_width_and_refuse_another() {
     assert_eq!(load(2).unwrap_err(), InvalidBytes::Hasher);
 }
 
-/// Bytes whose checksums are right and whose fields are not.
+/// Bytes with correct checksums and invalid fields.
 #[test]
 fn bytes_that_contradict_themselves_are_refused() {
     let bytes = made(shape(10, 5)).to_bytes();
@@ -679,10 +681,10 @@ fn bytes_that_contradict_themselves_are_refused() {
         let error = fingerprint_out_of_range(bits, 32);
         assert_eq!(with(field(2), &[bits as u8]), Err(InvalidBytes::Shape(error)));
     }
-    assert_eq!(with(field(3), &[1]), Err(InvalidBytes::Inconsistent)); // nothing is there
-    assert_eq!(with(field(1), &[20]), Err(InvalidBytes::Inconsistent)); // other words
+    assert_eq!(with(field(3), &[1]), Err(InvalidBytes::Inconsistent)); // the table has no such fingerprint
+    assert_eq!(with(field(1), &[20]), Err(InvalidBytes::Inconsistent)); // a different number of words
     assert_eq!(with(WORDS + 25, &[0]), Ok(0));
-    assert_eq!(with(WORDS + 24, &[0xff]), Err(InvalidBytes::Inconsistent)); // not as many
+    assert_eq!(with(WORDS + 24, &[0xff]), Err(InvalidBytes::Inconsistent)); // a different number of keys
     let two = forge::with(&bytes, WORDS + 24, &[0xff]);
     assert_eq!(read(&forge::with(&two, INSERTIONS, &[2])), Ok(2));
     assert_eq!(with(WORDS + 25, &[1]), Err(InvalidBytes::Inconsistent)); // past the last slot
@@ -719,7 +721,7 @@ fn code_that_knows_only_traits_can_remove() {
     assert!(text.contains("CuckooFilter") && text.contains("len: 0"), "{text}");
 }
 
-/// Checked by the compiler: readers on many threads share a filter.
+/// The compiler checks that threads can share a filter for look-ups.
 const fn shared_by_threads<T: Send + Sync>() {}
 const _: () = shared_by_threads::<CuckooFilter<std::rc::Rc<str>, Keyed>>();
 const _: () = shared_by_threads::<ArrayCuckooFilter<[u8], 3>>();
@@ -735,8 +737,8 @@ fn many_threads_read_one_filter() {
     });
 }
 
-/// Computed by a second implementation in another language, written from `docs/hashing.md`. The words are
-/// those of filters that had no need to search, which is all that is fixed about them.
+/// Computed by a second implementation in another language, written from `docs/hashing.md`. The words are those
+/// of filters that needed no search, because only those are fixed.
 #[test]
 fn a_filter_keeps_its_words_and_its_mistakes() {
     for (buckets, fingerprint_bits, expected, mistakes) in [

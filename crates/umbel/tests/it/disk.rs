@@ -1,5 +1,5 @@
-//! Saving on a disk that loses, tears and reorders whatever was not synced, and that fails at any
-//! call: afterwards the old filter is there or the new one, whole.
+//! Saving on a disk that loses, tears and reorders unsynced writes, and that fails at any call. Afterwards the
+//! old filter or the new one exists, complete.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use umbel_laws::split_mix;
 
 const PATH: &str = "some/where/seen.umbel";
 
-/// What was asked of the disk.
+/// A call to the disk.
 #[derive(Clone, Debug, PartialEq)]
 enum Call {
     Create(usize, PathBuf),
@@ -23,19 +23,19 @@ enum Call {
     Remove(PathBuf),
 }
 
-/// Remembers what it was asked, and fails at one call if it is told to.
+/// Records the calls, and fails at a given one.
 #[derive(Clone, Default)]
 struct Simulated {
     calls: Rc<RefCell<Vec<Call>>>,
     fails_at: Option<usize>,
-    /// Whether the file on the disk is found locked by another writer.
+    /// Whether another writer has locked the file on the disk.
     busy: bool,
 }
 
 impl Simulated {
     fn call(&self, call: Call) -> io::Result<()> {
         if self.fails_at == Some(self.calls.borrow().len()) {
-            // The call after it may succeed: what failed is over.
+            // The call after it may succeed: only this call fails.
             self.calls.borrow_mut().push(Call::SyncDirectory);
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -51,7 +51,7 @@ struct Open {
 
 impl Write for Open {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Never more than 3,000 bytes, so that there are writes that end in the middle of a block.
+        // At most 3,000 bytes, so that some writes end in the middle of a block.
         let now = &bytes[..bytes.len().min(3_000)];
         self.disk.call(Call::Write(self.number, now.to_vec()))?;
         Ok(now.len())
@@ -94,7 +94,7 @@ impl Disk for Simulated {
     fn close(&self, _: Self::File) {}
 }
 
-/// How much of what was not synced is found after the power came back.
+/// The part of the unsynced writes that survives a power failure.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
     Everything,
@@ -119,7 +119,7 @@ impl Loss {
     }
 }
 
-/// What is in the files after these calls and a power cut.
+/// The content of the files after these calls and a power failure.
 fn after_power_cut(old: &[u8], calls: &[Call], loss: Loss) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut names = BTreeMap::from([(PathBuf::from(PATH), usize::MAX)]);
     let mut files = BTreeMap::from([(usize::MAX, old.to_vec())]);
@@ -140,7 +140,7 @@ fn after_power_cut(old: &[u8], calls: &[Call], loss: Loss) -> BTreeMap<PathBuf, 
                 let start = file.len();
                 file.extend_from_slice(bytes);
                 if synced.is_none_or(|synced| at > synced) {
-                    // Units that were lost are zeros, as a file that grew without its data has.
+                    // Lost units are zeros, as in a file that grew without its data.
                     for (at, byte) in file.iter_mut().enumerate().skip(start) {
                         let unit = at / loss.unit();
                         if !loss.keeps(*number as u64 ^ (unit as u64) << 20) {
@@ -150,7 +150,7 @@ fn after_power_cut(old: &[u8], calls: &[Call], loss: Loss) -> BTreeMap<PathBuf, 
                 }
             }
             Call::Rename(from, to) => {
-                // A name that the disk never got cannot be changed; the file has the new one then.
+                // A name that never reached the disk cannot be renamed; the file then has the new name.
                 let number = names.get(from).copied().or_else(|| created(calls, from));
                 if name_is_there && let Some(number) = number {
                     names.remove(from);
@@ -228,7 +228,7 @@ fn whichever_call_fails_the_old_filter_is_there_and_nothing_else() {
         let files = after_power_cut(&old.to_bytes(), &disk.calls.borrow(), Loss::Nothing);
         assert_eq!(files.len(), 1, "a file was left behind by call {call}");
         let there = BlockedBloomFilter::<u64>::from_bytes(&files[Path::new(PATH)]).unwrap();
-        // After the last one only the directory could not be synced.
+        // After the last call only the sync of the directory could fail.
         assert!(there == old || call == all - 1 && there == new, "call {call}");
     }
 }

@@ -1,4 +1,4 @@
-//! Filters in real files: saved, opened, locked, and everything that is no filter.
+//! Filters in real files: saved, opened and locked. And files that are not filters.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use umbel::format::{OpenError, Opening};
 use umbel::hash::{City64, Murmur3};
 use umbel::{BlockedBloomFilter, BloomFilter, InvalidBytes, Keyed, Saved};
 
-/// A directory of its own for each test.
+/// A separate directory for each test.
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {
@@ -23,7 +23,7 @@ impl Directory {
         self.0.join(name)
     }
 
-    /// What is in it.
+    /// The names of the files in it.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string();
@@ -84,14 +84,14 @@ fn two_writers_do_not_meet_and_a_dead_one_leaves_nothing() {
     let path = directory.path("seen.umbel");
     filter_of(1).save(&path).unwrap();
     replace(&System, &path, false, |first| {
-        // While the first one writes.
+        // While the first writer is active.
         assert_eq!(filter_of(2).save(&path).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
         assert!(load(&path).unwrap() == filter_of(1));
         filter_of(3).to_writer(first)
     })
     .unwrap();
     assert!(load(&path).unwrap() == filter_of(3));
-    // One that died in the middle has no lock any more.
+    // A writer that died has no lock any more.
     let part = directory.path(".seen.umbel.umbel-part");
     fs::write(&part, b"half of a filter").unwrap();
     filter_of(4).save(&path).unwrap();
@@ -111,7 +111,7 @@ fn a_failed_write_leaves_the_old_file_alone() {
     assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
     assert!(load(&path).unwrap() == filter_of(1));
     assert_eq!(directory.names(), ["seen.umbel"]);
-    // Where no file can be there is an error, and still nothing beside it.
+    // Where a file cannot be created there is an error, and no other file beside it.
     fs::create_dir(directory.path("a-directory")).unwrap();
     assert!(filter_of(1).save(directory.path("a-directory")).is_err());
     assert!(filter_of(1).save(directory.path("missing/seen.umbel")).is_err());
@@ -129,7 +129,7 @@ fn a_link_is_replaced_and_what_it_pointed_to_is_not() {
     filter_of(1).save(&link).unwrap();
     assert_eq!(fs::read(&target).unwrap(), b"precious");
     assert!(load(&link).unwrap() == filter_of(1));
-    // A link in the place of the file that is being written is not followed either.
+    // A symbolic link in place of the temporary file is not followed either.
     std::os::unix::fs::symlink(&target, directory.path(".seen.umbel.umbel-part")).unwrap();
     let _ = filter_of(2).save(&link);
     assert_eq!(fs::read(&target).unwrap(), b"precious");
@@ -173,7 +173,7 @@ fn hashers_with_seeds_come_back_with_them() {
     assert!(BloomFilter::<str, Murmur3>::from_bytes(&seeded.to_bytes()).unwrap() == seeded);
     let plain = BloomFilter::<str, City64>::with_hasher(10, 0.01, City64::default());
     assert!(BloomFilter::<str, City64>::from_bytes(&plain.to_bytes()).unwrap() == plain);
-    // No seed and the seed 0 are two hashes, so the seed of this one cannot be told.
+    // No seed and the seed 0 are two hashes, so the seed of this one cannot be determined.
     let seeded = BloomFilter::<str, City64>::with_hasher(10, 0.01, City64::seeded(0));
     let error = BloomFilter::<str, City64>::from_bytes(&seeded.to_bytes()).map(|_| ());
     assert_eq!(error, Err(InvalidBytes::Secret));
@@ -186,7 +186,7 @@ fn keys_of_another_kind_are_refused() {
     let numbers = filter_of(10).to_bytes();
     let error = BloomFilter::<str>::from_bytes(&numbers).map(|_| ());
     assert_eq!(error, Err(InvalidBytes::Keys { expected: 3, got: 1 }));
-    // All integers of up to 64 bits are one kind.
+    // All integers of up to 64 bits are the same key type.
     let signed = BloomFilter::<i32>::from_bytes(&numbers).unwrap();
     assert!((0..10).all(|key| signed.contains(&key)));
 }
@@ -217,7 +217,7 @@ fn files_of_the_wrong_length_are_refused_before_they_are_read() {
         let error = load(&path).unwrap_err();
         assert!(matches!(error, OpenError::Invalid(InvalidBytes::Length { .. })), "{len}: {error}");
     }
-    // A file of holes, longer than any memory.
+    // A sparse file, larger than any memory.
     fs::write(&path, &good).unwrap();
     let file = File::options().write(true).open(&path).unwrap();
     if file.set_len(1 << 43).is_ok() {

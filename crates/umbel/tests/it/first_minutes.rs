@@ -1,4 +1,4 @@
-//! The programs that a newcomer writes first. Each is as they would write it: if one stops compiling, the
+//! The first programs of a new user. Each is written as a user would write it: if one stops compiling, the
 //! interface has become worse.
 
 use crate::files::Directory;
@@ -91,7 +91,7 @@ struct MyStruct {
     size: f32_bits::F32,
 }
 
-/// Anything may implement `Hash`, in its own way.
+/// Any type may implement `Hash`.
 mod f32_bits {
     pub(super) struct F32(pub(super) f32);
 

@@ -1,5 +1,5 @@
-//! The bytes of a filter with something else in them, and checksums that are right again: where
-//! everything is, `docs/format.md` tells.
+//! The bytes of a filter with some values changed and checksums recomputed. The offsets are in
+//! `docs/format.md`.
 
 use twox_hash::XxHash3_64;
 
@@ -10,7 +10,7 @@ pub(crate) const INSERTIONS: usize = 56;
 pub(crate) const LENGTH: usize = 64;
 pub(crate) const WORDS: usize = 192;
 
-/// Where a field of the family is.
+/// The offset of a field of the family.
 pub(crate) const fn field(number: usize) -> usize {
     80 + 8 * number
 }
@@ -23,13 +23,13 @@ pub(crate) fn with(bytes: &[u8], at: usize, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// How many of the bytes are words, if they are those of a filter.
+/// The number of bytes that are words, if these are the bytes of a filter.
 pub(crate) fn words_of(bytes: &[u8]) -> usize {
     let rest = bytes.len() - WORDS;
     rest - rest.div_ceil(8_192 + 8) * 8
 }
 
-/// Makes the checksums of a filter right, whatever else it says.
+/// Recomputes the checksums of a filter.
 pub(crate) fn seal(bytes: &mut [u8]) {
     let xxh3 = |seed: u64, bytes: &[u8]| XxHash3_64::oneshot_with_seed(seed, bytes);
     let blocks = 0x756d_6265_6c20_626c_u64;

@@ -35,7 +35,7 @@ fn digests_are_the_documented_ones() {
             "char" => assert_digest(seed, &key.chars().next().unwrap(), digest),
             "bool" => assert_digest(seed, &key.parse::<bool>().unwrap(), digest),
             "str" => assert_digest(seed, key.trim_matches('"'), digest),
-            // As many bytes 0, 1, 2, ...
+            // The bytes 0, 1, 2, ..., this number of them.
             "[u8]" => {
                 let len: usize = key.trim_end_matches(" bytes").parse().unwrap();
                 let bytes: Vec<u8> = (0..len).map(|byte| byte as u8).collect();
@@ -250,7 +250,7 @@ fn a_scalable_filter_keeps_its_levels_and_its_mistakes() {
     assert_eq!(fresh, [100, 200, 400, 297]);
 }
 
-/// What its bytes say of a window filter: insertions, and the fields from the time on.
+/// The state of a window filter in its bytes: insertions, and the fields from the time on.
 fn state_of(filter: &WindowBloomFilter<u64>) -> [u64; 7] {
     let bytes = filter.to_bytes();
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
@@ -334,7 +334,7 @@ fn a_quotient_filter_keeps_its_words_and_its_mistakes() {
     let filled = |quotients, remainder, keys| {
         let shape = umbel::quotient::Shape::with(keys, quotients, remainder).unwrap();
         let mut filter = umbel::QuotientFilter::<u64>::with(shape, Portable::default()).unwrap();
-        // The order in which they come does not matter.
+        // The order of insertions does not matter.
         (0..keys).rev().for_each(|key| _ = filter.insert(&key).unwrap());
         filter
     };

@@ -1,4 +1,4 @@
-//! Files that were written once and must open for ever: see `examples/golden`.
+//! Files of earlier versions, which must open for ever: see `examples/golden`.
 
 use crate::files::Directory;
 use crate::filters::{Hashed, Numbered, Sort, Visitor, visit_families};
@@ -9,14 +9,14 @@ use umbel::format::{OpenError, Opening, Saved, Stored};
 use umbel::hash::{Digester, Portable};
 use umbel::{InvalidBytes, Keyed};
 
-/// What the table says, of those hashes that are there.
+/// The lines of the table, for the hashes that are enabled.
 fn table() -> Vec<String> {
     let table = fs::read_to_string(directory().join("table.txt")).unwrap();
     let there = |line: &&str| cfg!(feature = "crc64") || !line.contains("-crc64-");
     table.lines().filter(there).map(str::to_owned).collect()
 }
 
-/// Reads every file, with a hasher that was told when the program ran.
+/// Reads every file, with a hasher that is chosen at run time.
 struct Reader {
     scratch: Directory,
     lines: Vec<String>,
@@ -32,16 +32,16 @@ impl Visitor<[u8], AnyHasher, Hashing> for Reader {
         assert!(S::Filter::from_bytes_with_hasher(&bytes, hasher).unwrap() == filter);
         let line = Line::of(name.clone(), &bytes, S::KEYS, |number| S::has(&filter, number, key));
         self.lines.push(line.to_string());
-        // A stable filter forgets; the table tells how much.
+        // A stable filter forgets; the table has its number of found keys.
         if S::NAME != "stable" {
             assert_eq!(line.found as u64, S::KEYS, "{line}");
         }
-        // It is written as it was.
+        // It is saved with the same bytes.
         let again = self.scratch.path(&name);
         let saved = if secret { filter.save_with_secret(&again) } else { filter.save(&again) };
         saved.unwrap();
         assert!(fs::read(&again).unwrap() == bytes, "{name} is written in another way");
-        // A secret that is not in the file must be brought.
+        // The caller must provide a secret that is not in the file.
         match S::Filter::load(&path) {
             Ok(alone) => assert!(alone == filter),
             Err(OpenError::Invalid(InvalidBytes::Secret)) => {
@@ -55,7 +55,7 @@ impl Visitor<[u8], AnyHasher, Hashing> for Reader {
 }
 
 impl Reader {
-    /// The same file without knowing what is in it.
+    /// The same file, opened as a filter of any family.
     fn read_as_any(
         &self,
         family: &str,

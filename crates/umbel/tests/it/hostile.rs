@@ -1,4 +1,4 @@
-//! Parameters and keys meant to break a filter: the list of hostile cases, one by one.
+//! Hostile parameters and keys, case by case.
 
 use crate::forge::{FLAGS, KERNELS, LENGTH, WORDS, field, with, words_of};
 use crate::independent::Independent;
@@ -59,7 +59,7 @@ fn astronomic_capacities_are_refused_before_memory_is_touched() {
 
 #[test]
 fn what_cannot_be_allocated_is_an_error_and_not_an_abort() {
-    // 16 TiB: a valid shape that no machine here has room for.
+    // 16 TiB: a valid shape that exceeds the memory of the machine.
     let shape = Shape::with(1, (1 << 47) - 1, 7).unwrap();
     let error = BloomFilter::<u64>::with(shape, Portable::default()).map(|_| ()).unwrap_err();
     assert_eq!(error, InvalidShape::OutOfMemory { bytes: 1 << 44 });
@@ -84,7 +84,7 @@ fn native_kernels_refuse_an_even_number_of_bits_and_others_do_not() {
 
 #[test]
 fn filters_over_2_to_the_32_bits_use_all_of_them() {
-    // 2^33 bits are 1 GiB of zeros that the kernel never has to hand out.
+    // 2^33 bits are 1 GiB of zeros, whose pages the kernel never provides.
     let shape = Shape::with(1_000, (1 << 33) + 1, 7).unwrap();
     let mut filter = BloomFilter::<u64>::with(shape, Portable::default()).unwrap();
     let mut positions = Vec::new();
@@ -155,7 +155,7 @@ fn odd_keys_are_keys() {
     assert!(keys.iter().all(|key| filter.contains(*key)));
 }
 
-/// Keys chosen against a public hash so that every one sets only bits that were not set before.
+/// Keys chosen by an attacker against a public hash so that each sets only bits that were not set before.
 fn pollution(filter: &BloomFilter<u64>) -> Vec<u64> {
     let mut taken = vec![false; filter.shape().bits() as usize];
     (0..)
@@ -187,8 +187,8 @@ fn chosen_keys_spoil_a_public_hash_and_not_a_secret_one() {
     let fill = f64::from(2_000 * probes) / bits;
     assert!((public.expected_rate() / fill.powi(probes as i32) - 1.0).abs() < 1e-9, "{public:?}");
     assert!(fill.powi(probes as i32) > 0.07, "{public:?}");
-    // As full as chance makes it: with c balls for each of m bins, the variance of the bins that are not
-    // empty is m q (1 - q (1 + c)), where q = exp(-c) is the share of the others.
+    // The fill is that of random keys: with c balls for each of m bins, the variance of the number of non-empty
+    // bins is m q (1 - q (1 + c)), where q = exp(-c) is the share of empty bins.
     let q = (-fill).exp();
     let sigma = (bits * q * (1.0 - q * (1.0 + fill))).sqrt();
     let off = (secret.count_ones() as f64 - bits * (1.0 - q)) / sigma;
@@ -241,14 +241,14 @@ fn stray_bits_and_lengths_that_lie_are_refused_with_checksums_in_order() {
     let forged =
         |at, value: &[u8]| BloomFilter::<u64>::from_bytes(&with(&good, at, value)).map(|_| ());
     assert_eq!(forged(0, b"umbel"), Ok(()));
-    // The last bit of the last word is no position of anything.
+    // The last bit of the last word is not a position of any key.
     assert!(forged(WORDS + words_of(&good) - 1, &[0x80]).is_err());
     let (items, bits, probes, unused) = (field(0), field(1), field(2), field(3));
     for at in [items, bits, probes, LENGTH, unused, field(12)] {
         for value in [0_u64, 1, 64, 1 << 40, 1 << 48, u64::MAX] {
             let result = forged(at, &value.to_le_bytes());
             let same = good[at..at + 8] == value.to_le_bytes();
-            // Nothing else follows from how many items were planned, or from how many probes there are.
+            // No other field depends on the planned items or on the number of probes.
             let right = at == items || at == probes && (1..=64).contains(&value);
             assert_eq!(result.is_ok(), same || right, "{at} {value}: {result:?}");
         }

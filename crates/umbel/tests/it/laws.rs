@@ -1,4 +1,4 @@
-//! Which family claims what, and every claim put to the law.
+//! The guarantees of each family, each tested by a law.
 
 use crate::independent::{Independent, ManyHashes};
 use crate::subjects::Aged;
@@ -16,7 +16,7 @@ use umbel::xor::Thirds;
 use umbel::{Keyed, Portable, Std};
 use umbel_laws::{AgeingTrial, Pattern, Subject, Trial, Unites};
 
-/// The table of claims: a name, the subject, and the laws it obeys.
+/// The table of guarantees: a name, the subject, and the laws that it obeys.
 macro_rules! claims {
     ($($name:ident: $subject:ty => $($law:ident)*;)*) => {$(
         mod $name {
@@ -34,7 +34,7 @@ macro_rules! claims {
             }
         }
     };
-    // A filter that is built at once is built anew after every insertion that the law looks at.
+    // A static filter is rebuilt after every insertion that the law checks.
     (@ $subject:ty, no_false_negatives_when_built) => {
         #[test]
         fn no_false_negatives() {
@@ -57,8 +57,8 @@ macro_rules! claims {
             }
         }
     };
-    // Filters of a few lines differ by luck: by 29 % (one sigma) for 100 keys at 0.1 %, so it takes
-    // more of them, each asked less, to tell the mean.
+    // Filters of a few lines differ by chance: by 29 % (one sigma) for 100 keys at 0.1 %. So the mean needs
+    // more filters, with fewer look-ups each.
     (@ $subject:ty, rate_within_of_lines) => {
         #[test]
         fn rate_within() {
@@ -71,7 +71,7 @@ macro_rules! claims {
             }
         }
     };
-    // An array has the size the compiler gave it, so its laws are about that size.
+    // An array has a size that was fixed at compile time, so its laws use that size.
     (@ $subject:ty, no_false_negatives_in_an_array) => {
         #[test]
         fn no_false_negatives() {
@@ -100,7 +100,7 @@ macro_rules! claims {
             assert!(filter.unite(&fewer_probes).is_err());
         }
     };
-    // Of these sizes, another rate is another power of two.
+    // At these sizes, another rate leads to another power of two.
     (@ $subject:ty, refuses_incompatible_powers_of_two) => {
         #[test]
         fn refuses_incompatible() {
@@ -109,7 +109,7 @@ macro_rules! claims {
             }
         }
     };
-    // Where each of several filters has a share of the rate, those of a few keys are all one word.
+    // If each of several filters has a share of the rate, filters for a few keys all take one word.
     (@ $subject:ty, refuses_incompatible_shares) => {
         #[test]
         fn refuses_incompatible() {
@@ -128,7 +128,7 @@ macro_rules! claims {
             }
         }
     };
-    // Filters that are made for so many keys to remember.
+    // Filters that are planned for a number of remembered keys.
     (@ $subject:ty, finds_what_just_came) => {
         #[test]
         fn finds_what_just_came() {
@@ -147,7 +147,7 @@ macro_rules! claims {
             }
         }
     };
-    // Filters that are made for so many cells, of a width that so few can have.
+    // Filters that are planned for a number of cells, of a width that is possible with few cells.
     (@ $subject:ty, settles_at_its_rate_in_cells) => {
         #[test]
         fn settles_at_its_rate() {
@@ -255,7 +255,7 @@ claims! {
     cuckoo_with_the_identity: Cuckoo<Std<BuildHasherDefault<Identity>>> =>
         no_false_negatives rate_within remove_undoes_insert
         a_batch_stops_at_the_first_key_without_room;
-    // A union is a sum and takes the room of all its parts.
+    // A union is a sum and needs the room of all its parts.
     cuckoo_with_room: Cuckoo<Portable, 3> =>
         union_contains_both refuses_incompatible;
     quotient: Quotient =>

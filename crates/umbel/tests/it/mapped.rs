@@ -14,9 +14,9 @@ use umbel::{
     Keyed, RibbonFilter, RibbonMap, SplitBlockBloomFilter, XorFilter,
 };
 
-/// Maps a file that only this test knows.
+/// Maps a file of this test.
 fn map<F: Mappable + Saved>(path: &Path) -> Result<Mapped<F>, OpenError> {
-    // SAFETY: the file is in a directory of the test, which does not change it meanwhile.
+    // SAFETY: the file is in a directory of the test, which does not change it while it is mapped.
     unsafe { F::map(path) }
 }
 
@@ -143,7 +143,7 @@ fn damage_is_found_where_it_is() {
     fs::write(&path, &damaged).unwrap();
     let mapped = map::<BloomFilter<u64>>(&path).unwrap();
     assert_eq!(mapped.verify_block(0), Err(InvalidBytes::Table));
-    // A bit that is none, with checksums in order: only all of it tells.
+    // A set bit outside the filter, with correct checksums: only a full verification finds it.
     let last = WORDS + crate::forge::words_of(&good) - 1;
     fs::write(&path, with(&good, last, &[0x80])).unwrap();
     let mapped = map::<BloomFilter<u64>>(&path).unwrap();
@@ -175,7 +175,7 @@ fn what_is_not_the_wanted_filter_is_not_mapped() {
     let hash = InvalidBytes::Hash { expected: 2, got: 1 };
     assert_eq!(invalid(map::<BloomFilter<u64, Keyed>>(&path)), hash);
     assert_eq!(invalid(map_mut!(BloomFilter<u64, Keyed>, &path)), hash);
-    // SAFETY: nobody changes the file.
+    // SAFETY: no other process or mapping changes the file.
     let limited = unsafe { Opening::new().limit(1_000).map::<BloomFilter<u64>>(&path) };
     assert!(matches!(limited, Err(OpenError::TooLarge { limit: 1_000, .. })));
     for len in [0, 100, 192, good.len() - 1] {
@@ -189,7 +189,7 @@ fn what_is_not_the_wanted_filter_is_not_mapped() {
         assert!(matches!(map::<BloomFilter<u64>>(path), Err(OpenError::NotAFile)));
         assert!(matches!(map_mut!(BloomFilter<u64>, path), Err(OpenError::NotAFile)));
     }
-    // Nothing that was refused was changed.
+    // Refused files are unchanged.
     fs::write(&path, &good).unwrap();
     assert!(map_mut!(BlockedBloomFilter<u64>, &path).is_err());
     assert!(fs::read(&path).unwrap() == good);
@@ -210,7 +210,7 @@ fn a_file_is_changed_where_it_is() {
     mapped.extend(10_000..20_000_u64);
     assert!(format!("{mapped:?}").starts_with("BloomFilter { capacity: 30000"));
     mapped.close().unwrap();
-    // It is as if it had been saved.
+    // The file is as if it had been saved.
     assert!(fs::read(&path).unwrap() == filter_of(20_000).to_bytes());
     let mut mapped = map_mut!(BloomFilter<u64>, &path).unwrap();
     mapped.insert_all(20_000..30_000);
@@ -237,7 +237,7 @@ fn a_file_takes_all_keys_of_another_filter() {
     let (path, other) = (directory.path("seen.umbel"), directory.path("other.umbel"));
     filter_of(100).save(&path).unwrap();
     let mut mapped = map_mut!(BloomFilter<u64>, &path).unwrap();
-    // From memory, from a file, and word by word.
+    // Unions with a filter in memory, with one in a file, and word by word.
     mapped.union_with(&filter_of(5_000)).unwrap();
     filter_of(8_000).save(&other).unwrap();
     mapped.union_with(&map::<BloomFilter<u64>>(&other).unwrap()).unwrap();
@@ -293,13 +293,13 @@ fn who_never_closes_leaves_what_was_flushed() {
     let unfinished = || Opening::new().unfinished().load::<BloomFilter<u64>>(&path);
     filter_of(100).save(&path).unwrap();
 
-    // Nothing was changed: it opens, but is not mapped without a word.
+    // The filter was not changed: it can be loaded, but it is mapped only with `unfinished`.
     drop(map_mut!(BloomFilter<u64>, &path).unwrap());
     assert!(load().unwrap() == filter_of(100));
     assert_eq!(invalid(map::<BloomFilter<u64>>(&path)), InvalidBytes::Open);
     assert_eq!(invalid(map_mut!(BloomFilter<u64>, &path)), InvalidBytes::Open);
 
-    // All was flushed: the same.
+    // All changes were flushed: the same.
     filter_of(100).save(&path).unwrap();
     let mut mapped = map_mut!(BloomFilter<u64>, &path).unwrap();
     mapped.extend(100..5_000_u64);
@@ -307,8 +307,8 @@ fn who_never_closes_leaves_what_was_flushed() {
     drop(mapped);
     assert!(load().unwrap() == filter_of(5_000));
 
-    // Something was not: only who asks for it gets it, with all that was flushed.
-    // SAFETY: nobody changes the file.
+    // Some changes were not flushed: the file opens only with `unfinished`, with all flushed changes.
+    // SAFETY: no other process or mapping changes the file.
     let mapped = unsafe { Opening::new().unfinished().map_mut::<BloomFilter<u64>>(&path) };
     let mut mapped = mapped.unwrap();
     mapped.extend(5_000..6_000_u64);
@@ -324,14 +324,14 @@ fn who_never_closes_leaves_what_was_flushed() {
     assert!((0..6_000).all(|key| found.contains(&key)));
     let streamed = Opening::new().unfinished().read::<BloomFilter<u64>>(&bytes[..]).unwrap();
     assert!(streamed == found);
-    // SAFETY: nobody changes the file.
+    // SAFETY: no other process or mapping changes the file.
     let mapped = unsafe { Opening::new().unfinished().map::<BloomFilter<u64>>(&path) }.unwrap();
     assert!((0..6_000).all(|key| mapped.contains(&key)));
     assert_eq!(mapped.verify(), Err(InvalidBytes::Open));
     drop(mapped);
 
-    // And closed it is whole.
-    // SAFETY: nobody changes the file.
+    // After closing, the file is complete.
+    // SAFETY: no other process or mapping changes the file.
     let mapped = unsafe { Opening::new().unfinished().map_mut::<BloomFilter<u64>>(&path) };
     mapped.unwrap().close().unwrap();
     assert!(load().unwrap() == found);
@@ -380,7 +380,7 @@ fn saving_over_a_mapped_file_leaves_the_mapping_alone() {
     assert!(new.to_bytes() == filter_of(20_000).to_bytes());
     fs::remove_file(&path).unwrap();
     assert!(old.verify().is_ok() && (0..100).all(|key| old.contains(&key)));
-    // A writer keeps its file, too, though nobody finds it any more.
+    // A writer keeps its file too, even when the file has no name any more.
     filter_of(100).save(&path).unwrap();
     let mut writer = map_mut!(BloomFilter<u64>, &path).unwrap();
     filter_of(200).save(&path).unwrap();
@@ -400,7 +400,7 @@ fn a_secret_stays_in_the_file_or_out_of_it() {
     for kept in [false, true] {
         if kept { filter.save_with_secret(&path) } else { filter.save(&path) }.unwrap();
         assert_eq!(map::<Strings>(&path).is_ok(), kept);
-        // SAFETY: nobody changes the file.
+        // SAFETY: no other process or mapping changes the file.
         let mapped = unsafe { Opening::new().hasher(keyed).map_mut::<Strings>(&path) };
         let mut mapped = mapped.unwrap();
         mapped.insert("a");
@@ -408,7 +408,7 @@ fn a_secret_stays_in_the_file_or_out_of_it() {
         let bytes = fs::read(&path).unwrap();
         assert_eq!(bytes.windows(16).any(|window| window == b"sixteen letters."), kept);
         let other = Opening::new().hasher(Keyed::new([1; 16]));
-        // SAFETY: nobody changes the file.
+        // SAFETY: no other process or mapping changes the file.
         assert_eq!(invalid(unsafe { other.map::<Strings>(&path) }), InvalidBytes::Hasher);
         let again = Opening::new().hasher(keyed).load::<Strings>(&path).unwrap();
         assert!(again.contains("a") && again.hasher().id() == 7);
@@ -449,7 +449,7 @@ fn the_lock_of_a_mapped_file_ends_with_it_while_other_threads_start_programs() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            // A program is started by a copy of this process, which has all files open for a moment.
+            // While a program is spawned, the child process briefly holds all open files.
             scope.spawn(|| {
                 while !stop.load(SeqCst) {
                     std::process::Command::new("true").status().unwrap();

@@ -1,4 +1,4 @@
-//! Filters against bits computed the slow way, and against each other.
+//! Filters against a slow model of their bits, and against each other.
 
 use crate::positions::positions;
 use proptest::collection::vec;
@@ -13,7 +13,7 @@ use umbel::storage::{Heap, Own, SharedHeap};
 use umbel::{ArrayBloomFilter, Keyed, Portable};
 use umbel_laws::split_mix;
 
-/// What happens to a filter.
+/// An operation on a filter.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Insert(u64),
@@ -26,7 +26,7 @@ pub(crate) enum Step {
 }
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
-    // Few different keys, so that they meet again.
+    // Few different keys, so that they are repeated.
     let keys = || vec(0_u64..500, 0..100);
     prop_oneof![
         8 => (0_u64..500).prop_map(Step::Insert),
@@ -137,8 +137,8 @@ pub(crate) fn follow<L: StoredLayout<Digest = Digest>>(
     Ok(())
 }
 
-/// All calls of a filter for many threads answer and do what those of a filter for one do, and
-/// batches what single calls do.
+/// All calls of a filter for many threads have the same results as those of a filter for one thread, and
+/// batches have those of single calls.
 pub(crate) fn share<L: Layout<Digest = Digest> + Default + Clone>(
     shape: L::Shape,
     inserted: u64,
@@ -175,7 +175,7 @@ pub(crate) fn share<L: Layout<Digest = Digest> + Default + Clone>(
     Ok(())
 }
 
-/// An array has the bits and the bytes of a filter in memory of its own.
+/// An array has the bits and the bytes of a filter on the heap.
 pub(crate) fn compare_array<B, L>(
     mut array: Bloom<u64, Portable, Own<B>, L>,
     keys: &[u64],
@@ -202,7 +202,7 @@ where
     Ok(())
 }
 
-/// `String` and `str`, `Vec<u8>` and `[u8]` are one key.
+/// `String` and `str`, `Vec<u8>` and `[u8]` are the same key.
 pub(crate) fn own_and_borrow<L: Layout<Digest = Digest> + Default>(
     text: &String,
     bytes: &Vec<u8>,
@@ -261,12 +261,12 @@ proptest! {
     }
 }
 
-/// Batches of all kinds of a filter that is larger than a core's cache, filled to about a half.
+/// All kinds of batches of a filter that is larger than a core's cache, filled to about a half.
 pub(crate) fn answer_beyond_the_cache<L: Layout<Digest = Digest> + Default + Clone>(
     shape: L::Shape,
 ) {
     let (mut plain, shared) = (with::<Heap, L>(shape), with::<SharedHeap, L>(shape));
-    // About half of the bits, so that absent keys are left at every position.
+    // About half of the bits, so that absent keys are rejected at every position.
     let inserted = shape.bits() * 11 / 16 / u64::from(shape.probes());
     let keys: Vec<u64> = (0..inserted).collect();
     let mut fresh = [vec![false; keys.len()], vec![false; keys.len()]];
@@ -279,7 +279,7 @@ pub(crate) fn answer_beyond_the_cache<L: Layout<Digest = Digest> + Default + Clo
     let mut extended = with::<Heap, L>(shape);
     extended.extend(&keys);
     assert!(extended == plain);
-    // Stretches of present keys, of absent ones and of both, of every length up to four groups.
+    // Runs of present keys, of absent ones and of both, of every length up to four groups.
     for len in (0..=130).chain([1_000, 5_000]) {
         for pattern in 0..4 {
             let key = |i: u64| match pattern {
@@ -300,7 +300,7 @@ pub(crate) fn answer_beyond_the_cache<L: Layout<Digest = Digest> + Default + Clo
     }
 }
 
-/// Filters of more than 2 MiB answer batches by another road than small ones.
+/// Filters of more than 2 MiB use another code path for batches than small ones.
 #[test]
 fn large_filters_answer_batches_as_single_calls_do() {
     for probes in [1, 2, 3, 4, 7, 11, 12, 64] {

@@ -17,8 +17,7 @@ use umbel::{
 use umbel::{Digest, Full, Incompatible, Keyed, MultiBloomFilter, Portable, Std, words_for};
 use umbel_laws::split_mix;
 
-/// A filter that makes no mistakes: every digest with the number of its insertions, up to `room` of
-/// them altogether.
+/// An exact filter: every digest with the number of its insertions, up to `room` of them together.
 #[derive(Debug)]
 struct Exact<T: ?Sized> {
     room: usize,
@@ -109,7 +108,7 @@ fn small(attribute: u64) -> i8 {
     -(attribute as i8)
 }
 
-/// The same verbs for both forms, with records of numbers.
+/// The same methods for both forms, with records of numbers.
 trait Verbs {
     fn insert(&mut self, record: Record) -> bool;
     fn contains(&self, record: Record) -> bool;
@@ -155,7 +154,7 @@ impl<J: Insert + Remove + Union> Verbs for Tuple<J> {
     }
 }
 
-/// What happens to a filter of records.
+/// An operation on a filter of records.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Record),
@@ -164,7 +163,7 @@ enum Step {
     UnionWith(Vec<Record>),
 }
 
-/// Few attributes, so that they meet again.
+/// Few attributes, so that they are repeated.
 fn record() -> impl Strategy<Value = Record> {
     prop::array::uniform3(0_u64..5)
 }
@@ -178,7 +177,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Every record that was inserted, as often as it was.
+/// Every inserted record, with its number of insertions.
 struct Model {
     records: Vec<Record>,
     joint: bool,
@@ -206,7 +205,7 @@ impl Model {
     }
 }
 
-/// Filters without mistakes, in every dimension, answer exactly as the model.
+/// Exact filters in every dimension answer exactly as the model.
 fn follow<M: Verbs>(empty: impl Fn() -> M, joint: bool, history: &[Step]) {
     let (mut filter, mut model) = (empty(), Model { records: Vec::new(), joint });
     for step in history {
@@ -221,7 +220,7 @@ fn follow<M: Verbs>(empty: impl Fn() -> M, joint: bool, history: &[Step]) {
                     assert!(model.remove(record) && filter.remove(record));
                 }
             }
-            // Without a joint filter, only what was inserted may be removed, or what is refused.
+            // Without a joint filter, only inserted records may be removed, or records that are refused.
             Step::Remove(record) => {
                 if joint || !model.contains(*record) {
                     assert_eq!(filter.remove(*record), model.remove(*record));
@@ -260,7 +259,7 @@ proptest! {
         follow(|| Multi::with_joint(tuple(), Exact::<u64>::new(ROOMY)), true, &history);
     }
 
-    /// And so do their words.
+    /// Their words agree too.
     #[test]
     fn each_dimension_has_the_bits_of_a_filter_of_its_own(
         records in vec(prop::array::uniform3(any::<u64>()), 0..100),
@@ -324,7 +323,7 @@ fn an_incompatible_dimension_or_joint_filter_leaves_all_as_they_were() {
     }
 }
 
-/// Tuples of every length: each attribute in its own dimension, and nowhere else.
+/// Tuples of every length: each attribute is in its own dimension only.
 #[test]
 fn tuples_of_one_to_eight_keep_their_attributes_apart() {
     fn filter() -> BloomFilter<u64> {
@@ -417,7 +416,7 @@ fn arrays_of_arrays_are_made_at_compile_time() {
     const EMPTY: MultiBloomFilter<Axis, 3> = Multi::of([const { Axis::new(100, 0.001) }; 3]);
     const JOINT: MultiBloomFilter<Axis, 2, Axis> =
         Multi::with_joint([const { Axis::new(100, 0.001) }; 2], Axis::new(100, 0.001));
-    // A joint filter that is none takes no room.
+    // An absent joint filter takes no room.
     assert_eq!(size_of_val(&EMPTY), 3 * size_of::<Axis>() + size_of::<Everything>());
     assert_eq!(size_of::<Everything>(), 0);
     let (mut points, mut edges) = (EMPTY, JOINT);
@@ -437,9 +436,9 @@ fn assert_rate(found: u64, asked: u64, rate: f64) {
     assert!(off.abs() <= 5.0, "{found} of {asked} found, {mean:.0} expected: {off:.1} sigma");
 }
 
-/// The numbers of the origin: three dimensions at 0.03 each. One new attribute is found at the rate of
-/// its dimension, three new ones at the product, some of three at almost the sum; and records whose
-/// attributes were all seen, but never together, at the rate of the joint filter.
+/// The rates of the original: three dimensions at 0.03 each. One new attribute is found at the rate of its
+/// dimension, three new ones at the product, and one of three at almost the sum. Records whose attributes were
+/// all inserted, but never together, are found at the rate of the joint filter.
 #[test]
 fn every_rate_is_within_five_sigma() {
     const RECORDS: u64 = 10_000;
@@ -448,7 +447,7 @@ fn every_rate_is_within_five_sigma() {
         let filter = |at| BloomFilter::with_hasher(RECORDS, 0.03, Portable::seeded(3 * seed + at));
         let joint = BlockedBloomFilter::<u64>::new(RECORDS, 0.03);
         let mut multi = Multi::with_joint([0, 1, 2].map(filter), joint);
-        // A bijection, so that no two attributes are the same.
+        // A bijection, so that all attributes differ.
         let attribute =
             |index: u64, at: u64| split_mix(split_mix(seed).wrapping_add(3 * index + at));
         let record = |index| [0, 1, 2].map(|at| attribute(index, at));
@@ -508,7 +507,7 @@ fn every_family_can_be_a_dimension_and_a_joint_filter() {
     assert_eq!(multi.dimensions_mut().filters_mut().as_ref().len(), 7);
 }
 
-/// A record is gone as soon as one of its attributes is, unless that comes again and again.
+/// A record is gone as soon as one of its attributes is, unless that attribute is inserted repeatedly.
 #[test]
 fn dimensions_that_forget_do_so_each_by_itself() {
     let axis = || StableBloomFilter::<u64>::new(100, 0.001);
@@ -521,8 +520,8 @@ fn dimensions_that_forget_do_so_each_by_itself() {
     assert!(!multi.contains([&1, &2]) && multi.contains([&1, &4_999]));
 }
 
-/// 100,000 rounds of inserting one record and asking for another: each dimension at the rate of its
-/// formula, within five sigma of what parts of the stream differ by.
+/// 100,000 rounds of inserting one record and looking up another: each dimension has the rate of its formula,
+/// within five sigma of the spread between parts of the stream.
 #[test]
 fn stable_dimensions_stay_at_the_rates_of_their_formulas() {
     const ROUNDS: usize = 100_000;
@@ -586,7 +585,7 @@ fn records_come_back_from_bytes_with_all_their_filters() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 4;
         assert!(Multi::<Logins, BloomFilter<u64>>::from_bytes(&damaged).is_err());
-        // The checksums of the whole are right, and those of the filter inside are not.
+        // The checksums of the whole are correct, and those of the filter inside are not.
         let forged = crate::forge::with(&bytes, at & !7, &[0xff; 8]);
         let read = Multi::<Logins, BloomFilter<u64>>::from_bytes(&forged);
         assert!(forged == bytes || read.is_err(), "{at}");

@@ -1,4 +1,4 @@
-//! Whatever bytes are: opened as what they say, and used in every way.
+//! Accepted bytes, opened as their family, and used in every way.
 
 use crate::forge::{FLAGS, SECRET, seal};
 use umbel::any::{AnyFilter, AnyHasher};
@@ -31,9 +31,9 @@ impl Opened {
     }
 }
 
-/// Bytes that were accepted are those of a filter that does everything a filter does.
+/// Accepted bytes are those of a filter that supports every operation.
 pub(crate) fn use_up(bytes: &[u8], mut opened: Opened) {
-    // Whoever was writing is not remembered, and a secret is not written without a word.
+    // The mark of a writer is not saved, and a secret is saved only on request.
     let mut closed = bytes.to_vec();
     let secret = closed[FLAGS] & 1 != 0;
     closed[FLAGS] = 0;
@@ -63,7 +63,7 @@ fn work(filter: &mut AnyFilter) {
         Kind::Plain4 => 4,
         _ => 8,
     };
-    // Another level may be as large as the shape says.
+    // Another level may be as large as the shape allows.
     let room = match filter.raw() {
         raw::Any::Scalable(scalable) => {
             scalable.levels().last().is_some_and(|level| level.fresh() + 8 < level.capacity())
@@ -86,7 +86,7 @@ fn work(filter: &mut AnyFilter) {
     filter.contains_digests(&digests, &mut found);
     let other = filter.clone();
     let _ = filter.merge_with(&other);
-    // Those that count may be of more keys than there is room for, and are as they were then.
+    // Counting filters may have more keys than they have room for, and are then unchanged.
     for (digest, found) in digests.iter().zip(found) {
         assert!(!found || umbel::Contains::contains_digest(filter, *digest));
     }

@@ -1,4 +1,4 @@
-//! The same bits and answers by every path a processor has, which are those of the definition.
+//! The bits and answers on every code path of a processor are those of the definition.
 
 use crate::blocked::positions;
 use crate::model::Model;
@@ -11,8 +11,8 @@ use umbel::window::{self, WindowBloomFilter};
 use umbel::{AtomicBlockedBloomFilter, BlockedBloomFilter, Portable};
 use umbel_laws::split_mix;
 
-/// Runs a test once for each path that there is, with all filters made meanwhile on that path. Two
-/// such tests never run at once.
+/// Runs a test once for each available path, with all filters created on that path. Two such tests never run at
+/// the same time.
 pub(crate) fn on_every_path(mut test: impl FnMut(Path)) {
     alone(|| {
         for path in Path::ALL.into_iter().filter(|path| path.is_available()) {
@@ -37,7 +37,7 @@ fn alone(test: impl FnOnce()) {
     test();
 }
 
-/// Digests that weak arithmetic would trip over, then any.
+/// Digests that expose weak arithmetic, then arbitrary ones.
 fn digest(number: u64) -> Digest {
     const ODD: [u64; 8] =
         [0, 1, u64::MAX, 1 << 63, u64::MAX >> 32, u64::MAX << 32, 0x8000_0000_8000_0000, 1 << 32];
@@ -48,7 +48,7 @@ fn digests(numbers: std::ops::Range<u64>) -> Vec<Digest> {
     numbers.map(digest).collect()
 }
 
-/// One line a key and two, every number of probes.
+/// One line per key and two, with every number of probes.
 fn shapes(lines: u64) -> impl Iterator<Item = Shape> {
     let shape = move |per_key, probes| Shape::with(1, lines, per_key, probes).unwrap();
     (1..=2).flat_map(move |per_key| (1..=8).map(move |probes| shape(per_key, probes)))
@@ -88,7 +88,7 @@ fn single_keys_have_the_bits_of_the_definition_on_every_path() {
 #[test]
 fn batches_of_every_length_have_the_bits_of_the_definition_on_every_path() {
     for shape in [1, 300].into_iter().flat_map(shapes) {
-        // A batch for each length, one after another, with keys from before among the new ones.
+        // Batches of every length, one after another, with earlier keys among the new ones.
         let mut model = model_of(shape);
         let mut start = 0;
         let mut batch = |len: u64| {
@@ -126,7 +126,7 @@ fn batches_of_every_length_have_the_bits_of_the_definition_on_every_path() {
     }
 }
 
-/// Ends, and then has one more: what `Iterator` allows and nobody expects.
+/// Ends, and then returns one more item, which `Iterator` allows and callers rarely expect.
 struct Resurrected<I> {
     keys: I,
     ended: u32,
@@ -138,7 +138,7 @@ impl<I: Iterator<Item = u64>> Iterator for Resurrected<I> {
     fn next(&mut self) -> Option<u64> {
         let key = self.keys.next();
         self.ended += u32::from(key.is_none());
-        // A key of no set here.
+        // A key that is in no set of this test.
         if self.ended == 2 { Some(u64::MAX) } else { key }
     }
 }
@@ -172,7 +172,7 @@ fn extending_has_the_bits_of_the_definition_on_every_path() {
     }
 }
 
-/// The compiler cannot ask the processor: these filters take the path of whoever asks them.
+/// At compile time the processor is unknown, so these filters use the path of the process that queries them.
 #[test]
 fn filters_that_the_compiler_made_have_the_same_bits_on_every_path() {
     const WORDS: usize = blocked::words_for(100, 0.01);
@@ -228,7 +228,7 @@ fn a_path_that_is_not_there_cannot_be_forced_and_nothing_is_changed() {
         simd::force(None).unwrap();
         assert_eq!(simd::path(), free);
     });
-    // No processor has both, and every one has the definition.
+    // No processor has both, and every processor has the portable path.
     assert!(!(Path::Avx2.is_available() && Path::Neon.is_available()));
     assert!(Path::Portable.is_available());
 }

@@ -38,7 +38,7 @@ fn keys(first: u64, len: u64) -> Vec<u64> {
     (first..first + len).map(split_mix).collect()
 }
 
-/// All filters of the first keys, for these sizes; how many constructions it took on average.
+/// Builds the filters of the first keys, for these sizes. Returns the average number of construction attempts.
 fn of_sizes<M: Map>(keys: &[u64], sizes: impl IntoIterator<Item = usize>) -> f64 {
     let (mut filters, mut attempts) = (0, 0);
     for len in sizes {
@@ -53,7 +53,7 @@ fn of_sizes<M: Map>(keys: &[u64], sizes: impl IntoIterator<Item = usize>) -> f64
     f64::from(attempts) / f64::from(filters)
 }
 
-/// Sizes that the published lengths of segments can hardly be built for.
+/// Sizes that can rarely be built with the published segment lengths.
 const BANDS: [std::ops::Range<usize>; 3] = [3_478..5_206, 11_292..16_633, 37_402..51_475];
 
 #[test]
@@ -82,7 +82,7 @@ fn sizes_in_the_holes_of_the_paper_can_be_built() {
     }
 }
 
-/// Half a minute, the longest test there is.
+/// Half a minute: the longest of these tests.
 #[test]
 fn every_size_of_the_scan_can_be_built() {
     let keys = keys(1 << 42, 200_000);
@@ -193,7 +193,7 @@ fn equal_digests_count_once() {
 
 #[test]
 fn digests_that_are_not_mixed_end_in_an_error_or_in_a_filter_of_all_of_them() {
-    // Of 64 bits, those of a counter differ in a few.
+    // Of the 64 bits of a counter, only a few differ.
     let digests = (0..2_000).map(Digest::new);
     match XorFilter::<u64>::build_from_digests(Build::new(0.01), digests.clone()) {
         Ok(filter) => assert!(digests.into_iter().all(|digest| filter.contains_digest(digest))),
@@ -330,7 +330,7 @@ fn bytes_of_more_keys_than_entries_are_refused() {
         let bytes = with(&bytes, field(0), &items.to_le_bytes());
         Filter::<M>::from_bytes(&bytes).map(|filter| filter.len())
     }
-    // There is room for more, which nobody can prove wrong.
+    // There is room for more, so the number cannot be proven wrong.
     assert_eq!(with_items::<Thirds>(11), Ok(11));
     assert_eq!(with_items::<Fused<4>>(11), Ok(11));
     for items in [100, 1 << 40, u64::MAX] {

@@ -1,4 +1,4 @@
-//! The quotient filter against a multiset of prefixes, and what is meant to break it.
+//! The quotient filter against a multiset of prefixes, and hostile input.
 
 use crate::forge::{self, INSERTIONS, KERNELS, LENGTH, WORDS, field};
 use proptest::collection::vec;
@@ -29,7 +29,7 @@ fn digest(shape: &Shape, quotient: u64, remainder: u64) -> Digest {
     Digest::new((prefix << 64).div_ceil(u128::from(shape.prefixes())) as u64)
 }
 
-/// All that a filter may know: how often each prefix is there.
+/// The information in a filter: how often each prefix is present.
 #[derive(Clone, Debug, Default)]
 struct Model {
     prefixes: BTreeMap<u64, u64>,
@@ -76,7 +76,7 @@ impl Model {
     }
 }
 
-/// What happens to a filter. Keys are a quotient and a remainder, both taken modulo what there is.
+/// An operation on a filter. Keys are a quotient and a remainder, both modulo their range in the shape.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u64, u64),
@@ -93,7 +93,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let keys = || vec(0_u64..60, 0..60);
-    // A few quotients are wanted by most keys, so that runs are long.
+    // Most keys have one of a few quotients, so that runs are long.
     let place = || prop_oneof![3 => 0_u64..4, 2 => 60_u64..70, 3 => any::<u64>()];
     let key = move || (place(), 0_u64..3);
     prop_oneof![
@@ -191,7 +191,7 @@ fn follow(mut filter: Quotient, history: Vec<Step>) {
     agree(&filter, &model);
 }
 
-/// All ways to ask give the answers of the model.
+/// All kinds of look-ups give the answers of the model.
 fn agree(filter: &Quotient, model: &Model) {
     let keys: Vec<u64> = (0..100).collect();
     let mut found = vec![false; keys.len()];
@@ -236,17 +236,17 @@ proptest! {
     }
 }
 
-/// A filter that counts bits in the portable way, or in the best one.
+/// A filter that counts bits on the portable path, or on the best one.
 fn on_path(portable: bool, make: impl FnOnce() -> Quotient) -> Quotient {
-    // Other tests of this binary force paths too: no answer may depend on it.
+    // Other tests of this binary force paths too, and the answers must not depend on that.
     simd::force(portable.then_some(simd::Path::Portable)).unwrap();
     let filter = make();
     simd::force(None).unwrap();
     filter
 }
 
-/// Every sequence of operations, to a depth, on keys that meet each other at block boundaries and at
-/// the end of the table, starting from tables that are empty, or full but for a few slots.
+/// Every sequence of operations up to a depth, on keys that collide at block boundaries and at the end of the
+/// table. The tables are empty, or full except for a few slots.
 #[test]
 fn every_short_history_is_that_of_the_model() {
     for (quotients, remainder) in [(64, 2), (65, 3), (100, 5), (128, 7), (300, 12), (1_024, 32)] {
@@ -289,8 +289,8 @@ fn descend(filter: &Quotient, model: &Model, keys: &[Digest], depth: u32) {
     }
 }
 
-/// A run that is longer than the largest offset that can be stored, and the blocks behind it: built up
-/// and taken down one by one, in several orders, at the start, in the middle and at the end.
+/// A run that is longer than the largest offset that can be stored, and the blocks behind it. The run is
+/// inserted and removed key by key, in several orders, at the start, in the middle and at the end.
 #[test]
 fn offsets_past_their_largest_number_are_counted() {
     for (quotients, at) in [(1_024, 0), (1_024, 63), (1_000, 500), (1_024, 600)] {
@@ -299,7 +299,7 @@ fn offsets_past_their_largest_number_are_counted() {
             let shape = *filter.shape();
             let mut model = Model::default();
             let run: Vec<Digest> = (0..450).map(|r| digest(&shape, at, r)).collect();
-            // Neighbours behind the run, and in it.
+            // Keys behind the run, and in it.
             let near: Vec<Digest> = (0..100).map(|i| digest(&shape, at + i * 5 % 257, 7)).collect();
             for (number, key) in run.iter().enumerate() {
                 model.insert_both(&mut filter, *key);
@@ -332,7 +332,7 @@ fn offsets_past_their_largest_number_are_counted() {
     }
 }
 
-/// Nothing is lost, nothing is half inserted, and the load is what was promised.
+/// No key is lost or partially inserted, and the load is the promised one.
 #[test]
 fn a_filter_fills_to_its_load_and_then_refuses_without_a_trace() {
     for seed in 0..1_000_u64 {
@@ -361,7 +361,7 @@ fn a_filter_fills_to_its_load_and_then_refuses_without_a_trace() {
     }
 }
 
-/// Keys that all want to be at the end of the table are refused before the last slot.
+/// Keys whose quotients are all at the end of the table are refused before the last slot.
 #[test]
 fn a_crowd_at_the_end_is_refused_and_loses_nothing() {
     let mut filter = of(1, 10_000, 20);
@@ -378,7 +378,7 @@ fn a_crowd_at_the_end_is_refused_and_loses_nothing() {
     assert!(refused.is_some_and(|at| (256..400).contains(&at)), "{refused:?}");
     model.check(&filter);
     assert!(keys[..refused.unwrap()].iter().all(|key| filter.contains_digest(*key)));
-    // Half as many quotients leave less room behind the crowd.
+    // Half the number of quotients leaves less room behind the cluster.
     let mut shrunk = filter.clone();
     shrunk.shrink_to_fit();
     model.check(&shrunk);
@@ -438,14 +438,14 @@ fn growing_keeps_every_key_and_the_rate() {
         let sigma = (planned * filter.shape().prefixes() as f64).sqrt();
         let off = (filter.expected_rate() - planned) * filter.shape().prefixes() as f64;
         assert!(off.abs() < 5.0 * sigma);
-        // Not by a filter that was this large from the start.
+        // A filter that was this large from the start is different.
         let mut direct = made(*filter.shape());
         for key in 0..items {
             direct.insert(&key).unwrap();
         }
         assert!(direct == filter);
         assert_eq!(direct.to_bytes(), filter.to_bytes());
-        // Half of the keys leave, and the filter shrinks and grows again.
+        // Half of the keys are removed, and the filter shrinks and grows again.
         assert!((0..items / 2).all(|key| filter.remove(&key)));
         let large = filter.bytes();
         filter.shrink_to_fit();
@@ -491,7 +491,7 @@ fn merged_filters_hold_what_both_held() {
     }
 }
 
-/// Full tables, cut by threads at places where runs cross the cut.
+/// Full tables, split between threads inside runs.
 #[test]
 fn merging_full_filters_by_threads_equals_merging_by_one() {
     for (quotients, remainder) in [(512, 9), (1_536, 9), (4_096, 5), (10_000, 13), (10_240, 32)] {
@@ -568,7 +568,7 @@ fn a_batch_stops_at_the_first_key_without_room() {
     let len = filter.capacity() as usize;
     assert_eq!(filter.insert_batch(&keys, &mut fresh), Err(BatchFull { inserted: len }));
     assert_eq!(filter.len() as usize, len);
-    // One key was fresh for each prefix that is there.
+    // One key was new for each present prefix.
     let prefixes: HashSet<u64> = filter.prefixes().collect();
     assert_eq!(fresh[..len].iter().filter(|fresh| **fresh).count(), prefixes.len());
     assert!(fresh[len..].iter().all(|fresh| !fresh));
@@ -588,7 +588,7 @@ fn filters_that_do_not_fit_are_refused_and_left_alone() {
     let seeded = QuotientFilter::with(*filter.shape(), Portable::seeded(9)).unwrap();
     assert_eq!(refused(&mut filter, seeded), Incompatible::Hasher);
     assert!(filter == before);
-    // Two full filters whose remainders have no bit to give.
+    // Two full filters whose remainders have no bit to spare.
     let (mut left, mut right) = (of(1, 100, 2), of(1, 100, 2));
     for key in 0..90 {
         left.insert(&key).unwrap();
@@ -615,11 +615,11 @@ fn hostile_parameters_are_refused() {
         assert!(Quotient::try_new(capacity, 0.01).is_err());
     }
     assert!(matches!(Quotient::try_new(10, 1e-15), Err(InvalidShape::RateTooSmall { .. })));
-    // A valid shape that no machine here has room for.
+    // A valid shape that exceeds the memory of the machine.
     let huge = Shape::with(1, 1 << 44, 8).unwrap();
     let error = QuotientFilter::<u64>::with(huge, Portable::default()).unwrap_err();
     assert_eq!(error, InvalidShape::OutOfMemory { bytes: huge.bytes() });
-    // Nothing planned for is still a filter.
+    // A filter planned for no keys is valid.
     let mut none = Quotient::new(0, 0.01);
     assert!(none.insert(&1).is_ok() && none.contains(&1) && none.remove(&1));
 }
@@ -637,7 +637,7 @@ fn traits_do_as_methods_do() {
     assert!(text.contains("QuotientFilter") && text.contains("remainder_bits: 7"), "{text}");
 }
 
-/// How many different keys there are is judged to five sigma.
+/// The number of different keys is estimated within five sigma.
 #[test]
 fn different_keys_are_told_from_copies() {
     let mut filter = of(1, 3_000, 2);
@@ -651,7 +651,7 @@ fn different_keys_are_told_from_copies() {
     assert!((estimated as f64 - 700.0).abs() <= 5.0 * sigma, "{estimated}");
 }
 
-/// Whatever bit of the words is changed: a filter that is sound and has these bytes, or an error.
+/// For every changed bit of the words, the result is an error or a consistent filter with these bytes.
 #[test]
 fn any_words_are_a_valid_filter_or_an_error() {
     for (quotients, remainder, keys) in [(100, 2, 80), (130, 5, 0), (300, 7, 280), (500, 13, 200)] {

@@ -1,7 +1,8 @@
-//! The promised rate for every size, rate and pattern of keys: the mean of thirty seeds (ten for a million keys) is at most
-//! the rate asked for, and each seed is within five sigma of what its fill predicts.
+//! The promised false positive rate for every size, rate and pattern of keys. The mean of thirty seeds (ten for
+//! a million keys) is at most the requested rate, and each seed is within five sigma of the rate that its fill
+//! predicts.
 //!
-//! `cargo run --release --example rates` measures the same with more keys and prints what it finds.
+//! `cargo run --release --example rates` measures the same with more keys and prints the results.
 
 use crate::subjects::{Blocked, Identity, Plain, Strings};
 use std::hash::BuildHasherDefault;
@@ -14,7 +15,7 @@ fn every_size_and_rate<S: Subject>(pattern: Pattern) {
         for rate in [0.1, 0.01, 0.001, 1.0 / 65_536.0] {
             // The builds of a million keys take most of the time.
             let seeds = if items < 1_000_000 { 30 } else { 10 };
-            // Enough to expect 2,000 absent keys to be found in a run, within what time allows.
+            // Enough queries for 2,000 expected false positives per run, within the time limit.
             let queries = f64::min(2_000.0 / rate, 1e6) as u64;
             rate_within::<S>(Trial { items, rate, pattern, seeds, queries });
         }
@@ -63,7 +64,7 @@ macro_rules! families {
     )*};
 }
 
-/// The weakest hasher.
+/// The weakest possible hasher.
 type Weak = Std<BuildHasherDefault<Identity>>;
 
 families! {

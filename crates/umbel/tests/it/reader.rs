@@ -1,6 +1,6 @@
-//! A second reader of filters, written from `docs/format.md` and `docs/hashing.md`. It uses nothing of the
-//! library, so that what the two pages leave open shows up here: the tests compare its answers with the
-//! library's, for the golden files and for filters of many sizes.
+//! A second reader of filters, written from `docs/format.md` and `docs/hashing.md` alone. It uses no code of
+//! the library, so gaps in the two documents show up here. The tests compare its answers with the library's,
+//! for the golden files and for filters of many sizes.
 
 use crate::golden_table::directory;
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use umbel::{
     SplitBlockBloomFilter, StableBloomFilter, WindowBloomFilter, XorFilter,
 };
 
-/// The golden ratio, as hashing.md has it in several places.
+/// The golden ratio, which hashing.md uses in several places.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The upper half of a product.
@@ -43,7 +43,7 @@ fn split_mix(index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A filter as bytes tell it.
+/// A filter, as its bytes describe it.
 struct Reader {
     family: u16,
     kernels: u16,
@@ -53,7 +53,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The filter with these bytes, all of which are checked.
+    /// Opens the filter with these bytes, and checks all of them.
     fn open(bytes: &[u8]) -> Self {
         let number = |at: usize, len: usize| {
             let mut number = [0; 8];
@@ -87,7 +87,7 @@ impl Reader {
         reader
     }
 
-    /// How many words follow from the fields.
+    /// The number of words that follows from the fields.
     fn expected_words(&self) -> u64 {
         let f = &self.fields;
         match self.family {
@@ -122,7 +122,7 @@ impl Reader {
         self.words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
     }
 
-    /// Whether a key with this digest may be there.
+    /// Whether a key with this digest may be present.
     fn contains(&self, digest: u64) -> bool {
         let f = &self.fields;
         match self.family {
@@ -185,7 +185,7 @@ impl Reader {
         cells.into_iter().map(|cell| self.bits(&self.words, cell * f[3], f[3])).min().unwrap()
     }
 
-    /// Whether the lines that `lines_by` tells, from word `first` on, have the bits of a digest.
+    /// Whether the lines that `lines_by` selects, from word `first` on, have the bits of a digest.
     fn in_lines(
         &self,
         first: u64,
@@ -261,7 +261,7 @@ impl Reader {
         (m + spill).div_ceil(64)
     }
 
-    /// All prefixes of a quotient filter. Offsets, free slots and the order are checked on the way.
+    /// All prefixes of a quotient filter. This also checks offsets, free slots and the order.
     fn prefixes(&self) -> HashSet<u64> {
         let (blocks, r) = (self.quotient_blocks() as usize, self.fields[2]);
         let (marks, rest) = self.words.split_at(2 * blocks);
@@ -297,7 +297,7 @@ impl Reader {
         prefixes
     }
 
-    /// Thirds, or segments and how many entries a key has.
+    /// The number of entries per shard, from thirds or segments.
     fn entries_of_a_shard(&self) -> u64 {
         let [_, _, shard_bits, _, _, segment, length, ..] = self.fields;
         let entries = match (segment, self.family) {
@@ -331,7 +331,7 @@ impl Reader {
         sum == ((h >> 5) ^ (h >> 32)) & ((1 << r) - 1)
     }
 
-    /// The layers of a ribbon, and at the end one without starts: the last.
+    /// The layers of a ribbon. The last one has no starts.
     fn layers(&self) -> Vec<Layer> {
         let [_, r, _, _, rows, _, bumping, ..] = self.fields;
         let starts = self.fields[7..].iter().take(bumping as usize);
@@ -352,7 +352,7 @@ impl Reader {
         layers
     }
 
-    /// What the rows of a digest add up to, and its fingerprint.
+    /// The sum of the rows of a digest, and its fingerprint.
     fn ribbon(&self, mut h: u64) -> Option<(u64, u64)> {
         let [_, r, rounds, seed, _, last_seed, ..] = self.fields;
         for _ in 0..rounds {
@@ -385,7 +385,7 @@ impl Reader {
         Some((self.sum(last, upper(h, last.rows - w + 1), coefficients), fingerprint))
     }
 
-    /// What the rows that the coefficients name, from this one on, add up to in each column.
+    /// The sum of the rows that the coefficients select, from this one on, in each column.
     fn sum(&self, layer: &Layer, first: u64, coefficients: u64) -> u64 {
         let (r, whole) = (self.fields[1], layer.rows / 64);
         let bit = |row: u64, column: u64| match row / 64 {
@@ -425,7 +425,7 @@ fn positions(digest: u64, bits: u64, probes: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The bits of a key in line n of those that it has.
+/// The bits of a key in the n-th of its lines.
 fn places(n: usize, probes: u64, x: u64) -> Vec<u64> {
     let salt = |index: usize| split_mix((8 * n + index) as u64) >> 32 | 1;
     let mut bits = Vec::new();
@@ -439,7 +439,7 @@ fn places(n: usize, probes: u64, x: u64) -> Vec<u64> {
     bits
 }
 
-/// The two agree about this many digests.
+/// The number of digests on which the two must agree.
 const ASKED: u64 = 1_500;
 
 #[track_caller]
@@ -487,11 +487,11 @@ fn a_reader_written_from_the_documents_agrees_about_every_golden_file_of_portabl
         };
         families.insert((reader.family, reader.kernels));
     }
-    // All of visit_families, and three larger ones. `split` has a file of another hash.
+    // All of visit_families, and three larger ones. `split` has a file with another hash.
     assert_eq!((names, families.len()), (19, 16), "{families:?}");
 }
 
-/// Filters of no key, of a few and of many, with as many keys as they are for.
+/// Filters of no key, of a few and of many, each with its planned number of keys.
 const SIZES: [u64; 9] = [0, 1, 2, 5, 20, 63, 64, 300, 1_000];
 const RATES: [f64; 3] = [0.3, 0.01, 1e-5];
 
@@ -535,7 +535,7 @@ fn a_crowded_quotient_filter_is_read_by_the_documents() {
     for (quotients, copies) in [(1, 0), (2, 1), (64, 50), (1_100, 60), (1_100, 900)] {
         let shape = umbel::quotient::Shape::with(1, quotients, 7).unwrap();
         let mut filter = QuotientFilter::<u64>::with(shape, Portable::default()).unwrap();
-        // Digests next to each other have the same quotient, and 128 remainders one after the other.
+        // Consecutive digests have the same quotient, and 128 consecutive remainders.
         for number in 0..copies.min(shape.capacity()) {
             let near = u64::MAX / 3 + (number << (57 - quotients.ilog2())) / 16;
             filter.insert_digest(Digest::new(near)).unwrap();
@@ -564,7 +564,7 @@ fn cells_are_counted_by_the_documents() {
             let mut filter =
                 Counting::<u64, Portable, Heap, L>::with(width(of), Portable::default()).unwrap();
             let of_number = |number: u64| Digest::new(digest(number, 0));
-            // Key n comes n times: 300 times is more than any cell counts to.
+            // Key n is inserted n times: 300 is more than any cell can count.
             for number in [0, 1, 2, 3, 4, 14, 15, 16, 17, 254, 255, 256, 300] {
                 (0..number).for_each(|_| _ = filter.insert_digest(of_number(number)));
             }
@@ -610,10 +610,10 @@ fn a_reader_written_from_the_documents_agrees_about_static_filters_of_every_size
             agree(&ribbon.to_bytes(), &ribbon);
             [xor.to_bytes(), fuse.to_bytes(), fuse4.to_bytes(), ribbon.to_bytes()]
         };
-        // Without keys there are no words, and the file is the header.
+        // Without keys there are no words, and the file consists of the header.
         assert!(filters.iter().all(|bytes| (bytes.len() == 192) == (items == 0)), "{items}");
     }
-    // An entry of a byte has no word behind it.
+    // No word follows entries of a byte.
     let bytes: XorFilter<u64> = built(1_000, 1.0 / 256.0);
     assert_eq!(agree(&bytes.to_bytes(), &bytes).fields[1], 8);
     // Several layers, and a last one of several blocks.

@@ -1,4 +1,4 @@
-//! The ribbon filter: nothing is ever lost, whatever the keys; the bits depend on the keys alone.
+//! The ribbon filter: no key is ever lost, for any keys, and the bits depend on the keys alone.
 
 use crate::paths::on_every_path;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn of_keys(keys: impl IntoIterator<Item = u64>, bits: u32) -> Filter {
     Filter::build(keys, rate(bits)).unwrap()
 }
 
-/// Of digests as they are, however badly mixed.
+/// A filter of unmixed digests.
 fn of_digests(digests: &[u64], bits: u32) -> Filter {
     let digests = digests.iter().map(|digest| Digest::new(*digest));
     Filter::build_from_digests(Build::new(rate(bits)), digests).unwrap()
@@ -82,7 +82,7 @@ fn every_path_gives_the_same_answers_one_by_one_and_in_batches() {
 
 #[test]
 fn the_filter_takes_hardly_more_than_the_bits_of_its_keys() {
-    // The bars of the issue, for 2^-8, 1 % and 0.1 %.
+    // The limits of the issue, for 2^-8, 1 % and 0.1 %.
     for (items, bits, most) in [
         (100, 8, 10.0),
         (1_000, 8, 8.5),
@@ -135,7 +135,7 @@ fn strangers_are_found_at_the_rate() {
         let (mean, rate) = (trials * rate(bits), rate(bits));
         let sigma = (mean * (1.0 - rate)).sqrt();
         let off = (found as f64 - mean) / sigma;
-        // One key of a tiny filter has few equations that are not its own.
+        // In a tiny filter, only a few equations are independent of a key's own.
         assert!(off.abs() < 5.0, "{items} keys of {bits} bits: {found}, {off} sigma");
     }
 }
@@ -150,7 +150,7 @@ fn copies_of_keys_count_once_and_take_no_space() {
         let filter = of_keys((0..items * copies).map(|key| key / copies), 8);
         assert_eq!(filter, alone);
     }
-    // A few copies are not removed before, and found in passing.
+    // A few duplicates are not removed beforehand, but found during the construction.
     let few = of_keys((0..items).chain(0..items / 100), 8);
     assert_eq!(few.len(), items);
     assert!((0..items).all(|key| few.contains(&key)));
@@ -165,7 +165,7 @@ fn a_hundred_thousand_copies_of_one_key_among_others_do_no_harm() {
         assert_eq!(filter, of_keys(0..100_000, 8));
     }
     for copied in 0..20 {
-        // Few enough not to be noticed, all in one place.
+        // Few enough to stay undetected, all in one place.
         let copies = std::iter::repeat_n(copied, 900);
         let filter = of_keys((0..50_000).chain(copies), 8);
         assert_eq!(filter.len(), 50_000);
@@ -327,7 +327,7 @@ mod maps {
 
     #[test]
     fn strangers_of_a_map_get_each_value_at_chance() {
-        // A map of very few keys has few rows, and is told apart from chance.
+        // A map of very few keys has few rows, so its rate differs from chance.
         for (items, bits) in [(100, 1), (1_000, 4), (10_000, 3)] {
             a_stranger_gets_each_value_at_chance::<Map>(items, bits);
         }

@@ -15,8 +15,7 @@ use umbel::{
 use umbel::{BlockedBloomFilter, blocked};
 use umbel_laws::{Pattern, Trial, split_mix};
 
-/// The levels as bits set one by one, filled by the book: a key goes into the newest one if none has
-/// it.
+/// A model of the levels, bit by bit: a key goes into the newest level if no level contains it.
 struct Model {
     shape: Shape,
     levels: Vec<(blocked::Shape, Vec<u64>)>,
@@ -37,7 +36,7 @@ impl Model {
         self.fresh.push(0);
     }
 
-    /// The bits of a key in a level, as `docs/hashing.md` has them.
+    /// The bits of a key in a level, by `docs/hashing.md`.
     fn positions(&self, key: u64, level: usize) -> Vec<u64> {
         let digest = Portable::default().digest(&key).bits();
         let lines = digest.wrapping_mul(split_mix(level as u64) | 1);
@@ -89,7 +88,7 @@ impl Model {
     }
 }
 
-/// What happens to a filter.
+/// An operation on a filter.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u64),
@@ -157,9 +156,9 @@ proptest! {
     }
 }
 
-/// Judged by the fill, which has no noise of sampling: the mean of many filters, whenever all their
-/// levels are full, is what is planned for so many levels as far as five sigma can tell, and below
-/// the rate asked for. Not vacuous: it is not far below either.
+/// The rate is computed from the fill, so there is no sampling noise. Whenever all levels are full, the mean of
+/// many filters is the planned rate for that number of levels within five sigma, and below the requested rate.
+/// Not vacuous: it is not far below either.
 #[test]
 fn the_compound_rate_is_the_planned_one_whenever_all_levels_are_full() {
     const FILTERS: u64 = 100;
@@ -195,7 +194,7 @@ fn the_compound_rate_is_the_planned_one_whenever_all_levels_are_full() {
     }
 }
 
-/// No tolerance: the law allows 2 % for filters that are sized to the point, and these are not.
+/// No tolerance: the law allows 2 % for filters with an exact size, and these have none.
 #[test]
 fn grown_64_fold_it_is_wrong_no_more_often_than_asked_for() {
     for items in [1, 10, 64, 100, 640, 6_400, 64_000, 1_000_000] {
@@ -212,14 +211,14 @@ fn grown_64_fold_it_is_wrong_no_more_often_than_asked_for() {
     }
 }
 
-/// Fills a filter until it is full; how many keys were fresh.
+/// Fills a filter until it is full; returns the number of new keys.
 fn fill(filter: &mut ScalableBloomFilter<u64>) -> u64 {
     let mut key = 0;
     while filter.insert(&key).is_ok() {
         key += 1;
     }
     let (before, fresh) = (filter.clone(), filter.fresh());
-    // Full, it is as it was, and answers as before.
+    // A full filter is unchanged, and answers as before.
     assert_eq!(filter.insert(&key), Err(Full));
     assert_eq!(Insert::insert_digest(filter, Portable::default().digest(&key)), Err(Full));
     assert_eq!(filter.try_extend([key, key + 1]), Err(BatchFull { inserted: 0 }));
@@ -264,12 +263,12 @@ fn where_a_level_would_need_too_small_a_rate_it_is_full() {
 
 #[test]
 fn a_level_that_cannot_be_allocated_is_an_error_that_loses_nothing() {
-    // A second level of some 14 TiB: a valid shape that no machine here has room for.
+    // A second level of some 14 TiB: a valid shape that exceeds the memory of the machine.
     let shape = Shape::for_rate(1_000, 0.1).unwrap().with_growth(1.2e10).unwrap();
     assert!(shape.level(1).unwrap().bytes() > 8 << 40, "{:?}", shape.level(1));
     let mut filter = ScalableBloomFilter::with(shape, Portable::default()).unwrap();
     assert_eq!(fill(&mut filter), 1_000);
-    // Nor is one that cannot even be planned.
+    // A level that cannot even be planned fails too.
     let shape = shape.with_growth(1e300).unwrap();
     let mut filter = ScalableBloomFilter::with(shape, Portable::default()).unwrap();
     assert_eq!(fill(&mut filter), 1_000);
@@ -283,7 +282,7 @@ fn hostile_parameters_are_refused_and_no_capacity_is_a_line() {
         assert!(matches!(error, InvalidShape::RateOutOfRange { .. }), "{error}");
     }
     for rate in [5e-324, 1e-80, 1e-15] {
-        // The first level of the last one would need less than what any filter promises.
+        // The first level for the last rate would need a rate below the minimum of any filter.
         let error = ScalableBloomFilter::<u64>::try_new(10, rate).unwrap_err();
         assert!(matches!(error, InvalidShape::RateTooSmall { .. }), "{error}");
     }
@@ -310,8 +309,9 @@ fn it_knows_how_many_keys_it_has_and_how_often_it_is_wrong() {
         let keys = 20_000_u64;
         filter.extend((0..keys).map(|key| key.to_string()));
         assert!(filter.fresh() < keys && filter.fresh() as f64 > keys as f64 * (1.0 - rate));
-        // Keys that older levels mistook are estimated from their fill: at most `rate` of all keys,
-        // give or take five sigma. Those that a level itself mistook while it filled are not.
+        // Keys that are false positives of older levels are estimated from the fill: at most `rate` of all
+        // keys, within five sigma. Keys that are false positives of the level that they would have gone into
+        // are not counted.
         let (keys, own) = (keys as f64, filter.shape().level_rate(0));
         let (estimate, noise) = (filter.estimated_len() as f64, 5.0 * (keys * rate).sqrt());
         assert!(estimate <= keys + noise, "{rate}: {estimate}");
@@ -323,7 +323,7 @@ fn it_knows_how_many_keys_it_has_and_how_often_it_is_wrong() {
     }
 }
 
-/// What a header and the plan of levels may lie about, with checksums in order.
+/// Wrong fields of the header and of the plan of levels, with correct checksums.
 #[test]
 fn forged_bytes_are_refused_before_memory_is_touched() {
     let mut filter = ScalableBloomFilter::<u64>::new(100, 0.01);
@@ -343,7 +343,7 @@ fn forged_bytes_are_refused_before_memory_is_touched() {
             assert_eq!(forged(at, number).is_ok(), same(at, number), "{at} {number}");
         }
     }
-    // Fresh, lines, lines a key and probes of two levels.
+    // New keys, lines, lines per key and probes of two levels.
     for level in [0, 2] {
         let (at, plan) = (WORDS + 32 * level, filter.levels()[level].shape());
         let keeps = |per_key: u64, probes: u64| {
@@ -353,8 +353,7 @@ fn forged_bytes_are_refused_before_memory_is_touched() {
             other.is_ok_and(|other| other.expected_rate(plan.items()) <= rate)
         };
         for number in wild() {
-            // The newest of the levels may have any number of keys that it has room for, if the header
-            // counts them too.
+            // The newest level may have any number of keys up to its capacity, if the header counts them too.
             let newest = level == 2 && (1..=400).contains(&number);
             assert_eq!(forged(at, number).is_ok(), same(at, number));
             let all = (filter.fresh() - filter.levels()[level].fresh()).wrapping_add(number);
@@ -363,7 +362,7 @@ fn forged_bytes_are_refused_before_memory_is_touched() {
             let counted = ScalableBloomFilter::<u64>::from_bytes(&counted);
             assert_eq!(counted.is_ok(), same(at, number) || newest);
             assert_eq!(forged(at + 8, number).is_ok(), same(at + 8, number));
-            // Other lines a key and probes are another plan, which may keep the rate too.
+            // Other lines per key and probes are another plan, which may keep the rate too.
             let small = number < 9;
             let per_key = small && keeps(number, plan.probes_per_line().into());
             assert_eq!(forged(at + 16, number).is_ok(), per_key, "{number}");
@@ -371,7 +370,7 @@ fn forged_bytes_are_refused_before_memory_is_touched() {
             assert_eq!(forged(at + 24, number).is_ok(), probes, "{number}");
         }
     }
-    // Another capacity has other levels; one that counts as the same one has not.
+    // Another capacity has other levels, unless it is rounded to the same one.
     assert!([0, 1, 99, 101, 1 << 40, u64::MAX].iter().all(|n| forged(field(0), *n).is_err()));
     assert!(matches!(forged(field(4), 65), Err(InvalidBytes::Shape(_))));
     assert!(matches!(forged(field(5), 1 << 40), Err(InvalidBytes::Inconsistent)));

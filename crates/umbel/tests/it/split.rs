@@ -1,4 +1,4 @@
-//! The split-block filter against Parquet's definition of it and the bytes of others.
+//! The split-block filter against Parquet's definition, and against bytes of other implementations.
 
 use crate::paths::on_every_path;
 use proptest::collection::vec;
@@ -14,7 +14,7 @@ const SALT: [u32; 8] = [
     0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
 ];
 
-/// Blocks of eight words of 32 bits, straight from the specification.
+/// Blocks of eight 32-bit words, written from the specification.
 #[derive(Clone, Debug, PartialEq)]
 struct Model(Vec<[u32; 8]>);
 
@@ -70,7 +70,7 @@ fn bytes_of<T: ?Sized>(filter: &SplitBlockBloomFilter<T>) -> Vec<u8> {
     filter.words().iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// What happens to a filter.
+/// An operation on a filter.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u64),
@@ -85,7 +85,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    // Few different keys, so that they meet again.
+    // Few different keys, so that they are repeated.
     let keys = || vec(0_u64..500, 0..100);
     prop_oneof![
         8 => (0_u64..500).prop_map(Step::Insert),
@@ -240,8 +240,8 @@ proptest! {
     }
 }
 
-/// The law compares with the bits set; this compares with the plan, whose number of blocks is
-/// tight. Filters differ by luck, so their own spread is the sigma.
+/// The law compares the rate with the set bits; this test compares it with the plan, whose number of blocks is
+/// tight. Filters differ by chance, so their spread is the sigma.
 fn not_even(got: u64) -> InvalidShape {
     InvalidShape::NotAMultiple { what: "blocks", got, of: 2 }
 }
@@ -277,7 +277,7 @@ fn absent_keys_are_found_at_the_rate_of_the_plan() {
 
 #[test]
 fn every_path_gives_the_same_bits_and_answers() {
-    // Within the cache and beyond it, a power of two and not.
+    // Within the cache and beyond it, with a power of two and other numbers.
     for (blocks, inserted) in [(1, 20), (7, 200), (64, 1_000), (100_003, 300_000)] {
         let keys: Vec<u64> = (0..inserted).map(split_mix).collect();
         let asked: Vec<u64> = (0..2 * inserted).map(split_mix).collect();
@@ -317,8 +317,8 @@ fn ten_keys_have_the_bytes_that_parquet_mr_wrote() {
     assert_eq!(filter.to_parquet(), [&header[..], &written].concat());
 }
 
-/// The keys of `bloom_filter.xxhash.bin` in apache/parquet-testing, which has 32 bits set in 1,024
-/// bytes: four keys that share none.
+/// The keys of `bloom_filter.xxhash.bin` in apache/parquet-testing, which has 32 bits set in 1,024 bytes: four
+/// keys that share no bit.
 #[test]
 fn four_keys_set_the_32_bits_that_parquet_testing_has() {
     let mut filter =

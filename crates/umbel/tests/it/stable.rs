@@ -1,4 +1,4 @@
-//! The stable filter against plain numbers that age, cell by cell, and what is meant to break it.
+//! The stable filter against plain numbers that age, cell by cell, and hostile input.
 
 use crate::aging::Model;
 use crate::forge::field;
@@ -16,7 +16,7 @@ fn made(shape: Shape) -> StableBloomFilter<u64> {
     StableBloomFilter::with(shape, Portable::default()).unwrap()
 }
 
-/// What happens to a filter.
+/// An operation on a filter.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u64),
@@ -27,7 +27,7 @@ enum Step {
     Clear,
 }
 
-/// Few keys, so that they meet again.
+/// Few keys, so that they are repeated.
 fn key() -> impl Strategy<Value = u64> {
     prop_oneof![0_u64..20, any::<u64>()]
 }
@@ -102,8 +102,8 @@ proptest! {
         follow(shape, history);
     }
 
-    /// Whoever goes away in the middle of a stream and comes back, in an array or on the heap, does
-    /// and answers the same as whoever stayed.
+    /// A filter that is saved in the middle of a stream and loaded again, in an array or on the heap, continues
+    /// exactly as one that stayed in memory.
     #[test]
     fn a_filter_that_was_away_goes_on_as_if_it_had_stayed(
         before in vec(any::<u64>(), 0..400),
@@ -160,7 +160,7 @@ fn batches_of_a_filter_larger_than_the_cache_do_as_single_calls() {
     }
 }
 
-/// The table of the module, and of every width, at five sigma: each gap of a stream is one trial.
+/// The table of the module, for every width, at five sigma: each gap of a stream is one trial.
 #[test]
 fn keys_are_forgotten_as_often_as_the_shape_tells() {
     for (width, rate) in [(1, 0.03), (2, 0.03), (3, 0.01), (4, 0.1)] {
@@ -170,7 +170,7 @@ fn keys_are_forgotten_as_often_as_the_shape_tells() {
         filter.extend(stream.by_ref().take(shape.settles_after(1e-4) as usize));
         for probability in [0.99, 0.9, 0.5, 0.1] {
             let gap = shape.remembers(probability);
-            // Far enough from each other to see other cells and other times.
+            // Far enough apart that they use different cells at different times.
             let (trials, mut found) = (4_000, 0);
             let mut waiting = std::collections::VecDeque::new();
             for _ in 0..trials + gap {
@@ -183,7 +183,7 @@ fn keys_are_forgotten_as_often_as_the_shape_tells() {
             }
             let expected = shape.found_after(gap);
             let trials = (trials - 1) as f64;
-            // Keys of one stream age together, which adds about as much again as chance alone.
+            // Keys of one stream age together, which adds about as much variance as chance alone.
             let sigma = (2.0 * expected * (1.0 - expected) * trials).sqrt();
             let off = (found as f64 - expected * trials) / sigma;
             assert!(off.abs() < 5.0, "{shape:?} after {gap}: {found} of {trials}, {off:.1} sigma");
@@ -202,7 +202,7 @@ fn a_stream_without_end_leaves_the_rate_where_it_is() {
         assert!(rate >= last && rate <= shape.stable_rate() * (1.0 + 1e-9));
         last = rate;
     }
-    // At a hundred moments, each as far from the last one that it does not know of it.
+    // At a hundred moments, each far enough from the last one to be independent.
     const APART: u64 = 20_000;
     assert!(shape.settles_after(1e-4) <= APART);
     let rates: Vec<f64> = (0..100)
@@ -260,7 +260,7 @@ fn hostile_parameters_are_refused_before_memory_is_touched() {
         let refused = out_of_range("decrements", decrements, 101);
         assert_eq!(Shape::with(101, 2, 3, decrements), Err(refused));
     }
-    // Cells so wide that counting all of them down every time is not enough.
+    // Cells so wide that decrementing all of them every time is not enough.
     for (cells, width) in [(0, 1), (1, 1), (3, 8), (101, 8), (501, 8)] {
         let error = Shape::for_cells(cells, width, 0.01).unwrap_err();
         assert!(matches!(error, InvalidShape::OutOfRange { what: "decrements", .. }), "{error}");
@@ -272,7 +272,7 @@ fn hostile_parameters_are_refused_before_memory_is_touched() {
     assert_eq!(short, InvalidShape::OutOfMemory { bytes: 32 });
 }
 
-/// One cell is found by everything, and three hold a key.
+/// With one cell every key is found, and three cells are enough for one key.
 #[test]
 fn the_smallest_filters_work() {
     let mut one = made(Shape::with(1, 3, 2, 1).unwrap());

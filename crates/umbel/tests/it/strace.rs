@@ -1,16 +1,16 @@
-//! Saving with real system calls, under `strace`: killed at each of them, and each of them failing.
-//! Afterwards the old filter is there or the new one, whole.
+//! Saving with real system calls, under `strace`: killed at each call, and with a failure of each call.
+//! Afterwards the old filter or the new one exists, complete.
 
 use crate::files::Directory;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use umbel::{BlockedBloomFilter, Saved};
 
-/// The keys of the filter that is there, and of the one that is saved over it.
+/// The number of keys of the existing filter, and of the one that replaces it.
 const OLD: u64 = 10_000;
 const NEW: u64 = 20_000;
 
-/// The example that saves a filter. Cargo builds it with all tests, but not with some of them.
+/// The example that saves a filter. Cargo builds it only when all tests are built.
 fn saver() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let saver = test.parent().unwrap().parent().unwrap().join("examples/save_filter");
@@ -22,13 +22,13 @@ fn saver() -> PathBuf {
     saver
 }
 
-/// Whether there is a `strace` that works: some sandboxes have none.
+/// Whether `strace` works. Some sandboxes forbid it.
 fn is_there() -> bool {
     let mut strace = Command::new("strace");
     let works = strace.args(["-qq", "-o", "/dev/null", "true"]).stderr(Stdio::null()).status();
     let there = works.is_ok_and(|status| status.success());
     if !there {
-        // Not captured, unlike what is printed.
+        // Written directly, because the test runner captures what is printed.
         let _ = std::io::Write::write_all(
             &mut std::io::stderr(),
             b"SKIPPED: there is no strace that works, so no system call is killed\n",
@@ -43,7 +43,7 @@ fn filter_of(keys: u64) -> BlockedBloomFilter<u64> {
     filter
 }
 
-/// Runs the saver over the old file, with what `strace` is told to inject.
+/// Runs the saver over the old file, with a fault that `strace` injects.
 fn save(saver: &Path, path: &Path, trace: &Path, inject: Option<&str>) -> ExitStatus {
     let mut strace = Command::new("strace");
     strace.arg("-qq").arg("-f").arg("-o").arg(trace);
@@ -54,7 +54,7 @@ fn save(saver: &Path, path: &Path, trace: &Path, inject: Option<&str>) -> ExitSt
     strace.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap()
 }
 
-/// A call of the saving: its name, and the how manieth call of that name of the whole program it is.
+/// A system call of the save: its name, and its number among the calls of that name in the whole program.
 #[derive(Debug)]
 struct Call {
     name: String,
@@ -79,7 +79,7 @@ fn calls(trace: &Path) -> Vec<Call> {
     calls
 }
 
-/// What is there after the saver is gone; whether it is the new filter.
+/// Checks the file after the saver has ended; returns whether it is the new filter.
 fn is_new(path: &Path, what: &str) -> bool {
     let there = BlockedBloomFilter::<u64>::load(path);
     let there = there.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -114,7 +114,7 @@ fn killed_or_failing_at_any_system_call_the_old_filter_is_there_or_the_new_one()
         } else {
             olds += 1;
         }
-        // What a dead writer left is taken away by the next one.
+        // The next writer removes the temporary file of a dead one.
         assert!(directory.names().len() <= 2, "{inject}: {:?}", directory.names());
         filter_of(OLD).save(&path).unwrap();
         assert_eq!(directory.names(), ["seen.umbel"], "{inject}");
@@ -126,14 +126,14 @@ fn killed_or_failing_at_any_system_call_the_old_filter_is_there_or_the_new_one()
             let inject = format!("{name}:error={error}:when={number}");
             let status = save(saver, &path, &trace, Some(&inject));
             let new = is_new(&path, &inject);
-            // Memory and closing of files may fail without anybody noticing.
+            // Failures of memory management and of closing files are not reported.
             assert_eq!(status.success(), new && status.code() == Some(0), "{inject}");
             assert!(
                 matches!(status.code(), Some(0 | 1)) || !has_to_go_on(name),
                 "{inject}: {status}"
             );
             if status.code() == Some(1) && new {
-                // Only the directory could not be synced.
+                // Only the sync of the directory failed.
                 assert!(matches!(&**name, "fsync" | "openat" | "open"), "{inject}");
             }
             assert_eq!(directory.names(), ["seen.umbel"], "{inject}: something is left");
@@ -141,7 +141,7 @@ fn killed_or_failing_at_any_system_call_the_old_filter_is_there_or_the_new_one()
     }
 }
 
-/// Whether a program can live without this call.
+/// Whether a program can continue after a failure of this call.
 fn has_to_go_on(name: &str) -> bool {
     !matches!(name, "mmap" | "brk" | "munmap" | "mprotect" | "sigaltstack")
 }

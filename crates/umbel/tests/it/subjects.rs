@@ -1,4 +1,4 @@
-//! Filters as subjects of the law.
+//! Filters behind the interface of the laws.
 
 use crate::independent::ManyHashes;
 use std::any::{Any, TypeId};
@@ -32,8 +32,7 @@ pub(crate) const ARRAY_RATE: f64 = 0.01;
 pub(crate) const WORDS: usize = words_for(ARRAY_ITEMS, ARRAY_RATE);
 pub(crate) const BLOCKED_WORDS: usize = blocked::words_for(ARRAY_ITEMS, ARRAY_RATE);
 
-/// The shape for this capacity and rate. Laws make many thousand filters of one shape, so that it is
-/// worth remembering.
+/// The shape for this capacity and rate. It is cached, because laws create many thousand filters of one shape.
 fn remembered<K: 'static, P: Copy + 'static>(
     capacity: u64,
     err_rate: f64,
@@ -53,7 +52,7 @@ fn planned<P: Shape>(capacity: u64, err_rate: f64) -> P {
     remembered::<P, P>(capacity, err_rate, || P::for_rate(capacity, err_rate).unwrap())
 }
 
-/// A filter of integers in memory of its own.
+/// A filter of integers on the heap.
 pub(crate) struct Plain<H = Portable, L: Layout = Digits>(Bloom<u64, H, Heap, L>);
 
 impl<H: Seeded, L: Layout + Default> Plain<H, L> {
@@ -104,13 +103,13 @@ impl<H: Seeded, L: Layout + Default> Atomic<H, L> {
     }
 }
 
-/// A family whose filters are planned for a capacity and a rate, and taken through the traits that all
-/// families share.
+/// A family whose filters are planned for a capacity and a rate, used through the traits that all families
+/// share.
 pub(crate) trait Family: 'static {
     /// The core of its filters.
     type Core: Make<Shape: Copy + 'static> + Probe<Digest = Digest> + Insert + PartialEq;
 
-    /// Whether they refuse keys at some point.
+    /// Whether they refuse keys when they are full.
     const FILLS: bool = false;
 
     fn plan(capacity: u64, err_rate: f64) -> <Self::Core as Shaped>::Shape;
@@ -119,7 +118,7 @@ pub(crate) trait Family: 'static {
         Err("filters of this family cannot be united".into())
     }
 
-    /// Whether the two answer alike. United with itself, a filter that counts has every key twice.
+    /// Whether the two give the same answers. A counting filter united with itself has every key twice.
     fn same<H: Digester<u64>>(one: &Keys<Self, H>, other: &Keys<Self, H>) -> bool {
         one == other
     }
@@ -131,7 +130,7 @@ type Keys<F, H> = Filter<u64, H, <F as Family>::Core>;
 /// A filter of integers of a family, as a subject.
 pub(crate) struct Of<F: Family + ?Sized, H = Portable>(Keys<F, H>);
 
-/// What is full refuses keys that no law says it has to take; one that it has to is missed by the law.
+/// A full filter may refuse keys that no law requires. If it refuses a required key, the law fails.
 impl<F: Family, H: Seeded + Digester<u64>> Subject for Of<F, H> {
     fn make(capacity: u64, err_rate: f64, seed: u64) -> Self {
         let plan = || F::plan(capacity, err_rate);
@@ -205,7 +204,7 @@ pub(crate) struct Cells<L>(PhantomData<L>);
 /// A counting filter of integers.
 pub(crate) type Counting<H = Portable, L = Anywhere> = Of<Cells<L>, H>;
 
-/// One whose keys have all cells in one line.
+/// A counting filter whose keys have all cells in one line.
 pub(crate) type BlockedCounting<H = Portable> = Counting<H, InLine>;
 
 impl<L: CellLayout<Shape: PartialEq>> Family for Cells<L> {
@@ -236,7 +235,7 @@ impl<L: CellLayout<Shape: PartialEq>> Family for Cells<L> {
     }
 }
 
-/// Cuckoo filters with room for `TIMES` as many keys as are promised.
+/// Cuckoo filters with room for `TIMES` times the promised number of keys.
 pub(crate) struct Buckets<const TIMES: u64>;
 
 /// A cuckoo filter of integers.
@@ -266,7 +265,7 @@ impl<const TIMES: u64> Family for Buckets<TIMES> {
     }
 }
 
-/// A digest with this fingerprint that begins in this bucket.
+/// A digest with this fingerprint and this first bucket.
 fn digest_of(shape: &cuckoo::Shape, (bucket, fingerprint): (u64, u32)) -> Digest {
     let fingerprints = (1_u128 << shape.fingerprint_bits()) - 1;
     let rest = ((u128::from(fingerprint - 1) << 64) + (1 << 63)) / fingerprints;
@@ -308,14 +307,14 @@ impl Family for Quotients {
     }
 }
 
-/// Scalable filters that start with room for one of `FOLD` keys; of 0, for all of them, and never get a
-/// second level, since no machine has the memory for it.
+/// Scalable filters whose first level has room for one of `FOLD` keys. With 0 the first level has room for all
+/// keys, and there is no second level, because it would exceed the memory of any machine.
 pub(crate) struct Levels<const FOLD: u64>;
 
 /// One that starts with room for a 64th of the keys.
 pub(crate) type Grown = Of<Levels<64>>;
 
-/// One that starts as small as can be.
+/// One that starts with the smallest size.
 pub(crate) type GrownFromOne = Of<Levels<{ u64::MAX }>>;
 
 /// One that cannot grow.
@@ -358,8 +357,8 @@ impl<H: Seeded + Digester<u64>> Forgets for Recent<H> {
     }
 }
 
-/// Stable filters that are made for so many cells of `WIDTH` bits; of 0 bits, for so many keys to remember,
-/// or with room for many more where nothing may be lost.
+/// Stable filters that are planned for a number of cells of `WIDTH` bits. With 0 bits they are planned for a
+/// number of remembered keys, or with room for many more where no key may be lost.
 pub(crate) struct Ageing<const WIDTH: u32, const ROOM: u64>;
 
 /// A stable filter of integers.
@@ -394,7 +393,7 @@ pub(crate) type Split<H = split::Plain> = Plain<H, split::Blocks>;
 /// A split-block filter of integers for many threads.
 pub(crate) type AtomicSplit<H = split::Plain> = Atomic<H, split::Blocks>;
 
-/// What all wrappers have in common; `$argument` is what the filter's methods take.
+/// The common part of all wrappers; `$argument` is the argument of the filter's methods.
 macro_rules! subject {
     ($subject:ty, [$($generics:tt)*], $key:ident => $argument:expr) => {
         subject!(@ $subject, [$($generics)*], $key => $argument);
@@ -431,7 +430,7 @@ subject!(Array, [], key => &key);
 subject!(BlockedArray, [], key => &key);
 subject!(Atomic<H, L>, [H: Seeded + Digester<u64, L::Digest>, L: Layout + Default], key => &key);
 
-/// Records of one number in three dimensions, which find an absent one as often as one filter would.
+/// Records of one number in three dimensions, with the false positive rate of one filter.
 pub(crate) struct Records(MultiBloomFilter<BloomFilter<u64>, 3>);
 
 /// Records of one number in three dimensions of different families and keys, and a joint filter.
@@ -439,7 +438,7 @@ pub(crate) struct JoinedRecords(Multi<Unlike, BlockedBloomFilter<u64>>);
 
 type Unlike = (BloomFilter<u64>, BlockedBloomFilter<str>, BloomFilter<[u8; 8]>);
 
-/// A filter for this share of the digits of the rate; each has other mistakes.
+/// A filter for this share of the digits of the rate. Each has different false positives.
 fn share<T: ?Sized, L: Layout + Default>(
     (capacity, err_rate, seed): (u64, f64, u64),
     (at, of): (u64, u64),
@@ -508,7 +507,7 @@ macro_rules! batches {
 
 batches!(Plain, Atomic);
 
-/// A filter that was opened from the bytes of `S` without being told the family.
+/// A filter that was opened from the bytes of `S` as a filter of any family.
 pub(crate) struct Opened<S>(AnyFilter, PhantomData<S>);
 
 impl<S: Saves> Subject for Opened<S> {
@@ -549,7 +548,7 @@ impl<S: Saves + Batches> Batches for Opened<S> {
     }
 }
 
-/// Uniting is the same for both.
+/// The union is the same for both.
 macro_rules! unites {
     ($($subject:ty),*) => {$(
         impl Unites for $subject {
@@ -565,7 +564,7 @@ macro_rules! unites {
 
 unites!(Records, JoinedRecords);
 
-/// What all wrappers that have a form in bytes have in common.
+/// The common part of all wrappers that can be saved.
 macro_rules! saves {
     ($subject:ty, [$($generics:tt)*]) => {
         impl<$($generics)*> Saves for $subject {
@@ -584,7 +583,7 @@ saves!(Strings<L>, [L: StoredLayout<Digest = Digest>]);
 saves!(Array, []);
 saves!(BlockedArray, []);
 
-/// There and back through filters for one thread.
+/// Saved and loaded as filters for one thread.
 impl<H, L> Saves for Atomic<H, L>
 where
     H: Seeded + Digester<u64, L::Digest> + Stored<u64> + Clone,
@@ -604,7 +603,7 @@ where
     }
 }
 
-/// A hasher that can be made from a number.
+/// A hasher that can be created from a number.
 pub(crate) trait Seeded {
     fn seeded(seed: u64) -> Self;
 }
@@ -635,7 +634,7 @@ seeded! {
 #[cfg(feature = "crc64")]
 seeded!(umbel::hash::Crc64 = |_| umbel::hash::Crc64);
 
-/// The weakest hasher there is.
+/// The weakest possible hasher.
 #[derive(Default)]
 pub(crate) struct Identity(u64);
 
@@ -653,7 +652,7 @@ impl Hasher for Identity {
     }
 }
 
-/// A filter for a set that does not change, built anew when it is asked after an insertion.
+/// A static filter, rebuilt when it is queried after an insertion.
 pub(crate) struct Built<A: Arrangement> {
     keys: Vec<u64>,
     err_rate: f64,
@@ -676,7 +675,7 @@ impl<A: Arrangement> Subject for Built<A> {
         Self { keys, err_rate, seed, filter: OnceCell::new() }
     }
     fn insert(&mut self, key: u64) -> bool {
-        // Nobody has asked since the last insertion: the answer is not worth a filter.
+        // There was no query since the last insertion, so no filter is built for this answer.
         let fresh = self.filter.take().is_none_or(|filter| !filter.contains(&key));
         self.keys.push(key);
         fresh

@@ -12,8 +12,8 @@ use umbel_laws::split_mix;
 #[test]
 fn many_threads_set_the_bits_that_one_sets() {
     fill::<Digits>(0.001);
-    fill::<Lines>(0.01); // one line a key
-    fill::<Lines>(0.001); // two
+    fill::<Lines>(0.01); // one line per key
+    fill::<Lines>(0.001); // two lines per key
 }
 
 fn fill<L: Layout<Digest = Digest, Shape: Sync> + Default + Clone + Sync>(rate: f64) {
@@ -24,7 +24,8 @@ fn fill<L: Layout<Digest = Digest, Shape: Sync> + Default + Clone + Sync>(rate: 
         for thread in 0..THREADS {
             let shared = &shared;
             scope.spawn(move || {
-                // Neighbours overlap by half, so that threads fight over the same bits.
+                // The ranges of neighbouring threads overlap by half, so that threads contend for the same
+                // bits.
                 let first = thread * KEYS / (THREADS + 1);
                 let keys: Vec<u64> =
                     (first..first + 2 * KEYS / (THREADS + 1)).map(split_mix).collect();

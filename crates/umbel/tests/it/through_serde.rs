@@ -10,7 +10,7 @@ use umbel::storage::Heap;
 use umbel::{ArrayBloomFilter, QuotientFilter, WindowBloomFilter, words_for};
 use umbel::{BlockedCountingBloomFilter, CountingBloomFilter, ScalableBloomFilter};
 
-/// A filter and its form in JSON, through which it came back.
+/// A filter, and its JSON form after a round trip.
 fn there_and_back<L: StoredLayout<Digest = Digest>>() -> (Bloom<str, Portable, Heap, L>, String) {
     let mut filter = Bloom::<str, Portable, Heap, L>::new(100, 0.01);
     filter.extend(["one", "two", "three"]);
@@ -66,7 +66,8 @@ fn a_window_filter_comes_back_through_serde_and_goes_on() {
     }
 }
 
-/// A filter of the words `one`, `two` and `three` that comes back through JSON, and is no other filter.
+/// A filter of the words `one`, `two` and `three` that survives a round trip through JSON, and cannot be read
+/// as another type.
 macro_rules! comes_back {
     ($name:ident, $filter:ident) => {
         #[test]

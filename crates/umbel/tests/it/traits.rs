@@ -85,11 +85,10 @@ macro_rules! table {
     )*};
 }
 
-// Many threads extend an atomic filter, so it is `&filter` that implements `Extend`, and `snapshot` is the
-// way to copy one. Filters that may be full have no `Extend`, which cannot say so, but for the scalable
-// one, which is full only when there is no memory. A cuckoo filter is merged, since a union must not fail
-// for want of room. Static filters are built from all keys at once. What an `AnyFilter` can change is known
-// only at run time.
+// Many threads extend an atomic filter, so `&filter` implements `Extend`, and `snapshot` copies one. Filters
+// that may be full have no `Extend`, which cannot report that. The exception is the scalable filter, which is
+// full only when there is no memory. A cuckoo filter is merged, because a union must not fail for lack of room.
+// Static filters are built from all keys at once. The operations of an `AnyFilter` are known only at run time.
 #[rustfmt::skip]
 table! {
     //                                              filt edge ins  rem  uni  save serd clon eq   ext  map  mut
@@ -131,7 +130,7 @@ cell!(yes, &'static AtomicBloomFilter<u64>, Extend<u64>);
 cell!(yes, &'static AtomicBlockedBloomFilter<u64>, Extend<u64>);
 cell!(yes, &'static AtomicSplitBlockBloomFilter<u64>, Extend<u64>);
 
-/// A filter in a file offers what leaves the file whole: nothing takes a bit away.
+/// A filter in a file only offers operations that keep the file valid: none clears a bit.
 #[cfg(feature = "mmap")]
 mod in_files {
     use super::*;
@@ -165,7 +164,7 @@ mod in_files {
     cell!(yes, &'static MappedMut<AtomicBloomFilter<u64>>, Extend<u64>);
 }
 
-/// A blocked counting filter is a dimension as any other, with keys of its own type.
+/// A blocked counting filter can be a dimension, with its own type of keys.
 #[test]
 fn a_blocked_counting_filter_is_a_dimension_of_a_multi() {
     let ports = BlockedCountingBloomFilter::<u16>::new(100, 1e-6);

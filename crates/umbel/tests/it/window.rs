@@ -1,4 +1,4 @@
-//! The window filter against its definition, line by line; clocks, sizes and bytes meant to break it.
+//! The window filter against its definition, line by line, with hostile clocks, sizes and bytes.
 
 use crate::forge::{self, field};
 use proptest::collection::vec;
@@ -19,18 +19,18 @@ fn nanos(nanos: u64) -> Duration {
     Duration::from_nanos(nanos)
 }
 
-/// One insertion, as it was.
+/// A past insertion.
 struct Insertion {
     key: u64,
     group: u64,
     bits: [u64; 8],
-    /// How far the window had moved.
+    /// The movement of the window so far.
     moved: u128,
     time: u64,
 }
 
-/// Everything that was ever inserted, from which it is worked out anew each time which lines still have
-/// it. Knows no hand: a group begins its epochs at moments of its own, once a turn.
+/// All past insertions. Each answer is computed from them: which lines still have a key. The model has no hand:
+/// a group begins its epochs at its own moments, once per turn.
 struct Model {
     shape: Shape,
     log: Vec<Insertion>,
@@ -57,7 +57,7 @@ impl Model {
         (group as u64, lines[group])
     }
 
-    /// How many epochs a group has begun when the window has moved so far.
+    /// The number of epochs that a group has begun after this movement of the window.
     fn begun(&self, group: u64, moved: u128) -> u128 {
         let (groups, turn) =
             (u128::from(self.shape.groups()), u128::from(self.shape.epoch().items()));
@@ -97,7 +97,7 @@ impl Model {
             .any(|line| line.iter().zip(bits).all(|(word, bits)| word & bits == bits))
     }
 
-    /// How far the window will have moved then.
+    /// The movement of the window at that time.
     fn moved_at(&self, now: u64) -> u128 {
         match self.now {
             Some(before) if self.is_timed() => self.moved + u128::from(now.saturating_sub(before)),
@@ -135,7 +135,7 @@ impl Model {
     }
 }
 
-/// What happens to a filter.
+/// An operation on a filter.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u64),
@@ -162,8 +162,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Any history leaves exactly the words, and gives exactly the answers, of the definition; and what is
-/// in the window is found.
+/// Any history leaves exactly the words, and gives exactly the answers, of the definition. Every key in the
+/// window is found.
 fn follow(shape: Shape, history: Vec<Step>) {
     let (mut filter, mut model) = (made(shape), Model::new(shape));
     let mut clock = 1_u64 << 40;
@@ -251,7 +251,7 @@ fn windows_of_any_size_keep_exactly_so_many() {
                 filter.insert(&key);
                 let oldest = key.saturating_sub(window - 1);
                 assert!(filter.contains(&oldest) && filter.contains(&key), "{window} {epochs}");
-                // The rate is so small that none of these is found by mistake.
+                // The rate is so small that none of these is a false positive.
                 if key >= longest {
                     assert!(!filter.contains(&(key - longest)), "{window} {epochs}");
                 }
@@ -286,20 +286,20 @@ fn clocks_that_misbehave_lose_nothing_early() {
     let start = Duration::from_secs(1_700_000_000);
     let filter = || WindowBloomFilter::<u64>::for_time(minute, 100, 1e-6);
 
-    // What came before the first time counts as come then.
+    // Insertions before the first time count as insertions at that time.
     let mut seen = filter();
     assert!(seen.insert(&1) && seen.now().is_none());
     seen.advance(start);
     assert!(seen.contains(&1) && seen.contains_at(&1, start + minute));
 
-    // Back by a year: nothing moves until the clock is where it was.
+    // Back by a year: the window does not move until the clock reaches the old time.
     let year = Duration::from_secs(31_557_600);
     assert!(seen.insert_at(&2, start - year));
     assert_eq!(seen.now(), Some(start));
     seen.advance(Duration::ZERO);
     assert!(seen.contains(&1) && seen.contains(&2) && seen.contains_at(&2, start + minute));
 
-    // Forward by a year, or by all the time there is: all gone.
+    // Forward by a year, or to the end of time: all keys are forgotten.
     for far in [start + year, Duration::from_nanos(u64::MAX), Duration::MAX] {
         let mut later = seen.clone();
         assert!(!later.contains_at(&1, far));
@@ -308,7 +308,7 @@ fn clocks_that_misbehave_lose_nothing_early() {
         assert!(later.insert_at(&3, far) && later.contains_at(&3, far.saturating_add(minute)));
     }
 
-    // The last moment of the window, and the first at which it is surely gone.
+    // The last moment of the window, and the first at which the key is certainly forgotten.
     let mut seen = filter();
     let Window::Time(longest) = seen.shape().longest() else { unreachable!() };
     for key in 0..1_000_u64 {
@@ -332,8 +332,8 @@ fn more_keys_than_planned_raise_the_rate_and_are_found() {
     assert!(seen.is_empty() && seen.expected_rate() == 0.0);
 }
 
-/// All insertions of a window come at once, and as many again at the first moment at which the window
-/// allows it, while the first ones are still there.
+/// All insertions of a window come at once, and the same number again at the first moment that the window
+/// allows, while the first ones are still present.
 #[test]
 fn a_burst_keeps_the_rate_of_a_window_of_time() {
     let hour = Duration::from_secs(3_600);
@@ -372,7 +372,8 @@ fn time_moves_no_window_of_insertions() {
     assert!(seen.contains(&1));
 }
 
-/// Full epochs, at every phase of a turn: the planned rate is the rate, and is told.
+/// Full epochs, at every phase of a turn: the false positive rate is the planned one, and the filter reports
+/// it.
 #[test]
 fn the_rate_is_kept_at_every_moment_of_a_turn() {
     for (window, rate) in [(20_u64, 0.05), (300, 0.01), (10_000, 0.01), (10_000, 0.001)] {
@@ -388,7 +389,7 @@ fn the_rate_is_kept_at_every_moment_of_a_turn() {
             for moment in 0..8 {
                 let first = 3 * window + moment * (window / 8 + 1);
                 filter.extend(first..first + window / 8 + 1);
-                // Other keys at every moment, since most lines stay.
+                // Different keys at every moment, because most lines stay unchanged.
                 let queries = (moment + 1) << 40..((moment + 1) << 40) + 400_000 / filters;
                 asked += queries.end - queries.start;
                 told += filter.expected_rate() * (queries.end - queries.start) as f64;
@@ -398,7 +399,7 @@ fn the_rate_is_kept_at_every_moment_of_a_turn() {
         }
         let off = umbel_laws::sigmas(found as u64, asked, told);
         assert!(off <= 5.0, "{window} {rate}: {found} {told}, {off} sigma");
-        // Filters differ by luck; their mean is what was planned, and no more than was asked for.
+        // Filters differ by chance. Their mean is the planned rate, and no more than the requested one.
         let count = rates.len() as f64;
         let mean = rates.iter().sum::<f64>() / count;
         let squares = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>();
@@ -415,7 +416,7 @@ fn what_is_in_it_is_estimated() {
     let mut seen = WindowBloomFilter::<u64>::new(100_000, 0.01);
     assert_eq!(seen.estimated_len(), 0);
     seen.extend(0..70_000_u64);
-    // Five sigma: what is counted are keys, by lines.
+    // Five sigma: keys are counted by lines.
     let near = |estimate: u64, exact: f64| (estimate as f64 - exact).abs() < 5.0 * exact.sqrt();
     assert!(near(seen.estimated_len(), 70_000.0), "{seen:?} {}", seen.estimated_len());
     seen.extend(70_000..500_000_u64);
@@ -463,7 +464,7 @@ fn bytes_with_another_secret_or_an_impossible_state_are_refused() {
     let error = WindowBloomFilter::<u64>::from_bytes(&blocked).unwrap_err();
     assert_eq!(error, InvalidBytes::Family { expected: 7, got: 2 });
 
-    // Whole checksums around a state that cannot be.
+    // Correct checksums for an impossible state.
     let timed = Shape::for_time(nanos(9), 10, 0.01).unwrap();
     for (shape, number, value) in [
         (timed, 3, 1_u64),

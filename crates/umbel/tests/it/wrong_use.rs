@@ -1,4 +1,4 @@
-//! What is no filter, or not the wanted one: an error that names the field, before anything is read.
+//! Bytes that are not the expected filter: an error that names the field, before the words are read.
 
 use crate::files::Directory;
 use crate::forge::{FLAGS, KERNELS, LENGTH, field, with};
@@ -17,7 +17,7 @@ fn good() -> Vec<u8> {
     filter.to_bytes()
 }
 
-/// The error of a slice, which a file and a stream give too.
+/// The error for a slice, which must equal that for a file and for a stream.
 fn refused(directory: &Directory, bytes: &[u8]) -> InvalidBytes {
     let error = Filter::from_bytes(bytes).map(|_| ()).unwrap_err();
     let path = directory.path("refused");
@@ -45,7 +45,7 @@ fn another_hash_key_seed_version_or_flag_is_named() {
         let got = 1 << flag;
         assert_eq!(forged(FLAGS, &u16::to_le_bytes(got)), InvalidBytes::Flags { got });
     }
-    // What only others use, and what follows from the rest.
+    // Fields that only other families use, and fields that follow from others.
     assert_eq!(forged(20, &[1]), InvalidBytes::Inconsistent);
     assert_eq!(forged(32, &[1]), InvalidBytes::Inconsistent);
     assert_eq!(forged(40, &[1]), InvalidBytes::Inconsistent);
@@ -69,7 +69,7 @@ fn another_hasher_that_was_brought_is_refused() {
     assert_eq!(keyed, Err(InvalidBytes::Hash { expected: 2, got: 1 }));
     let strings = BloomFilter::<str>::from_bytes_with_hasher(&good, Portable::default());
     assert_eq!(strings.map(|_| ()), Err(InvalidBytes::Keys { expected: 3, got: 1 }));
-    // A hash of 32 bits of seed with more of it.
+    // A hash with a 32-bit seed, and a larger seed in the file.
     let xxh = BloomFilter::<u64, _>::with_hasher(10, 0.01, Xxh64::seeded(1 << 40)).to_bytes();
     assert!(BloomFilter::<u64, Xxh64>::from_bytes(&xxh).is_ok());
     let murmur = with(&xxh, 12, &[3, 0]);
@@ -88,7 +88,7 @@ fn a_secret_that_does_not_go_with_its_check_value_is_refused() {
     let load = |bytes: &[u8]| BloomFilter::<u64, Keyed>::from_bytes(bytes).map(|_| ());
     assert_eq!(load(&bytes), Ok(()));
     assert_eq!(load(&with(&bytes, 40, &[6])), Err(InvalidBytes::Inconsistent));
-    // The secret of the file is another one than what is brought.
+    // The secret of the file differs from the given one.
     let forged = with(&bytes, 40, &[6]);
     let error = BloomFilter::<u64, _>::from_bytes_with_hasher(&forged, keyed).map(|_| ());
     assert_eq!(error, Err(InvalidBytes::Inconsistent));
@@ -124,7 +124,7 @@ fn foreign_files_are_refused_by_their_first_bytes() {
     assert!(matches!(refused(&directory, b""), InvalidBytes::Length { expected: 192, got: 0 }));
 }
 
-/// Opens what is no regular file in every way.
+/// Opens a path that is not a regular file in every way.
 fn not_a_file(path: &Path) {
     let error = Filter::load(path).map(|_| ()).unwrap_err();
     assert!(matches!(error, OpenError::NotAFile), "{}: {error}", path.display());
@@ -145,7 +145,7 @@ fn directories_pipes_and_devices_are_refused() {
     let socket = directory.path("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     not_a_file(&socket);
-    // Links to them are the same.
+    // Symbolic links to them give the same result.
     let link = directory.path("link");
     std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
     not_a_file(&link);
@@ -157,7 +157,7 @@ fn directories_pipes_and_devices_are_refused() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_memory_of_a_process_is_no_filter() {
-    // A file that says it has no bytes and gives an error to whoever reads them.
+    // A file that reports a length of zero and fails when it is read.
     for path in ["/proc/self/mem", "/proc/self/maps", "/proc/self/status"] {
         let error = Filter::load(path).map(|_| ()).unwrap_err();
         let expected = matches!(
@@ -175,7 +175,7 @@ fn a_file_of_holes_is_refused_by_its_length() {
     let directory = Directory::new("holes");
     let path = directory.path("holes");
     let good = good();
-    // As large as the file system allows: 8 EiB where it can.
+    // The largest size that the file system allows: 8 EiB where possible.
     for header in [&good[..], &[0; 512]] {
         fs::write(&path, header).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
@@ -210,7 +210,7 @@ fn a_file_of_holes_is_refused_by_its_length() {
     if File::options().write(true).open(&path).unwrap().set_len(expected).is_ok() {
         let error = Filter::load(&path).map(|_| ()).unwrap_err();
         assert!(matches!(error, OpenError::TooLarge { .. }), "{error}");
-        // With all the room in the world the table of checksums is what it fails by.
+        // With unlimited room, the table of checksums causes the error.
         let error = generous.load::<Filter>(&path).map(|_| ()).unwrap_err();
         assert!(matches!(error, OpenError::Invalid(InvalidBytes::Table)), "{error}");
     }

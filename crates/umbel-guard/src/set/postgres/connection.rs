@@ -23,7 +23,7 @@ pub(super) struct Open {
     pub(super) stamped: ArcSwapOption<Stamped>,
 }
 
-/// A place in the pool, whose connection is opened when it is needed.
+/// A slot of the pool. Its connection is opened on first use.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     open: ArcSwapOption<Open>,
@@ -48,14 +48,14 @@ pub(super) async fn connect(config: &Config) -> Result<Client> {
     Ok(client)
 }
 
-/// Whether no host of the URL is a primary.
+/// Whether the error says that no host of the URL is a primary server.
 fn refuses_writes(error: &tokio_postgres::Error) -> bool {
     let source = std::error::Error::source(error);
     let io = source.and_then(|source| source.downcast_ref::<io::Error>());
     io.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// A connection, which lives as long as its client.
+/// Opens a connection, which lives as long as its client.
 async fn connect_to_any(config: &Config) -> Result<Client> {
     #[cfg(feature = "tls")]
     if config.get_ssl_mode() == tokio_postgres::config::SslMode::Require {
@@ -100,7 +100,8 @@ impl Postgres {
     pub(super) async fn open(&self, slot: usize) -> Result<Open> {
         let client = connect(&self.config).await?;
         let opening = async {
-            // A statement that waited for a lock looks again at what has changed meanwhile only at this level.
+            // Only at this isolation level does a statement that waited for a lock see what was changed during
+            // the wait.
             let set = format!(
                 "SET statement_timeout = {time}; SET idle_in_transaction_session_timeout = {time};
                  SET default_transaction_isolation = 'read committed'",
@@ -116,7 +117,7 @@ impl Postgres {
         Ok(Open { slot, client, get, put, delete, stamped: ArcSwapOption::empty() })
     }
 
-    /// A connection, in turns.
+    /// The next connection of the pool, round-robin.
     pub(super) async fn any(&self) -> Result<Arc<Open>> {
         let number = self.next.fetch_add(1, Relaxed) % self.slots.len();
         let slot = &self.slots[number];
@@ -124,7 +125,7 @@ impl Postgres {
         if let Some(open) = slot.open.load_full().filter(usable) {
             return Ok(open);
         }
-        // In a box: this is rare and large, and would be a part of every query.
+        // Boxed: this future is large and rarely needed, and would enlarge that of every query.
         Box::pin(async {
             let _one = slot.opening.lock().await;
             if let Some(open) = slot.open.load_full().filter(usable) {

@@ -1,41 +1,41 @@
-//! What can go wrong, and what the server says about a failed statement.
+//! Errors, and the text of the server about a failed statement.
 
 use super::key::Param;
 use super::sql::CHANGED;
 use std::fmt;
 use tokio_postgres::error::SqlState;
 
-/// Why PostgreSQL did not answer.
+/// The error of a PostgreSQL data set.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PostgresError {
-    /// What the server or the connection says.
+    /// An error of the server or of the connection.
     Postgres(tokio_postgres::Error),
-    /// There is no connection, so nothing was sent.
+    /// The connection failed, so no statement was sent.
     Connect(tokio_postgres::Error),
-    /// TLS could not be set up, so there can be no encrypted connection.
+    /// TLS could not be set up, so no encrypted connection is possible.
     #[cfg(feature = "tls")]
     Tls(rustls::Error),
-    /// There is no such table or column.
+    /// The table or the column does not exist.
     Missing {
-        /// Which one.
+        /// The missing table or column.
         what: String,
     },
-    /// It is not a table that can be guarded.
+    /// The relation cannot be guarded.
     NotATable {
         /// Its name.
         name: String,
-        /// What it is.
+        /// Its kind.
         found: &'static str,
         /// What to do.
         fix: &'static str,
     },
-    /// The column is computed from others, so nothing can be put there.
+    /// The column is generated, so it cannot be written.
     Generated {
         /// Its name.
         column: String,
     },
-    /// The column has keys that cannot be compared as bytes.
+    /// Keys of this column cannot be compared as bytes.
     KeyType {
         /// Its type.
         name: String,
@@ -47,7 +47,7 @@ pub enum PostgresError {
         /// The statement that changes it.
         fix: String,
     },
-    /// Nothing makes the keys of the column unique, byte by byte.
+    /// The column has no unique index that compares keys byte by byte.
     NotUnique {
         /// The column.
         column: String,
@@ -77,25 +77,26 @@ pub enum PostgresError {
         /// The table of the stamps.
         table: String,
     },
-    /// The URL could not be read, or its password could not be found in it.
+    /// The URL is invalid, or its password could not be found in it.
     Url,
-    /// These bytes cannot be a key, or a value, of the column.
+    /// The bytes are not valid for the type of the column.
     Unfit,
-    /// Another unique column has this value already. Nothing was written.
+    /// Another unique column already has this value. Nothing was written.
     Conflict {
         /// The constraint.
         constraint: String,
     },
-    /// The key that the table stored is not the one that was given, so the write was rolled back.
+    /// The stored key differs from the given key, so the write was rolled back.
     KeyChanged {
         /// The key that was given.
         expected: Vec<u8>,
         /// The key that was stored, if it was found.
         found: Option<Vec<u8>>,
     },
-    /// A trigger has put the row back that was deleted, so the delete was rolled back.
+    /// A trigger inserted the deleted row again, so the delete was rolled back.
     NotDeleted,
-    /// The row was not stored, for as often as it was tried.
+    /// The row was not stored after the maximum number of attempts, because other sessions inserted and deleted
+    /// it.
     Contended,
     /// Another guard was started in front of this table, or the table was replaced by an older copy. Nothing was written.
     Superseded,
@@ -182,7 +183,7 @@ impl fmt::Display for PostgresError {
     }
 }
 
-/// What the server says, or the connection.
+/// Formats the error of the server or of the connection.
 fn said(error: &tokio_postgres::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match error.as_db_error() {
         Some(error) => fmt::Display::fmt(error, f),
@@ -223,7 +224,7 @@ pub(super) fn refused(error: tokio_postgres::Error, key: &Param<'_>) -> Postgres
         return PostgresError::KeyChanged { expected, found: Some(found.collect()) };
     }
     if told.code() == &SqlState::UNIQUE_VIOLATION {
-        // The key is the target of conflicts, so this is one of another column.
+        // The statement handles a conflict on the key, so this conflict is on another column.
         let constraint = told.constraint().unwrap_or("unknown").to_owned();
         return PostgresError::Conflict { constraint };
     }

@@ -1,11 +1,11 @@
-//! Keys and values as the columns have them, and on their way to and from the server.
+//! Conversion of keys and values between bytes and column types.
 
 use super::error::Result;
 use std::borrow::Cow;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-/// What the column of keys has.
+/// The type of the key column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     Text,
@@ -15,16 +15,16 @@ pub(super) enum Keys {
     Uuids,
 }
 
-/// What the column of values has.
+/// The type of the value column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Values {
     Bytes,
-    /// Any other type, by its name. Its values are sent and read as text.
+    /// Any other type, with its name. Its values are sent and read as text.
     Written(String),
 }
 
 impl Keys {
-    /// The key as the server is asked for it; `None` if it can be no key of the column.
+    /// The key as a query parameter; `None` if the column cannot have this key.
     pub(super) fn param(self, key: &[u8]) -> Option<Param<'_>> {
         match self {
             Self::Text => text(key).map(Param::Text),
@@ -47,7 +47,7 @@ pub(super) fn number(key: &[u8]) -> Option<i64> {
     std::str::from_utf8(key).ok()?.trim().parse().ok()
 }
 
-/// The one way in which the server writes a UUID.
+/// The canonical form in which the server writes a UUID.
 pub(super) fn uuid(key: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(key).ok()?;
     let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
@@ -60,13 +60,13 @@ pub(super) fn uuid(key: &[u8]) -> Option<String> {
     Some(parts.join("-"))
 }
 
-/// Text that the server can have.
+/// Text that the server accepts.
 pub(super) fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(bytes).ok()?;
     (!text.contains('\0')).then_some(Cow::Borrowed(text))
 }
 
-/// A key or a value on its way to the server.
+/// A key or a value as a query parameter.
 #[derive(Debug)]
 pub(super) enum Param<'a> {
     Text(Cow<'a, str>),

@@ -21,17 +21,18 @@ pub(super) struct Sql {
     pub(super) column: String,
 }
 
-/// A statement that writes, with and without a stamp.
+/// A statement that writes, in two versions: with and without a stamp.
 #[derive(Debug)]
 pub(super) struct Writing {
     pub(super) plain: String,
-    /// After the parts that check and raise the stamp.
+    /// The part that follows the check and the update of the stamp.
     pub(super) stamped: String,
 }
 
 /// The name of the cursor of a scan.
 pub(super) const CURSOR: &str = "umbel_guard_scan";
-/// In front of the key, in hexadecimal digits, in the error that a statement raises for a key that was changed.
+/// The text before the key, in hexadecimal digits, in the error that a statement raises when the stored key
+/// differs.
 pub(super) const CHANGED: &str = "umbel_guard stored key ";
 
 /// Text as a string literal of SQL.
@@ -43,7 +44,7 @@ pub(super) fn literal(text: &str) -> String {
 pub(super) fn sql(table: &Table, key_name: &str, value: &str, keys: Keys, values: &Values) -> Sql {
     let (schema, table) = (&table.schema, &table.name);
     let (key, value) = (&quoted(key_name), &quoted(value));
-    // As it is asked for, and as it is written.
+    // The key in the form for comparisons, and in the form for writes.
     let (asked, written) = match keys {
         Keys::Text => ("$1::text", format!("{key}::text")),
         Keys::Bytes => ("$1::bytea", key.to_owned()),
@@ -56,8 +57,9 @@ pub(super) fn sql(table: &Table, key_name: &str, value: &str, keys: Keys, values
         Values::Bytes => ("$2::bytea".to_owned(), value.to_owned()),
         Values::Written(name) => (format!("$2::text::{name}"), format!("{value}::text")),
     };
-    // SQL has no statement that fails if rows are not as expected. A cast of text that is no number does, after the row was
-    // stored and before the statement ends, so that the statement is rolled back; and the error has the text.
+    // SQL has no statement that fails if rows are not as expected. A cast of text that is not a number does
+    // fail. It runs after the row was stored and before the statement ends, so the statement is rolled back,
+    // and the error has the text.
     let (differs, bytes) = match keys {
         Keys::Bytes => (format!("{key} IS DISTINCT FROM $1::bytea"), key.to_owned()),
         _ => (

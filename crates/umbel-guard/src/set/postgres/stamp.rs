@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
-/// What writes with a stamp need.
+/// What stamped writes need.
 #[derive(Debug)]
 pub(super) struct Stamping {
     /// Changes when a guard begins.
@@ -28,11 +28,11 @@ pub(super) struct Stamped {
     pub(super) delete: Statement,
 }
 
-/// How much longer a guard that starts waits for statements of the one before it.
+/// How much longer a starting guard waits for statements of the previous guard.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Postgres {
-    /// The statements with a stamp, which can be prepared once a guard has begun.
+    /// The stamped statements, which can be prepared once a guard has begun.
     pub(super) async fn stamped(&self, open: &Open) -> Result<Arc<Stamped>> {
         let stamping = self.stamping.load_full().ok_or(PostgresError::Superseded)?;
         if let Some(stamped) = open.stamped.load_full()
@@ -57,8 +57,7 @@ impl Postgres {
         .await
     }
 
-    /// The table and the sequences for the stamp of a guard: they are created if they are missing, and the incarnation is
-    /// stored.
+    /// Creates the table and the sequences for the stamp if they are missing, and stores the incarnation.
     pub(super) async fn begin_on(
         &self,
         client: &mut Client,
@@ -96,7 +95,8 @@ impl Postgres {
             lacks |= row.try_get::<_, bool>(0)?;
         }
         if lacks {
-            // The table is one for all guarded tables of its schema, and `IF NOT EXISTS` does not wait for another session that is creating it.
+            // All guarded tables of a schema share this table. `IF NOT EXISTS` does not wait for another
+            // session that is creating it.
             let mut create = format!(
                 "SELECT pg_advisory_xact_lock(hashtext('umbel_guard'), 0);
                  CREATE TABLE IF NOT EXISTS {stamps} (relation oid, key_column text, slot int4, incarnation int8 NOT NULL,
@@ -109,7 +109,7 @@ impl Postgres {
             }
             transaction.batch_execute(&create).await?;
         }
-        // Waits for statements of the guard before this one: they hold the locks of their rows.
+        // Waits for statements of the previous guard: they hold the locks of their rows.
         let [column_text, table_text] = [column, table].map(|name| literal(name));
         let rows = format!("relation = {table_text}::regclass AND key_column = {column_text}");
         let mut begin = format!(
@@ -129,9 +129,10 @@ impl Postgres {
         }
         transaction.batch_execute(&begin).await?;
         transaction.commit().await?;
-        // The row of the connection is locked first, and only if it has the incarnation: a guard that begins meanwhile waits for
-        // this statement, or this statement finds the incarnation of that guard. While it is locked, no other statement sets
-        // the sequence, so the mark never falls. The marks of all connections are read only if the claim has one to compare.
+        // The row of the connection is locked first, and only if it has the incarnation. A guard that begins at
+        // the same time waits for this statement, or this statement finds the incarnation of that guard. While
+        // the row is locked, no other statement sets the sequence, so the mark never decreases. The marks of
+        // all connections are read only if the claim has one to compare.
         let marks: Vec<_> =
             sequences.iter().map(|name| format!("(SELECT last_value FROM {name})")).collect();
         let marks = marks.join(", ");
@@ -148,7 +149,7 @@ impl Postgres {
         Ok(Stamping { version: unused_number(), parts: parts.collect() })
     }
 
-    /// Whether a guard has left its stamp for this table, as far as this user can see.
+    /// Whether a guard has left a stamp for this table, as far as this user can see.
     pub(super) async fn has_stamp(&self, client: &Client) -> Result<bool> {
         let Sql { table, stamps, column, .. } = &self.sql;
         let sql = "SELECT to_regclass($1) IS NOT NULL,
@@ -166,7 +167,7 @@ impl Postgres {
         Ok(client.query_one(&statement, &[table, column]).await?.try_get(0)?)
     }
 
-    /// Whether this user may write to the guarded table, and there is a table of stamps.
+    /// Whether this user may write to the guarded table, and the table of stamps exists.
     pub(super) async fn could_write_unseen(&self, client: &Client) -> Result<bool> {
         let sql = "SELECT to_regclass($2) IS NOT NULL AND (has_table_privilege(to_regclass($1)::oid, 'INSERT')
              OR has_any_column_privilege(to_regclass($1)::oid, 'INSERT'))";

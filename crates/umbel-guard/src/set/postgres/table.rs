@@ -1,4 +1,4 @@
-//! What is required of a table and its columns, before they are guarded.
+//! The requirements for a table and its columns, checked before they are guarded.
 
 use super::error::{PostgresError, Result};
 use super::key::Keys;
@@ -74,7 +74,7 @@ pub(super) struct Column {
     /// The name of its type.
     pub(super) declared: String,
     not_null: bool,
-    /// Whether equal text has equal bytes in it.
+    /// Whether equal text always has equal bytes under the collation.
     deterministic: bool,
 }
 
@@ -106,7 +106,7 @@ impl Column {
         })
     }
 
-    /// What kind of keys it has, if it is fit for keys.
+    /// The type of its keys, if the column meets the requirements for keys.
     pub(super) async fn keys(&self, client: &Client, table: &Table) -> Result<Keys> {
         let keys = match &*self.declared {
             "text" | "character varying" if self.deterministic => Keys::Text,

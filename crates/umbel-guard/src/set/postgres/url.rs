@@ -1,15 +1,16 @@
-//! Addresses of databases, as users write them: without their password, and compared.
+//! Database addresses as users write them: removing the password, and comparing two addresses.
 
 use super::Postgres;
 use super::error::{PostgresError, Result};
 use tokio_postgres::Config;
 
 impl Postgres {
-    /// The address of a database without the password in it, for places where passwords do not belong.
+    /// The address of a database without its password, for logs and files.
     ///
     /// # Errors
     ///
-    /// [`PostgresError`] if this is no address, or if it still has a password when all that is known to be one was removed.
+    /// [`PostgresError`] if this is not an address, or if it still has a password after every known form of
+    /// password was removed.
     pub fn without_password(url: &str) -> Result<String> {
         let _valid: Config = url.parse().map_err(|_| PostgresError::Url)?;
         let stripped = match url.split_once("://") {
@@ -23,15 +24,16 @@ impl Postgres {
         }
     }
 
-    /// Whether two addresses name the same database of the same server. The user, the password and other settings may differ.
+    /// Whether two addresses name the same database on the same server. The user, the password and other
+    /// settings may differ.
     ///
     /// # Errors
     ///
-    /// [`PostgresError`] if one of them is no address.
+    /// [`PostgresError`] if one of them is not an address.
     pub fn is_same_database(one: &str, other: &str) -> Result<bool> {
         let [one, other] = [one, other].map(|url| url.parse::<Config>());
         let (Ok(one), Ok(other)) = (one, other) else { return Err(PostgresError::Url) };
-        // A server takes the name of the user for that of the database if none is given.
+        // The server uses the user name as the database name if none is given.
         let database =
             |config: &Config| config.get_dbname().or(config.get_user()).map(str::to_owned);
         let ports = |config: &Config| match config.get_ports() {
@@ -45,7 +47,8 @@ impl Postgres {
     }
 }
 
-/// What stands behind `postgres://`, without `:password` before the `@` and without `password=` behind the question mark.
+/// The part after `postgres://`, without `:password` before the `@` and without `password=` after the question
+/// mark.
 fn stripped_url(rest: &str) -> String {
     let (user, rest) = match rest.split_once('@') {
         Some((user, rest)) => (Some(user.split(':').next().unwrap_or_default()), rest),
@@ -67,7 +70,7 @@ fn stripped_url(rest: &str) -> String {
     stripped
 }
 
-/// Settings such as `host=a password='b c'`, without the password. `None` if they cannot be told apart.
+/// Settings such as `host=a password='b c'`, without the password. `None` if they cannot be parsed.
 fn stripped_settings(text: &str) -> Option<String> {
     let mut kept: Vec<&str> = Vec::new();
     let mut rest = text.trim_start();
@@ -83,7 +86,7 @@ fn stripped_settings(text: &str) -> Option<String> {
     Some(kept.join(" "))
 }
 
-/// Where a value ends: quoted or not, a backslash takes the next character with it.
+/// The end of a value, quoted or not. A backslash escapes the next character.
 fn value_end(value: &str) -> Option<usize> {
     let quoted = value.starts_with('\'');
     let mut letters = value.char_indices().skip(usize::from(quoted));
@@ -119,7 +122,7 @@ mod tests {
         ] {
             assert_eq!(Postgres::without_password(url).unwrap(), stripped, "{url}");
         }
-        // A name that is written in another way is not found, so the address is refused.
+        // A percent-encoded parameter name is not recognised, so the address is refused.
         for url in ["postgres://db/shop?pass%77ord=secret", "nonsense", "postgres://db/shop?x=y"] {
             assert!(Postgres::without_password(url).is_err(), "{url}");
         }

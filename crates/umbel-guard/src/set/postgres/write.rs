@@ -1,4 +1,4 @@
-//! Puts and deletes: one statement each, or a transaction that is verified if the table has `AFTER` triggers.
+//! Puts and deletes. Each is one statement, or a verified transaction if the table has `AFTER` triggers.
 
 use super::connection::Open;
 use super::error::{PostgresError, Result, refused};
@@ -15,7 +15,7 @@ enum Change<'a> {
     Delete(&'a Param<'a>),
 }
 
-/// What a write did.
+/// The effect of a write.
 #[derive(Clone, Copy, Debug)]
 struct Changed {
     stamped: bool,
@@ -24,7 +24,7 @@ struct Changed {
     found: bool,
 }
 
-/// How often a put is tried while others insert and delete the same key.
+/// How often a put is tried while other sessions insert and delete the same key.
 const TRIES: usize = 16;
 
 impl Postgres {
@@ -51,7 +51,7 @@ impl Postgres {
             [claim.incarnation, claim.mark, claim.least].map(u64::cast_signed);
         let row = match (change, stamped) {
             (Change::Put(key, value), stamped) => {
-                // Before it is sent, so that no row of this value is ever taken for one of others.
+                // Counted before it is sent, so that an own row is never taken for a foreign one.
                 self.own.fetch_add(1, Relaxed);
                 match stamped {
                     Some(stamped) => {
@@ -63,14 +63,14 @@ impl Postgres {
                 }
                 .map_err(|error| {
                     if stores_nothing(&error) {
-                        // The statistics do not count it, and it must not hide a row of others.
+                        // The statistics do not count this row, so counting it would hide a foreign row.
                         self.own.fetch_sub(1, Relaxed);
                     }
                     refused(error, key)
                 })?
             }
             (Change::Delete(key), Some(stamped)) => {
-                // The places of the stamp are the same as in a put.
+                // The parameters of the stamp have the same numbers as in a put.
                 let params: [&(dyn ToSql + Sync); 5] =
                     [key.get(), &0_i64, &incarnation, &mark, &least];
                 open.client.query_one(&stamped.delete, &params).await?
@@ -87,20 +87,21 @@ impl Postgres {
         Ok(changed)
     }
 
-    /// Writes in a transaction that is committed if the row is there afterwards, or is gone after a delete.
+    /// Writes in a transaction. It is committed if the row exists afterwards, or for a delete if the row is
+    /// gone.
     async fn change_carefully(&self, change: Change<'_>, claim: Option<Claim>) -> Result<Changed> {
         let mut careful = self.careful.lock().await;
         let open = match careful.take() {
             Some(open) if !open.client.is_closed() => open,
             _ => self.open(CONNECTIONS).await?,
         };
-        // Put back before it is used: if this task is dropped, the next one rolls back what it finds.
+        // Stored before use: if this task is dropped, the next one rolls back the transaction that it finds.
         let open = careful.insert(open);
         let begin = open.client.batch_execute("ROLLBACK; BEGIN").await;
         begin.map_err(PostgresError::Connect)?;
         let changing = async {
             let changed = self.change(open, change, claim).await?;
-            // Triggers that wait for the commit run now.
+            // Runs the deferred triggers now.
             open.client.batch_execute("SET CONSTRAINTS ALL IMMEDIATE").await?;
             let (key, wanted) = match change {
                 Change::Put(key, _) => (key, true),
@@ -117,7 +118,7 @@ impl Postgres {
         };
         let changed = changing.await;
         if changed.is_err() {
-            // If this fails, the connection is gone, and the transaction with it.
+            // If this fails, the connection is lost, and the transaction with it.
             let _ = open.client.batch_execute("ROLLBACK").await;
             return changed;
         }
@@ -147,7 +148,7 @@ impl Postgres {
             match self.write(Change::Put(&key, &value), claim).await? {
                 Changed { inserted: true, .. } => return Ok(Put::New),
                 Changed { found: true, .. } => return Ok(Put::Replaced),
-                // Another transaction has inserted the key after this statement began, or deleted it.
+                // Another transaction inserted or deleted the key after this statement began.
                 Changed { .. } => {}
             }
         }
@@ -160,9 +161,9 @@ impl Postgres {
     }
 }
 
-/// Whether the server refused the row before it stored it: invalid data (class 22), a NULL or a check constraint. The
-/// expression of an index can raise the first after the row is stored. Then one row too few counts as the guard's own, and
-/// the guard reads the keys once more than it needs to.
+/// Whether the server refused the row before it stored it: invalid data (class 22), a NULL or a check
+/// constraint. The expression of an index can raise an error of class 22 after the row is stored. The guard
+/// then counts one own row too few, and compares the keys once more than it needs to.
 fn stores_nothing(error: &tokio_postgres::Error) -> bool {
     let code = error.code().map_or("", |code| code.code());
     code.starts_with("22") || code == "23502" || code == "23514"

@@ -1,23 +1,23 @@
-//! What can go wrong.
+//! Errors of a Redis data set.
 
 use super::place::RESERVED;
 use std::fmt;
 
-/// Why Redis did not answer.
+/// The error of a Redis data set.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedisError {
-    /// What the server or the connection says.
+    /// An error of the server or of the connection.
     Redis(redis::RedisError),
     /// The server is a replica, which may lag behind its primary.
     Replica,
     /// The server is a node of a cluster, and has only some of the keys with a prefix.
     Cluster,
-    /// Another server answers than before: it was restarted, or replaced.
+    /// A different server answers: it was restarted or replaced.
     Restarted {
-        /// The run id that was there before.
+        /// The run id before.
         expected: String,
-        /// The run id that is there now.
+        /// The run id now.
         found: String,
     },
     /// Keys with this name belong to the guard.
@@ -25,15 +25,15 @@ pub enum RedisError {
         /// The name of the key.
         name: String,
     },
-    /// The key of the server has another type. Nothing was written.
+    /// The key on the server has another type. Nothing was written.
     WrongType {
         /// The type that it must have.
         expected: &'static str,
         /// The type that it has.
         found: String,
     },
-    /// Another guard was started in front of this data set, its stamp was lost, or it was replaced by an older copy. Nothing
-    /// was written.
+    /// Another guard was started in front of this data set, its stamp was lost, or it was replaced by an older
+    /// copy. Nothing was written.
     Superseded,
 }
 

@@ -1,9 +1,9 @@
-//! Where the data set is, and which key of the server has its stamp.
+//! The location of the data set on the server, and the key of its stamp.
 
 /// The prefix of the keys that belong to the guard.
 pub(super) const RESERVED: &str = "umbel-guard:stamp:";
 
-/// Where the data set is.
+/// The location of the data set on the server.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Hash(Vec<u8>),
@@ -11,7 +11,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// What a key of the server must be.
+    /// The type that a key of the server must have.
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::Hash(_) => "hash",
@@ -19,7 +19,7 @@ impl Place {
         }
     }
 
-    /// The key of the stamp. The one of a hash is in the same slot of a cluster.
+    /// The key of the stamp. For a hash, it is in the same slot of a cluster as the hash.
     pub(super) fn stamp(&self) -> Vec<u8> {
         let (tag, kind, name) = match self {
             Self::Hash(name) => (tag(name).unwrap_or_default(), "hash", name),
@@ -29,8 +29,8 @@ impl Place {
     }
 }
 
-/// The part of a name that decides on its slot in a cluster: its hash tag, or the whole name if it has none. `None` if
-/// another key cannot have it as its hash tag.
+/// The part of a name that determines its slot in a cluster: its hash tag, or the whole name if it has none.
+/// `None` if another key cannot have it as its hash tag.
 pub(super) fn tag(name: &[u8]) -> Option<&[u8]> {
     if let Some(open) = name.iter().position(|byte| *byte == b'{') {
         let inner = &name[open + 1..];

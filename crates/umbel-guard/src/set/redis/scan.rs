@@ -21,7 +21,7 @@ pub(super) enum Scanning {
         run: String,
         cursor: u64,
     },
-    /// Some keys anywhere, for the audit.
+    /// Keys that the server chooses, for the audit.
     Anywhere,
 }
 
@@ -38,11 +38,11 @@ impl fmt::Debug for Scanning {
     }
 }
 
-/// How long a scan waits for a reply. The guard has a time-out of its own.
+/// How long a scan waits for a reply. The guard has a separate time-out.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Redis {
-    /// Some keys, and where to go on; 0 at the end. Fails if it is not the server with this run id.
+    /// A page of keys, and the next cursor, which is 0 at the end. Fails if the server has another run id.
     pub(super) async fn step(
         &self,
         connection: &mut MultiplexedConnection,
@@ -66,7 +66,7 @@ impl Redis {
         ask.arg("COUNT").arg(limit.max(1));
         let mut identify = cmd("INFO");
         identify.arg("server");
-        // As one transaction, so that one server answers both.
+        // One transaction, so that the same server answers both commands.
         let mut both = pipe();
         both.atomic().add_command(ask).add_command(identify);
         let ((next, keys), info): ((u64, Vec<Vec<u8>>), String) =
@@ -107,13 +107,13 @@ impl Redis {
         Ok(page.last())
     }
 
-    /// The key of the set for a key of the server, if it is one.
+    /// The set's key for a key of the server, if it belongs to the set.
     fn key_of<'k>(prefix: &[u8], name: &'k [u8]) -> Option<&'k [u8]> {
         name.strip_prefix(prefix).filter(|_| !name.starts_with(RESERVED.as_bytes()))
     }
 }
 
-/// Fails if another server answers.
+/// Fails if a different server answers.
 pub(super) fn is_same(expected: &str, found: &str) -> Result<()> {
     if expected == found && !found.is_empty() {
         return Ok(());

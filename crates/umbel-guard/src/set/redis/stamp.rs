@@ -9,20 +9,20 @@ use redis::{FromRedisValue, Value, cmd, pipe};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// What is known of the key of the stamp.
+/// The state of the key of the stamp.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
-    /// A guard has begun, so the key is there.
+    /// A guard has begun, so the key exists.
     pub(super) begun: AtomicBool,
-    /// How often it was lost since: by eviction, or by FLUSHALL.
+    /// How often the key was lost since, by eviction or by FLUSHALL.
     pub(super) losses: AtomicU64,
     /// The hashes by which the server knows the scripts for puts and deletes.
     hashes: OnceLock<[String; 2]>,
 }
 
-/// Checks the claim, looks at the key, raises the mark, then changes the key. The change is the last command: if the
-/// script fails, the key was not changed. Numbers have twenty digits, since Lua has no integers of 64 bits. Errors are
-/// returned and not raised, so that all servers reply with their codes.
+/// Checks the claim, checks the type of the key, raises the mark, then changes the key. The change is the last
+/// command, so if the script fails, the key was not changed. Numbers have twenty digits, because Lua has no
+/// 64-bit integers. Errors are returned and not raised, so that all servers reply with their codes.
 const STAMPED: &str = "\
 local now = redis.call('HMGET', KEYS[1], 'incarnation', 'mark') \
 if now[1] ~= ARGV[1] or (now[2] or '') < ARGV[6] then return 'superseded' end \
@@ -34,7 +34,7 @@ if not now[2] or now[2] < ARGV[2] then \
 end ";
 
 impl Place {
-    /// What a put does at the end of a script. It returns 1 if the key is new.
+    /// The end of the script for a put. It returns 1 if the key is new.
     pub(super) const fn put(&self) -> &'static str {
         match self {
             Self::Hash(_) => "return redis.pcall('HSET', KEYS[2], ARGV[4], ARGV[5])",
@@ -46,7 +46,7 @@ impl Place {
         }
     }
 
-    /// What a delete does at the end of a script. It returns 1 if the key was there.
+    /// The end of the script for a delete. It returns 1 if the key existed.
     pub(super) const fn delete(&self) -> &'static str {
         match self {
             Self::Hash(_) => "return redis.pcall('HDEL', KEYS[2], ARGV[4])",
@@ -56,7 +56,7 @@ impl Place {
 }
 
 impl Redis {
-    /// Runs a script that writes with a stamp, and returns what its last command did. `None` is a claim that never holds.
+    /// Runs a stamped script, and returns the result of its last command. `None` is a claim that never holds.
     pub(super) async fn stamped(
         &self,
         change: &str,
@@ -67,7 +67,7 @@ impl Redis {
         let number = |number: u64| format!("{number:020}");
         let incarnation = claim.map_or("none".to_owned(), |claim| number(claim.incarnation));
         let Claim { mark, least, .. } = claim.unwrap_or_default();
-        // Nothing is less than the empty text.
+        // The empty text compares below every mark.
         let least = if least == 0 { String::new() } else { number(least) };
         let (name, text) = (self.name_of(key)?, format!("{STAMPED}{change}"));
         let mut connection = self.connection();
@@ -86,7 +86,7 @@ impl Redis {
         let unknown = |error: &redis::RedisError| error.code() == Some("NOSCRIPT");
         let reply = match known {
             Some(reply) if !reply.as_ref().is_err_and(unknown) => reply,
-            // Sent whole, the server knows it from then on.
+            // `EVAL` sends the whole script, and the server caches it.
             _ => ask("EVAL", &text).await,
         };
         match reply? {
@@ -101,7 +101,7 @@ impl Redis {
         }
     }
 
-    /// Asks the server for the hashes of the scripts. Without them they are sent whole.
+    /// Loads the scripts into the server to get their hashes. Without the hashes the scripts are sent whole.
     pub(super) async fn load_scripts(&self, connection: &mut impl ConnectionLike) {
         let mut both = pipe();
         for change in [self.place.put(), self.place.delete()] {

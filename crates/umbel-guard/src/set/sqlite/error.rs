@@ -1,11 +1,11 @@
-//! What can go wrong.
+//! Errors of an SQLite data set.
 
 use crate::data_set::Refusal;
 use rusqlite::{ErrorCode, ffi};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why SQLite did not answer.
+/// The error of an SQLite data set.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SqliteError {
@@ -13,29 +13,29 @@ pub enum SqliteError {
     Sqlite(rusqlite::Error),
     /// SQLite failed to commit: the write may be in the file, unless a constraint was violated.
     Commit(rusqlite::Error),
-    /// There is no such table or column.
+    /// The table or the column does not exist.
     Missing {
-        /// Which one.
+        /// The missing table or column.
         what: String,
     },
     /// It is not an ordinary table.
     NotATable {
         /// Its name.
         name: String,
-        /// What it is.
+        /// Its kind.
         found: String,
     },
-    /// The column is computed from others, so nothing can be put there.
+    /// The column is generated, so it cannot be written.
     Generated {
         /// Its name.
         column: String,
     },
-    /// The column has keys that cannot be compared as bytes.
+    /// Keys of this column cannot be compared as bytes.
     KeyType {
         /// Its type.
         declared: String,
     },
-    /// Nothing makes the keys of the column unique, byte by byte.
+    /// The column has no unique index that compares keys byte by byte.
     NotUnique {
         /// The table.
         table: String,
@@ -46,17 +46,17 @@ pub enum SqliteError {
     },
     /// Text is stored in UTF-16.
     Encoding {
-        /// What `PRAGMA encoding` says.
+        /// The value of `PRAGMA encoding`.
         found: String,
     },
-    /// These bytes cannot be a key of the column.
+    /// The bytes are not valid for the type of the column.
     Unfit {
         /// The type of the column.
         declared: String,
     },
-    /// Another unique column has this value already. Nothing was written.
+    /// Another unique column already has this value. Nothing was written.
     Conflict {
-        /// What SQLite says about it.
+        /// The message of SQLite.
         constraint: String,
     },
     /// A trigger has changed the key, so the write was rolled back.
@@ -68,21 +68,21 @@ pub enum SqliteError {
     },
     /// A trigger or a conflict clause has dropped the write.
     NotStored,
-    /// A trigger has put the row back that was deleted, so the delete was rolled back.
+    /// A trigger inserted the deleted row again, so the delete was rolled back.
     NotDeleted,
     /// The set was opened for reading only.
     ReadOnly,
-    /// Another file was put in the place of the one that is open.
+    /// Another file has replaced the open one.
     Moved {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// The file or its log has changed while it was read without locks, because SQLite may not write beside it.
+    /// The file or its log has changed during a read without locks. SQLite may not create files beside it.
     Changed {
         /// The file.
         path: PathBuf,
     },
-    /// The file has a log, and SQLite may not create the index that is needed to read it.
+    /// The file has a log, and SQLite may not create the index that it needs to read the log.
     Log {
         /// The file.
         path: PathBuf,
@@ -199,7 +199,7 @@ impl fmt::Display for SqliteError {
 }
 
 impl SqliteError {
-    /// Whether the key or the value is the reason.
+    /// Whether the key or the value caused the error.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Conflict { .. } | Self::NotStored | Self::NotDeleted => Some(Refusal::Conflict),
@@ -224,12 +224,12 @@ impl SqliteError {
     }
 }
 
-/// Without a source: what SQLite says is in the message already, and its number says the same again. The error is in the variant.
+/// Without a source: the message already has the text of SQLite, and the error is in the variant.
 impl std::error::Error for SqliteError {}
 
 impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
-        // Whether the key exists is known before anything is written, so these are conflicts of another column.
+        // The write knows whether the key exists before it writes, so these conflicts are on another column.
         match &error {
             rusqlite::Error::SqliteFailure(ffi::Error { extended_code, .. }, Some(constraint))
                 if matches!(

@@ -1,11 +1,11 @@
-//! Keys as SQLite has them, and as bytes.
+//! Conversion of keys between bytes and SQLite values.
 
 use super::error::SqliteError;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use std::borrow::Cow;
 
-/// What the column of keys has.
+/// The type of the key column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     Text,
@@ -29,11 +29,11 @@ pub(super) fn keys_of(declared: &str) -> Result<Keys, SqliteError> {
 }
 
 impl Keys {
-    /// The key as SQLite knows it; `None` if it can be no key of the column.
+    /// The key as an SQLite value; `None` if the column cannot have this key.
     pub(super) fn bound(self, key: &[u8]) -> Option<Key<'_>> {
         match self {
             Self::Text => Some(match std::str::from_utf8(key) {
-                // SQLite ends text at a zero.
+                // SQLite ends text at a zero byte.
                 Ok(text) if !text.contains('\0') => Key::Text(Cow::Borrowed(key)),
                 _ => Key::Blob(Cow::Borrowed(key)),
             }),
@@ -47,7 +47,7 @@ pub(super) fn integer(key: &[u8]) -> Option<i64> {
     std::str::from_utf8(key).ok()?.parse().ok()
 }
 
-/// A key as SQLite has it. Text that other programs wrote need not be UTF-8.
+/// A key as an SQLite value. Text that other programs wrote may not be UTF-8.
 #[derive(Clone, Debug)]
 pub(super) enum Key<'a> {
     Text(Cow<'a, [u8]>),
@@ -66,7 +66,7 @@ impl Key<'_> {
         }
     }
 
-    /// The key in a row, unless it is none.
+    /// The key in a row; `None` for a value that cannot be a key.
     pub(super) fn of(value: ValueRef<'_>) -> Option<Key<'_>> {
         match value {
             ValueRef::Text(bytes) => Some(Key::Text(Cow::Borrowed(bytes))),

@@ -1,9 +1,10 @@
-//! Connections that only read, also to a file that SQLite itself may not write beside.
+//! Read-only connections, also to a file beside which SQLite may not create files.
 //!
-//! A file in WAL mode is read through an index, `-shm`, which SQLite creates if it is not there. Where it can create nothing, on
-//! a read-only file system or in a folder of another user, it refuses to open the file. If there is no log, all rows are in
-//! the file itself, and SQLite can read it as one that nothing changes (`immutable`), without locks. That is only right as
-//! long as nothing changes it, so the size and the time of the last change are compared before and after every statement.
+//! A file in WAL mode is read through an index, `-shm`, which SQLite creates if it does not exist. Where SQLite
+//! cannot create it, on a read-only file system or in a folder of another user, it refuses to open the file. If
+//! there is no log, all rows are in the file itself, and SQLite can read it as immutable (`immutable`), without
+//! locks. That is correct only while the file does not change. So its size and modification time are compared
+//! before and after every statement.
 
 use super::error::SqliteError;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -11,16 +12,16 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// How connections that only read are opened.
+/// How read-only connections are opened.
 #[derive(Debug)]
 pub(super) enum Reading {
-    /// With locks, beside writers.
+    /// With locks, concurrently with writers.
     Shared,
-    /// Without locks, as long as the file is like this.
+    /// Without locks, while the file has these properties.
     Unchanging(Facts),
 }
 
-/// What changes when a file does.
+/// Properties that change when the file changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     length: u64,
@@ -36,7 +37,7 @@ impl Facts {
     }
 }
 
-/// The name of the log of a file.
+/// The path of the write-ahead log of a file.
 pub(super) fn log_of(path: &Path) -> PathBuf {
     let mut path = path.to_owned().into_os_string();
     path.push("-wal");
@@ -44,10 +45,10 @@ pub(super) fn log_of(path: &Path) -> PathBuf {
 }
 
 impl Reading {
-    /// The first connection to a file, which shows how others are opened.
+    /// Opens the first connection to a file, and decides how later ones are opened.
     pub(super) fn begin(path: &Path) -> Result<(Self, Connection), SqliteError> {
         let connection = Self::Shared.open(path)?;
-        // Nothing is read from a file before its first query.
+        // SQLite reads the file only at the first query.
         let read = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
         match read {
             Err(rusqlite::Error::SqliteFailure(error, _))
@@ -94,7 +95,7 @@ impl Reading {
     }
 }
 
-/// A path as it is written in an address: all bytes but letters, digits and a few signs as `%41`.
+/// A path with percent-encoding: all bytes except letters, digits and a few signs, as `%41`.
 fn escaped(path: &Path) -> String {
     let mut text = String::new();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -124,7 +125,7 @@ mod tests {
         };
         assert_eq!(rows(&reading.open(&path).unwrap()), 1);
         reading.check(&path).unwrap();
-        // Longer than a page, so that the file is longer too.
+        // Larger than a page, so that the file grows.
         writer.execute_batch("INSERT INTO t VALUES (zeroblob(10000))").unwrap();
         assert!(matches!(reading.check(&path), Err(SqliteError::Changed { .. })));
         // A log that appears has rows that are not in the file.
@@ -133,7 +134,7 @@ mod tests {
         std::fs::write(log_of(&path), "log").unwrap();
         assert!(matches!(reading.check(&path), Err(SqliteError::Changed { .. })));
         std::fs::remove_file(log_of(&path)).unwrap();
-        // A file that can be written beside is read with locks.
+        // A file beside which SQLite can create files is read with locks.
         assert!(matches!(Reading::begin(&path), Ok((Reading::Shared, _))));
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn page_of(
         match &key {
             Some(Key::Text(bytes) | Key::Blob(bytes)) => page.push(bytes),
             Some(Key::Integer(number)) => page.push(number.to_string().as_bytes()),
-            // Not a key that can be asked for, but counted.
+            // Not a valid key, but counted.
             Some(Key::Real(_)) | None => page.push(b""),
         }
         seen += 1;

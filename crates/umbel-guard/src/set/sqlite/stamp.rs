@@ -5,12 +5,12 @@ use super::error::SqliteError;
 use crate::data_set::{Claim, Stamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-/// The table of the guard, and the number of the file.
+/// The table of the guard, with the number of the file.
 pub(super) const OWN_TABLE: &str =
     "CREATE TABLE IF NOT EXISTS umbel_guard (name TEXT PRIMARY KEY, number INTEGER NOT NULL);
      INSERT INTO umbel_guard VALUES ('file', random()) ON CONFLICT (name) DO NOTHING;";
 
-/// A number that the guard keeps in the file; `None` also if its table is missing.
+/// A number that the guard stores in the file; `None` if the number or the table is missing.
 pub(super) fn number(connection: &Connection, name: &str) -> Result<Option<i64>, SqliteError> {
     let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'umbel_guard'";
     if !connection.prepare_cached(table)?.exists([])? {
@@ -45,7 +45,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A guard begins. `false` if it keeps no stamp.
+    /// A guard begins. Returns `false` if the set stores no stamp.
     pub(super) fn begin(&self, incarnation: u64) -> Result<bool, SqliteError> {
         if !self.writes {
             return Ok(false);
@@ -58,7 +58,7 @@ impl Shared {
             };
         }
         self.write(None, |transaction| {
-            // It may have been dropped since the file was opened.
+            // The table may have been dropped since the file was opened.
             transaction.execute_batch(OWN_TABLE)?;
             let sql = "INSERT INTO umbel_guard VALUES (?1, ?2)
                  ON CONFLICT (name) DO UPDATE SET number = excluded.number";
@@ -69,7 +69,7 @@ impl Shared {
 
     pub(super) fn stamp(&self) -> Result<Option<Stamp>, SqliteError> {
         self.read(|connection| {
-            // Both numbers of one moment.
+            // One transaction, so that both numbers are of one moment.
             let view = connection.unchecked_transaction()?;
             if number(&view, "file")?.is_none() {
                 return Ok(None);

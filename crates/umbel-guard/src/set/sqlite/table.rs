@@ -1,11 +1,11 @@
-//! What is required of a table and its columns, before they are guarded.
+//! The requirements for a table and its columns, checked before they are guarded.
 
 use super::error::SqliteError;
 use super::key::{Keys, keys_of};
 use crate::set::identifier::quoted;
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// The column of keys, with the names that the schema has.
+/// The key column, with its name as the schema has it.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) table: String,
@@ -14,14 +14,14 @@ pub(super) struct Column {
     pub(super) keys: Keys,
 }
 
-/// The column of values, by the name that the schema has, and what values are stored as.
+/// The value column, with its name as the schema has it, and the storage type of values.
 pub(super) fn value_column(
     connection: &Connection,
     table: &str,
     column: &str,
 ) -> Result<(String, Keys), SqliteError> {
     let (name, declared) = written_column(connection, table, column)?;
-    // A numeric column makes numbers of text, and not of blobs.
+    // A numeric column converts text to numbers, but not blobs.
     let blobs = declared.is_empty() || declared.to_uppercase().contains("BLOB");
     Ok((name, if blobs { Keys::Blobs } else { Keys::Text }))
 }
@@ -57,7 +57,7 @@ fn columns(connection: &Connection, table: &str) -> Result<String, SqliteError> 
     Ok(names.collect::<Result<Vec<_>, _>>()?.join(", "))
 }
 
-/// The column of keys, if it is fit for keys.
+/// The key column, if it meets the requirements for keys.
 pub(super) fn key_column(
     connection: &Connection,
     table: &str,
@@ -81,7 +81,7 @@ pub(super) fn key_column(
     let keys = keys_of(&declared)?;
     if keys == Keys::Text {
         let found: String = connection.pragma_query_value(None, "encoding", |row| row.get(0))?;
-        // Text that is no valid UTF-16 changes on its way out and in, so that pages could skip keys.
+        // Text that is not valid UTF-16 changes when it is read and written, so pages could skip keys.
         if found != "UTF-8" {
             return Err(SqliteError::Encoding { found });
         }
@@ -110,7 +110,7 @@ fn is_unique(
     if connection.query_row(sql, params![table, column], |row| row.get(0))? {
         return Ok(true);
     }
-    // The primary key of a table with row numbers has no index only if it is the row number.
+    // The primary key of a rowid table lacks an index only if it is the rowid itself.
     let sql =
         "SELECT (SELECT group_concat(name, char(0)) FROM pragma_table_info(?1) WHERE pk > 0) = ?2
            AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')";

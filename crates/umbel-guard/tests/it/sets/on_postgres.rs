@@ -16,7 +16,7 @@ async fn open(server: &Server, table: &str, key: &str) -> Postgres {
     set.statement_timeout(SOON)
 }
 
-/// Waits for something that another process does.
+/// Waits for an effect of another process.
 async fn until(what: &str, mut done: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !done() {
@@ -230,7 +230,7 @@ async fn a_key_that_postgres_changes_is_not_written() {
         (b"ada".to_vec(), b"ADA".to_vec())
     );
     assert_eq!(set.get(b"ada").await.unwrap().as_deref(), Some(&b"1"[..]));
-    // It is `ada` that exists, and the trigger makes it that.
+    // The row `ada` exists, and the trigger changes the key to it.
     assert!(matches!(not_done(set, set.put(b"ADA", b"").await), PostgresError::Contended));
     assert_eq!(guard.contains(b"ada").await, Answer::Maybe);
     assert_eq!(all_keys(set, 10).await, [b"ada"]);
@@ -324,7 +324,7 @@ async fn postgres_tables_that_are_unfit_are_refused_with_what_to_change() {
     assert!(matches!(refused("base", "id", "g").await, PostgresError::Generated { .. }));
     assert!(matches!(refused("base", "x", "v").await, PostgresError::Missing { .. }));
     assert!(matches!(refused("none", "k", "v").await, PostgresError::Missing { .. }));
-    // What the errors say is enough.
+    // The error names the fix.
     let error = refused("base", "k", "v").await;
     let PostgresError::Nullable { fix, .. } = &error else { panic!("{error}") };
     assert!(error.to_string().contains(fix));
@@ -383,7 +383,7 @@ async fn refusals_of_postgres_leave_no_doubt() {
     tokio::spawn(connection);
     client.batch_execute("BEGIN; SELECT FROM must FOR UPDATE").await.unwrap();
     not_done(&set, set.put(b"a", b"late").await);
-    // Of one whose connection is lost nothing is known.
+    // The outcome is unknown if the connection is lost.
     let set = Arc::new(Postgres::connect(&server.postgres_url(), "must", "k", "v").await.unwrap());
     let writer = set.clone();
     let put = tokio::spawn(async move { writer.put(b"a", b"late").await });
@@ -415,7 +415,7 @@ async fn a_user_who_may_not_store_a_stamp_writes_only_where_there_is_none() {
     writer.put(b"a", b"").await.unwrap();
     let owner = as_user("postgres").await;
     assert!(owner.begin(2).await.unwrap());
-    // From here on its writes would not show to the guard of the owner.
+    // From here on the guard of the owner would not notice its writes.
     let denied = writer.begin(3).await.unwrap_err();
     assert!(matches!(denied, PostgresError::StampDenied { .. }), "{denied}");
     assert_eq!(writer.stamp().await.unwrap(), None);
@@ -445,7 +445,7 @@ async fn standbys_are_refused_and_a_promoted_one_is_another_set() {
     let twice = both.replace(&primary.port.to_string(), &standby.port.to_string());
     let neither = Postgres::connect(&twice, "t", "k", "v").await;
     assert!(matches!(neither, Err(PostgresError::Standby)), "{neither:?}");
-    // The primary is chosen, wherever it stands.
+    // The primary is chosen, at any position in the list.
     let set = Postgres::connect(&both, "t", "k", "v").await.unwrap().statement_timeout(SOON);
     let builder = Guard::builder(set, Local::cuckoo(0.001).secret(SECRET)).without_background();
     let guard = builder.start().await.unwrap();
@@ -454,7 +454,7 @@ async fn standbys_are_refused_and_a_promoted_one_is_another_set() {
     let set = guard.data_set();
     let before = set.identity().await.unwrap();
     standby.follow(&primary);
-    // A delete that does not reach the standby, so the key is there again after the failover.
+    // The delete does not reach the standby, so the key exists again after the failover.
     standby.sql("ALTER SYSTEM SET primary_conninfo = ''");
     standby.sql("SELECT pg_reload_conf()");
     until("the end of replication", || {
@@ -487,7 +487,7 @@ async fn rows_that_others_write_to_postgres_show_and_own_ones_do_not() {
          CREATE TABLE t0 PARTITION OF t FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
     );
     let set = open(&server, "t", "k").await;
-    // The statistics of sessions that have ended are there.
+    // The statistics of ended sessions are complete.
     let first = set.foreign_writes().await.unwrap();
     assert!(first.is_some());
     let own = async |from: u32| {
@@ -634,7 +634,7 @@ async fn columns_of_postgres_that_change_are_other_sets_and_half_a_stamp_is_none
     server.sql("ALTER TABLE t ALTER COLUMN k TYPE varchar(9)");
     let typed = set.identity().await.unwrap();
     assert_ne!(typed, before);
-    // Another column gets the name, and has the same type.
+    // Another column with the same type gets the name.
     server.sql(
         "ALTER TABLE t ALTER COLUMN x TYPE varchar(9); ALTER TABLE t RENAME COLUMN k TO y;
          ALTER TABLE t RENAME COLUMN x TO k",

@@ -9,7 +9,7 @@ use umbel_guard::{Answer, DataSet, GuardError, Outcome, Put, Stamp, State};
 
 const ENGINES: [Engine; 2] = [Engine::Redis, Engine::Valkey];
 
-/// Repeats a question until the connection is there again.
+/// Repeats a call until the connection is open again.
 async fn again<T>(mut ask: impl AsyncFnMut() -> Result<T, RedisError>) -> T {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
@@ -33,7 +33,7 @@ async fn the_guard_that_began_last_writes_to_redis() {
         for prefix in ["users:", "", "u"] {
             let one = Redis::prefix(&url, prefix).await.unwrap();
             stamps_decide(&one, &Redis::prefix(&url, prefix).await.unwrap()).await;
-            // The server forgets scripts when it is told to.
+            // The server drops its cached scripts.
             server.call(&["SCRIPT", "FLUSH"]);
             stamps_decide(&one, &one).await;
         }
@@ -129,7 +129,7 @@ async fn a_scan_does_not_survive_a_restart_of_the_server() {
             let value =
                 b"a value that is too long for a small hash, which gives all fields at once";
             for key in 0..1_000_u32 {
-                // On a busy disk a write that is synced can take longer than the client waits.
+                // On a busy disk a synced write can take longer than the client waits.
                 again(async || set.put(&key.to_be_bytes(), value).await).await;
             }
             let mut scan = set.scan(None).await.unwrap();
@@ -225,7 +225,7 @@ async fn replicas_and_prefixes_on_cluster_nodes_are_refused() {
         ] {
             assert!(matches!(refused, Err(RedisError::Replica)), "{refused:?}");
         }
-        // One that has become a replica since is another set, and is not scanned.
+        // A server that has become a replica is another set, and is not scanned.
         assert_ne!(again(async || set.identity().await).await, before);
         assert!(matches!(set.scan(None).await, Err(RedisError::Replica)));
         assert!(matches!(set.begin(2).await, Err(RedisError::Replica)));
@@ -245,7 +245,7 @@ async fn replicas_and_prefixes_on_cluster_nodes_are_refused() {
             let set = Redis::hash(&node.url(), name).await.unwrap();
             stamps_decide(&set, &set).await;
         }
-        // No other key is in the same slot for certain.
+        // No other key is certain to be in the same slot.
         assert!(!Redis::hash(&node.url(), "a}b").await.unwrap().begin(1).await.unwrap());
     }
 }
@@ -313,7 +313,7 @@ async fn a_redis_user_who_may_not_store_a_stamp_writes_only_where_there_is_none(
     guard.put(b"b", b"").await.unwrap();
     server.call(&["ACL", "SETUSER", "plain", "-@all", "+info"]);
     not_done(&set, set.put(b"c", b"").await);
-    // Of a write whose connection is lost nothing is known.
+    // The outcome is unknown if the connection is lost.
     server.kill();
     let lost = guard.data_set().put(b"c", b"").await.unwrap_err();
     assert_eq!(guard.data_set().outcome(&lost), Outcome::Unknown, "{lost}");

@@ -23,7 +23,7 @@ impl File {
         self.place.path().join("a.db")
     }
 
-    /// Runs statements, as another program does that knows nothing of the guard.
+    /// Runs statements, as another program without the guard does.
     fn sql(&self, statements: &str) {
         Connection::open(self.path()).unwrap().execute_batch(statements).unwrap();
     }
@@ -70,7 +70,7 @@ async fn another_key_column_is_another_set() {
     let by_mail = guard(file.open("mail").unwrap(), &folder).await;
     assert_ne!(by_mail.contains(b"a@x").await, Answer::Absent);
     assert_eq!(by_mail.state(), State::Empty);
-    // The column has one identity however it is spelled.
+    // The column has one identity in every spelling.
     let spelled = file.open("MAIL").unwrap();
     assert_eq!(spelled.identity().await.unwrap(), by_mail.data_set().identity().await.unwrap());
 }
@@ -140,7 +140,7 @@ async fn a_key_that_a_trigger_changes_is_not_written() {
         assert_eq!(found.as_deref(), without.is_empty().then_some(&b"ada"[..]));
         assert!(guard.put(b"ADA", b"1").await.is_err());
         assert_eq!(set.get(b"ada").await.unwrap(), None, "it was rolled back");
-        // A key that the trigger leaves as it is.
+        // The trigger does not change this key.
         guard.put(b"ada", b"1").await.unwrap();
         let refused = not_done(set, set.put(b"ada", b"up").await);
         assert!(matches!(refused, SqliteError::KeyChanged { .. }), "{refused}");
@@ -197,7 +197,7 @@ async fn key_columns_that_are_not_unique_by_bytes_are_refused_with_the_statement
         assert!(refused.to_string().contains(fix) && fix.starts_with("CREATE UNIQUE INDEX"));
         assert_eq!(file.tables(), tables, "nothing was changed");
         assert!(Sqlite::read_only(file.path(), "t", "k", "v").is_err());
-        // What the error says is enough.
+        // The error names the fix.
         file.sql("DROP INDEX computed; DROP INDEX partial;");
         file.sql(fix);
         file.open("k").unwrap();
@@ -314,7 +314,7 @@ async fn refusals_of_sqlite_leave_no_doubt() {
     assert_eq!(guard.stats().doubts, 0);
     file.sql("INSERT INTO other VALUES (0)");
     guard.put(b"2", b"").await.unwrap();
-    // A table that is gone.
+    // A dropped table.
     file.sql("DROP TABLE t");
     assert!(matches!(not_done(set, set.put(b"3", b"").await), SqliteError::Sqlite(_)));
 }
