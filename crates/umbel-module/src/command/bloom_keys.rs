@@ -56,10 +56,9 @@ pub(super) fn put_all(
     let mut fresh = vec![false; items.len()];
     let result = put(key, &items, &mut fresh)?;
     let done = result.map_or_else(|(done, _)| done, |()| items.len());
-    if made.is_some_and(|made| made.replicate_with(context, name, arguments)) {
+    if done > 0 || made.is_some() {
+        pass_on(context, name, &items, done, made);
         context.notify(event, name);
-    } else if done > 0 || made.is_some() {
-        tell(context, event, name, made);
     }
     context.reply_array(done + usize::from(result.is_err()));
     fresh[..done].iter().for_each(|fresh| context.reply_bool(*fresh));
@@ -69,7 +68,29 @@ pub(super) fn put_all(
     Ok(())
 }
 
-/// Tells replicas and listeners of items that were added, and before that of the filter, if it was made for them: a
+/// Passes on the items of a batch that were taken, which are the first ones. A replica that got the others would answer
+/// with the error that the client got, and write its backlog to its log.
+fn pass_on(
+    context: &Context,
+    name: Argument<'_>,
+    items: &[&[u8]],
+    done: usize,
+    made: Option<Made>,
+) {
+    if made.is_some_and(|made| made.replicate_with(context, name, &items[..done])) {
+        return;
+    }
+    if let Some(made) = made {
+        made.replicate(context, name);
+    }
+    if done == items.len() {
+        context.replicate();
+    } else if done > 0 {
+        context.replicate_as(c"BF.MADD", name, &items[..done]);
+    }
+}
+
+/// Tells replicas and listeners of an item that was added, and before that of the filter, if it was made for it: a
 /// replica's own settings may be others.
 fn tell(context: &Context, event: &CStr, name: Argument<'_>, made: Option<Made>) {
     if let Some(made) = made {
