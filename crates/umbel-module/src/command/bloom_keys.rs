@@ -56,10 +56,9 @@ pub(super) fn put_all(
     let mut fresh = vec![false; items.len()];
     let result = put(key, &items, &mut fresh)?;
     let done = result.map_or_else(|(done, _)| done, |()| items.len());
-    if made.is_some_and(|made| made.replicate_with(context, name, arguments)) {
+    if done > 0 || made.is_some() {
+        pass_on(context, name, &items, done, made);
         context.notify(event, name);
-    } else if done > 0 || made.is_some() {
-        tell(context, event, name, made);
     }
     context.reply_array(done + usize::from(result.is_err()));
     fresh[..done].iter().for_each(|fresh| context.reply_bool(*fresh));
@@ -67,6 +66,28 @@ pub(super) fn put_all(
         context.reply_error(bloom_refused(refused));
     }
     Ok(())
+}
+
+/// Replicates the items of a batch that were taken, which are the first ones. A replica that got the others would answer
+/// with the error that the client got, and write its backlog to its log.
+fn pass_on(
+    context: &Context,
+    name: Argument<'_>,
+    items: &[&[u8]],
+    done: usize,
+    made: Option<Made>,
+) {
+    if made.is_some_and(|made| made.replicate_with(context, name, &items[..done])) {
+        return;
+    }
+    if let Some(made) = made {
+        made.replicate(context, name);
+    }
+    if done == items.len() {
+        context.replicate();
+    } else if done > 0 {
+        context.replicate_as(c"BF.MADD", name, &items[..done]);
+    }
 }
 
 /// Notifies replicas and listeners of added items. If the filter was created for them, its creation is

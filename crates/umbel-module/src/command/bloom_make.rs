@@ -3,7 +3,8 @@
 use super::bloom_keys::put_all;
 use super::number::{double, integer};
 use super::words::{
-    EXISTS, NO_MEMORY_TO_CREATE, NOT_FOUND, UNKNOWN_ARGUMENT, WRONG_TYPE, not_created,
+    EXISTS, NO_MEMORY_TO_CREATE, NO_SECRET_IN_A_SCRIPT, NOT_FOUND, UNKNOWN_ARGUMENT, WRONG_TYPE,
+    not_created,
 };
 use crate::bloom::{Chain, Growth, Hashing, MAX_RATE};
 use crate::engine::{Argument, Arguments, Context, Fault, Key, Outcome};
@@ -68,9 +69,9 @@ impl Made {
         self,
         context: &Context,
         name: Argument<'_>,
-        items: Arguments<'_>,
+        items: &[&[u8]],
     ) -> bool {
-        if !self.needs_insert() {
+        if !self.needs_insert() || items.is_empty() {
             return false;
         }
         let Self { capacity, rate, growth, .. } = self;
@@ -78,7 +79,7 @@ impl Made {
         let mut rest: Vec<&[u8]> =
             vec![b"CAPACITY", capacity.as_bytes(), b"ERROR", rate.as_bytes()];
         rest.extend([&b"EXPANSION"[..], growth.as_bytes(), b"NONSCALING", b"ITEMS"]);
-        rest.extend(items.iter().map(Argument::bytes));
+        rest.extend(items);
         context.replicate_as(c"BF.INSERT", name, &rest);
         true
     }
@@ -270,6 +271,9 @@ fn reserve_own(
     let (Made { capacity, rate, .. }, growth) = (made, made.growth());
     if wishes.window.is_some_and(|window| window != capacity) {
         return Err(Fault::Text(c"ERR the capacity of a window is its number of items"));
+    }
+    if wishes.keyed && wishes.secret.is_none() && context.may_be_run_again() {
+        return Err(NO_SECRET_IN_A_SCRIPT);
     }
     let secret = wishes.keyed.then(|| wishes.secret.unwrap_or_else(Keyed::random));
     let capacity = capacity as u64;

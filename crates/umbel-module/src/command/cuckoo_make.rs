@@ -224,24 +224,26 @@ fn insert_as(context: &Context, arguments: Arguments<'_>, copies: Copies) -> Out
     let mut results = vec![Ok(false); items.len()];
     put(context, &mut key, &items, copies, &mut results)
         .inspect_err(|_| tell_of_filter(context, name, fresh))?;
-    let stopped = results.iter().position(|result| *result == Err(Refused::Work));
     if fresh.is_some() || results.contains(&Ok(true)) {
         let (command, event) = match copies {
             Copies::One => (c"cf.insertnx", c"cf.insertnx"),
             Copies::Many => (c"cf.insert", c"cf.insert"),
         };
-        match stopped {
-            // Only the items that were added: a replica has no limit to stop at.
-            Some(done) => {
-                fresh.iter().for_each(|made| made.replicate(context, name));
-                let head = [b"NOCREATE".as_slice(), b"ITEMS"];
-                context.replicate_as(command, name, &[&head[..], &items[..done]].concat());
-                context.notify(event, name);
+        if results.iter().any(Result::is_err) {
+            // Only the items that were taken: a replica may have room for more, and has no limit to stop at.
+            fresh.iter().for_each(|made| made.replicate(context, name));
+            let mut rest = vec![b"NOCREATE".as_slice(), b"ITEMS"];
+            let taken = items.iter().zip(&results).filter(|(_, result)| **result == Ok(true));
+            rest.extend(taken.map(|(item, _)| item));
+            if rest.len() > 2 {
+                context.replicate_as(command, name, &rest);
             }
-            None => tell(context, event, name, fresh),
+            context.notify(event, name);
+        } else {
+            tell(context, event, name, fresh);
         }
     }
-    if let Some(done) = stopped {
+    if let Some(done) = results.iter().position(|result| *result == Err(Refused::Work)) {
         results.truncate(done + 1);
     }
     context.reply_array(results.len());

@@ -26,6 +26,11 @@ pub(super) const HAS_A_SECRET: Fault = text(
     c"ERR a filter with a secret is not dumped in chunks, nor is one that is being loaded: use DUMP and RESTORE",
 );
 
+/// Not in RedisBloom: a replica that runs the script again would draw another secret.
+pub(super) const NO_SECRET_IN_A_SCRIPT: Fault = text(
+    c"ERR this engine may pass on the script, and every server would draw a secret of its own: give SECRET and 32 hexadecimal digits, or call BF.RESERVE outside of the script",
+);
+
 /// The reply when a filter cannot be created.
 pub(super) const fn not_created(invalid: Invalid) -> Fault {
     match invalid {

@@ -23,20 +23,29 @@ impl Cuckoo {
     /// `on`: whether to continue with older tables when one cannot be emptied.
     fn put_together(&mut self, on: bool) {
         self.deletes = 0;
+        // Tables in which something may find room, the oldest first. None gains room while it is an older one.
+        let mut open: Vec<usize> =
+            (0..self.tables.len()).filter(|at| !self.tables[*at].is_full()).collect();
         for at in (1..self.tables.len()).rev() {
             let (older, newer) = self.tables.split_at_mut(at);
             let [table, rest @ ..] = newer else { return };
+            open.pop_if(|newest| *newest == at);
             // Fingerprints after `from` that found no other place.
             let (mut from, mut stay) = (0, 0);
-            while table.items() > stay
+            while !open.is_empty()
+                && table.items() > stay
                 && let Some(slot) = table.next_taken(from)
                 && let Some((fingerprint, bucket)) = table.lift(slot)
             {
                 from = slot + 1;
                 let place = Place::found(fingerprint, bucket);
-                if !older.iter_mut().any(|table| table.put(place)) {
-                    table.lower(slot, fingerprint);
-                    stay += 1;
+                match open.iter().position(|at| older[*at].put(place)) {
+                    Some(found) if older[open[found]].is_full() => _ = open.remove(found),
+                    Some(_) => {}
+                    None => {
+                        table.lower(slot, fingerprint);
+                        stay += 1;
+                    }
                 }
             }
             let emptied = table.items() == 0 && rest.is_empty();
@@ -51,7 +60,7 @@ impl Cuckoo {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Settings;
+    use super::super::{MAX_TABLES, Settings};
     use super::*;
 
     fn grown(expansion: u16, keys: u32) -> Cuckoo {
@@ -79,6 +88,51 @@ mod tests {
             assert!(filter.tables().len() < tables, "{expansion}");
             assert_eq!(filter.fields().items, 5_000);
         }
+    }
+
+    /// Every older table is tried for every fingerprint, the oldest first.
+    fn compacted_one_by_one(filter: &mut Cuckoo) {
+        filter.deletes = 0;
+        for at in (1..filter.tables.len()).rev() {
+            let (older, newer) = filter.tables.split_at_mut(at);
+            for slot in 0..newer[0].slots().len() {
+                let Some((fingerprint, bucket)) = newer[0].lift(slot) else { continue };
+                let place = Place::found(fingerprint, bucket);
+                if !older.iter_mut().any(|table| table.put(place)) {
+                    newer[0].lower(slot, fingerprint);
+                }
+            }
+            if newer[0].items() == 0 && newer.len() == 1 {
+                filter.tables.pop();
+            }
+        }
+    }
+
+    #[test]
+    fn tables_without_room_are_passed_over_and_nothing_else_changes() {
+        let mut full = 0;
+        for (bucket_size, expansion, step) in
+            [(1, 1, 2), (2, 1, 3), (2, 2, 50), (4, 1, 90), (255, 1, 5), (255, 1, 3_000)]
+        {
+            let settings = Settings { bucket_size, expansion, ..Settings::default() };
+            let mut filter = Cuckoo::new(u64::from(bucket_size) * 2, settings).unwrap();
+            for key in 0..8_000_u32 {
+                filter.add(filter.place(&key.to_le_bytes()), MAX_TABLES).unwrap();
+            }
+            // The oldest tables stay full, and later ones get holes.
+            for table in filter.tables.iter_mut().skip(3) {
+                (0..table.slots().len()).step_by(step).for_each(|slot| _ = table.lift(slot));
+            }
+            full += filter.tables.iter().filter(|table| table.is_full()).count();
+            let mut expected = filter.try_clone().unwrap();
+            compacted_one_by_one(&mut expected);
+            filter.compact();
+            let slots = |filter: &Cuckoo| {
+                filter.tables().iter().map(|table| table.slots().to_vec()).collect::<Vec<_>>()
+            };
+            assert!(slots(&expected) == slots(&filter), "{settings:?}");
+        }
+        assert!(full >= 18, "{full}");
     }
 
     #[test]

@@ -172,12 +172,21 @@ impl Table {
         count(self.bucket(first)) + count(self.bucket(second))
     }
 
+    /// Whether no slot is free.
+    #[inline]
+    pub(super) const fn is_full(&self) -> bool {
+        self.items == self.slots.len() as u64
+    }
+
     /// Stores a fingerprint in a free slot of its buckets; `false` if there is none.
     #[inline]
     pub(super) fn put(&mut self, place: Place) -> bool {
+        if self.is_full() {
+            return false;
+        }
         let done = [place.first, place.second].into_iter().any(|hash| {
-            let free = self.bucket_mut(hash).iter_mut().find(|slot| **slot == 0);
-            free.map(|slot| *slot = place.fingerprint).is_some()
+            let bucket = self.bucket_mut(hash);
+            free_slot(bucket).map(|slot| bucket[slot] = place.fingerprint).is_some()
         });
         self.items += u64::from(done);
         done
@@ -196,7 +205,7 @@ impl Table {
     /// Makes room by moving up to `steps` fingerprints to their other buckets, each from the next slot in turn.
     /// Returns `false` if that was not enough; all moves are then undone. Also returns the number of moves.
     pub(super) fn kick(&mut self, place: Place, steps: u16) -> (bool, u64) {
-        if self.items == self.slots.len() as u64 {
+        if self.is_full() {
             // No move can end at a free slot, and all moves would be undone.
             return (false, 0);
         }

@@ -93,6 +93,7 @@ pub(crate) struct Context {
 }
 
 /// The engine's context flags.
+const SCRIPT: c_int = 1 << 0;
 const REPLICATED: c_int = 1 << 12;
 const LOADING: c_int = 1 << 13;
 
@@ -266,6 +267,16 @@ impl Context {
         // SAFETY: see above.
         let flags = unsafe { (self.api.get_context_flags)(self.ctx) };
         flags & (REPLICATED | LOADING) != 0
+    }
+
+    /// Whether replicas and an AOF may get the script that this command is called in, and not what the command passes on:
+    /// engines before Redis 7.0, with `lua-replicate-commands no`. A command must not do then what each run would do differently.
+    pub(crate) fn may_be_run_again(&self) -> bool {
+        const REDIS_7: c_int = 0x0007_0000;
+        // SAFETY: see above; the version is a number.
+        let (flags, version) =
+            unsafe { ((self.api.get_context_flags)(self.ctx), (self.api.get_server_version)()) };
+        flags & SCRIPT != 0 && !self.api.is_valkey && version < REDIS_7
     }
 
     /// Whether a rate above a quarter is kept as it was sent. RedisBloom up to 2.8 keeps it, and 8.0 and later

@@ -334,6 +334,122 @@ fn a_batch_ends_at_an_amount_of_work_and_the_replica_has_the_same() {
     }
 }
 
+/// Everything that is in the folder of the AOF: one file, or several in a folder of their own.
+fn aof(server: &Server) -> String {
+    let files = |folder| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let all = files(server.folder().to_owned()).chain(files(server.folder().join("appendonlydir")));
+    let aofs = all.filter(|file| file.file_name().to_string_lossy().contains(".aof"));
+    let bytes: Vec<_> = aofs.map(|file| std::fs::read(file.path()).unwrap()).collect();
+    String::from_utf8_lossy(&bytes.concat()).into_owned()
+}
+
+const AOF: [&str; 8] = [
+    "--save",
+    "",
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    "always",
+    "--aof-use-rdb-preamble",
+    "no",
+];
+
+#[test]
+fn only_what_was_taken_of_a_batch_is_passed_on() {
+    let secret = "000102030405060708090a0b0c0d0e0f";
+    for engine in engines() {
+        // A server that gets an error for what was passed on logs it, with its backlog, and may end.
+        let panics: &[&str] = match engine {
+            Engine::Redis62 => &[],
+            _ => &["--propagation-error-behavior", "panic"],
+        };
+        let mut primary = Server::with(engine, &[&AOF[..], &PRIMARY[2..], panics].concat());
+        let mut replica = Server::with(engine, &[&PRIMARY[..], panics].concat());
+        let mut client = primary.client();
+        follow(&primary, &replica);
+        client.ask(&format!("BF.RESERVE k 0.01 1 NONSCALING KEYED SECRET {secret}"));
+        client.ask("BF.RESERVE n 0.01 1 NONSCALING");
+        client.ask("BF.RESERVE b 0.01 1 NONSCALING BLOCKED");
+        // One item is taken, and the rest is not.
+        let partly = [
+            "BF.MADD k taken refused",
+            "BF.MADD n taken taken refused",
+            "BF.MADD b taken refused",
+            "BF.INSERT i CAPACITY 1 NONSCALING ITEMS taken refused",
+            "BF.INSERT j CAPACITY 1 EXPANSION 7 NONSCALING ITEMS taken refused",
+        ];
+        let refused = |line: &str, client: &mut Client| {
+            let reply = client.ask(line);
+            let (last, taken) = reply.array().split_last().expect("an answer");
+            assert!(last.is_error(), "{engine:?}: {line}: {reply:?}");
+            taken.len()
+        };
+        for line in partly {
+            assert!(refused(line, &mut client) > 0, "{engine:?}: {line}");
+        }
+        for line in ["BF.MADD k refused", "BF.INSERT n ITEMS refused refused2", "BF.MADD b refused"]
+        {
+            assert_eq!(refused(line, &mut client), 0, "{engine:?}: {line}");
+        }
+        assert!(client.say("BF.ADD n refused").is_error());
+        // 4 slots.
+        client.ask("CF.RESERVE c 4 BUCKETSIZE 1 EXPANSION 0");
+        client.ask("CF.RESERVE r 4 ERROR 0.01");
+        let items: String = (0..40).map(|item| format!(" item{item}")).collect();
+        let mut lost = 0;
+        for name in ["c", "r"] {
+            for command in ["CF.INSERT", "CF.INSERTNX"] {
+                let reply = client.ask(&format!("{command} {name} ITEMS{items}"));
+                lost += reply.array().iter().filter(|reply| reply.integer() < 0).count();
+                let reply = client.ask(&format!("{command} {name} ITEMS refused"));
+                assert_eq!(reply.array(), [Reply::Integer(-1)], "{engine:?}: {command} {name}");
+            }
+        }
+        assert!(lost > 40, "{engine:?}: {lost}");
+        wait_for(&mut client, &mut replica.client());
+        let names = ["k", "n", "b", "i", "j", "c", "r"];
+        let dumps = |client: &mut Client| names.map(|name| client.ask(&format!("DUMP {name}")));
+        let before = dumps(&mut client);
+        assert_eq!(before, dumps(&mut replica.client()), "{engine:?}");
+        let clean = |log: String| !log.contains("CRITICAL") && !log.contains(secret);
+        assert!(replica.is_alive() && clean(replica.log()), "{engine:?}:\n{}", replica.log());
+        assert!(!aof(&primary).contains("refused"), "{engine:?}:\n{}", aof(&primary));
+        primary.kill_and_restart();
+        assert_eq!(before, dumps(&mut primary.client()), "{engine:?}");
+        assert!(clean(primary.log()), "{engine:?}:\n{}", primary.log());
+    }
+}
+
+#[test]
+fn no_secret_is_drawn_in_a_script_that_replicas_may_run_again() {
+    for engine in engines() {
+        let primary = Server::with(engine, &PRIMARY);
+        let mut client = primary.client();
+        if engine == Engine::Redis62 {
+            client.ask("CONFIG SET lua-replicate-commands no");
+        }
+        let replica = Server::with(engine, &PRIMARY);
+        follow(&primary, &replica);
+        let mut script = |rest: &str| {
+            let text =
+                format!("return redis.call('BF.RESERVE', KEYS[1], 0.01, 100, 'KEYED'{rest})");
+            client.call(&[b"EVAL", text.as_bytes(), b"1", b"k"])
+        };
+        let drawn = script("");
+        if engine == Engine::Redis62 {
+            let says = matches!(&drawn, Reply::Error(text) if text.contains("give SECRET"));
+            assert!(says, "{drawn:?}");
+            let given = script(", 'SECRET', '000102030405060708090a0b0c0d0e0f'");
+            assert!(!given.is_error(), "{given:?}");
+        } else {
+            assert!(!drawn.is_error(), "{engine:?}: {drawn:?}");
+        }
+        client.ask("BF.ADD k item");
+        wait_for(&mut client, &mut replica.client());
+        assert_eq!(client.ask("DUMP k"), replica.client().ask("DUMP k"), "{engine:?}");
+    }
+}
+
 /// Every setting has a different value in the second list.
 const SETTINGS: [[&str; 18]; 2] = [
     [
