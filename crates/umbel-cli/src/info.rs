@@ -5,7 +5,7 @@ use crate::change::{load, open};
 use crate::cli::{Form, Info, Verify};
 use crate::dedup::is_marked;
 use crate::exact::{self, Saved};
-use crate::input::is_standard;
+use crate::input::{is_standard, not_on_a_server};
 use crate::limit::Planned;
 use crate::output::{print, shown, told, warn};
 use crate::progress::Progress;
@@ -312,6 +312,7 @@ pub(crate) fn verify(args: &Verify, quiet: bool) -> Result<u8> {
 }
 
 fn whole(path: &Path) -> Result<Whole> {
+    not_on_a_server(path)?;
     if is_state(path)? {
         let bytes = path.metadata().with_context(|| path.display().to_string())?.len();
         Saved::open(path)?.verify().with_context(|| path.display().to_string())?;
