@@ -549,8 +549,7 @@ fn goes_to_stdout(path: &Path) -> bool {
     )
 }
 
-/// Whether standard output was redirected to the file with this name. The names in `/dev` and `/proc` of what is open may be used for
-/// standard output.
+/// Whether standard output was redirected to the file with this name.
 pub(crate) fn is_redirected_to(path: &Path) -> bool {
     #[cfg(unix)]
     return !stdout_was_closed() && goes_to_stdout(path);
@@ -566,6 +565,11 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
     const NAMES: [&str; 3] = ["-", "/dev/stdout", "/dev/fd/1"];
     NAMES.iter().any(|name| path == Path::new(name))
         || resolved(path).is_ok_and(|(to, _)| to.starts_with("/proc") && to.ends_with("fd/1"))
+}
+
+/// Whether a path leads to a device or to a file that is open already, by its name in `/dev` or `/proc`.
+pub(crate) fn is_open_already(path: &Path) -> bool {
+    resolved(path).is_ok_and(|(_, is_stream)| is_stream)
 }
 
 fn not_a_directory(path: &Path) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Outputs that are also an input, or another output: the run would destroy what it reads or what it has written.
 
 use crate::input::{STDIN, is_standard};
-use crate::output::{is_redirected_to, is_standard_output, would_replace};
+use crate::output::{is_open_already, is_redirected_to, would_replace};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,8 @@ pub(crate) fn stdout_is_apart<'a>(
     let stdin = Path::new(INPUT);
     let reads_stdin = inputs.is_empty() || inputs.iter().any(|input| is_standard(input));
     let outputs = outputs.into_iter().flatten();
-    let mut named = outputs.filter(|output| !is_standard_output(output.path));
+    // Another name of standard output is not another output.
+    let mut named = outputs.filter(|output| !is_open_already(output.path));
     let file = if let Some(Output { option, path }) = named.find(|one| is_redirected_to(one.path)) {
         format!("{option} {}", path.display())
     } else if let Some(input) = inputs.iter().find(|input| is_redirected_to(input)) {

@@ -54,7 +54,7 @@ pub(crate) struct Dedup {
     /// Never go over to a filter: end with status 2 if there is no memory, or if --memory is not enough
     #[arg(long, conflicts_with_all = ["capacity", "rate", "window", "overfull"])]
     pub(crate) exact: bool,
-    /// Forget lines after this many others, at the latest after a quarter more (after 1.9 N of 10, 1.45 N of 20, 1.3 N of 100 to 999), or this long: 500ms, 30s, 10m (minutes), 2h, 1d
+    /// Forget lines after this many others, and at the latest after a quarter more (below 500 lines: after twice as many); or after this long: 500ms, 30s, 10m (minutes), 2h, 1d
     #[arg(long, value_name = "SPAN", value_parser = amount::span)]
     pub(crate) window: Option<Span>,
     /// Go on where the last run with this file stopped, and save it for the next one; or with a filter on a server

@@ -120,6 +120,7 @@ fn standard_output_that_is_a_file_of_the_run_is_refused() {
         ("umbel check -c f c >> c", "the input c"),
         ("umbel check f < a >> a", "standard input"),
         ("umbel check --item a f >> f", "the filter f"),
+        ("umbel dedup /dev/stdin < a >> a", "the input /dev/stdin"),
         ("umbel build -o - a >> a", "the input a"),
         ("umbel build -o new --report json a >> a", "the input a"),
         ("umbel add --report json f a >> a", "the input a"),
