@@ -63,6 +63,13 @@ fn run(args: &Change, what: What, overfull: bool) -> Result<()> {
         not_another_file(path)?;
         let secret = secret_in(&Header::read(path).with_context(name)?);
         replace_file(path, secret == Secret::Kept, |file| {
+            // From here on, a filter that another program puts there is noticed.
+            if secret_in(&Header::read(path).with_context(name)?) != secret {
+                bail!(
+                    "{}: another program has replaced it just now: run the command again",
+                    name()
+                );
+            }
             let (totals, filter, fill) = changed(args, what, overfull)?;
             filter.to_writer(file, secret).with_context(name)?;
             Ok((totals, filter, fill))

@@ -30,9 +30,9 @@ pub(crate) fn run(mut args: Check, quiet: bool) -> Result<bool> {
     are_apart([Output::of("--bad", args.records.bad.as_ref())], &inputs, "name another file")?;
     if !quiet {
         let stdin = reads_stdin.then(|| "-".into());
-        let records: Vec<_> = args.files.iter().cloned().chain(stdin).collect();
+        let inputs: Vec<_> = inputs.iter().cloned().chain(stdin).collect();
         let filter = Output::of("the filter", Some(&args.filter));
-        stdout_is_apart([filter, Output::of("--bad", args.records.bad.as_ref())], &records)?;
+        stdout_is_apart([filter, Output::of("--bad", args.records.bad.as_ref())], &inputs)?;
     }
     let shown = Shown::of(&args, quiet);
     let mut checker = Checker {

@@ -126,6 +126,9 @@ fn standard_output_that_is_a_file_of_the_run_is_refused() {
         ("umbel add --report json f a >> a", "the input a"),
         ("umbel add --report json f a >> f", "the filter f"),
         ("umbel merge -o - f g >> f", "the input f"),
+        ("umbel info f >> f", "the input f"),
+        ("umbel verify f g >> g", "the input g"),
+        ("umbel bench a >> a", "the input a"),
     ] {
         let names = place.names();
         let before: Vec<_> = names.iter().map(|name| place.read(name)).collect();
@@ -141,6 +144,8 @@ fn standard_output_that_is_a_file_of_the_run_is_refused() {
     // Nothing is printed there, or it is standard output by another name.
     for command in [
         "umbel check -q f a >> a",
+        "umbel verify -q f >> f",
+        "cp a e; umbel check --item a f < e >> e",
         "umbel dedup -D /dev/stdout a > out",
         "umbel dedup -o /dev/stdout a > out",
         "umbel dedup -o whole a >> a",
