@@ -53,6 +53,31 @@ fn of_two_runs_that_make_one_file_the_later_one_fails() {
     assert_eq!(place.names(), ["first", "same"]);
 }
 
+/// As on FAT, and on some file systems of networks and containers.
+#[test]
+#[cfg(target_os = "linux")]
+fn new_files_are_made_where_there_are_no_links() {
+    let place = Place::new();
+    if !place.has_strace() {
+        return;
+    }
+    let command = "strace -f -qq -o /dev/null -e trace=linkat -e inject=linkat:error=EPERM umbel build -q -o new p";
+    let ran = while_it_runs(&place, command, "true");
+    ran.gives(0, "", "");
+    assert_eq!(place.names(), ["new"]);
+    place.shell("rm new").prints("");
+    let ran = while_it_runs(&place, command, "echo precious > new");
+    ran.gives(
+        2,
+        "",
+        "umbel: new: has appeared while this run went on, and stays as it is; --force replaces it\n",
+    );
+    assert_eq!(
+        (place.names(), place.read("new")),
+        (vec!["new".to_owned()], b"precious\n".to_vec())
+    );
+}
+
 #[test]
 fn a_file_that_was_changed_meanwhile_is_not_replaced() {
     let changes = [
