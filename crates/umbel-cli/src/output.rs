@@ -232,7 +232,7 @@ fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
     Replaced,
-    /// A file that was not there when the run began stays, whoever has made it meanwhile.
+    /// A file that another program has made since the run began stays.
     Kept,
 }
 
@@ -280,7 +280,7 @@ impl Version {
     }
 }
 
-/// Which file it is, whatever its name.
+/// Which file it is, by any of its names.
 #[cfg(unix)]
 fn identity(there: &std::fs::Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
