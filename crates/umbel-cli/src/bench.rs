@@ -4,7 +4,7 @@ use crate::amount::{show_bytes, show_count, show_rate};
 use crate::build::distinct;
 use crate::cli::{Bench, FamilyChoice, Form};
 use crate::output::print;
-use crate::outputs::{Output, are_apart};
+use crate::outputs::{Output, are_apart, stdout_is_apart};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::{Result, bail};
@@ -55,7 +55,9 @@ struct Keys {
 /// Whether all rates were right.
 pub(crate) fn run(args: Bench) -> Result<bool> {
     crate::input::look_for(&args.files)?;
-    are_apart([Output::of("--bad", args.records.bad.as_ref())], &args.files, "name another file")?;
+    let bad = [Output::of("--bad", args.records.bad.as_ref())];
+    are_apart(bad, &args.files, "name another file")?;
+    stdout_is_apart(bad, &args.files)?;
     let hasher = args.hash.hasher(0);
     let progress = Progress::alone();
     let mut all = All { hasher, digests: Vec::new(), kept: Vec::new(), ends: Vec::new() };

@@ -6,8 +6,10 @@ use crate::copies::Copies;
 use crate::input::look_for;
 use crate::limit::{Fill, Limit, NeverOverfull, Overfull};
 use crate::making::{least_rate, told};
-use crate::output::{is_standard_output, may_write_filter, note, print, warn, write_filter};
-use crate::outputs::{Output, are_apart};
+use crate::output::{
+    Existing, is_standard_output, may_write_filter, note, print, warn, write_filter,
+};
+use crate::outputs::{Output, are_apart, stdout_is_apart};
 use crate::progress::Progress;
 use crate::reading::{Batch, Counts, Reader, read};
 use anyhow::{Context, Result, bail};
@@ -22,11 +24,12 @@ pub(crate) fn run(args: Build) -> Result<()> {
     look_for(&args.files)?;
     let family = family_of(&args);
     refuse_idle(&args, family)?;
-    are_apart(
-        [Output::of("-o", Some(&args.output)), Output::of("--bad", args.records.bad.as_ref())],
-        &args.files,
-        "name another file",
-    )?;
+    let outputs =
+        [Output::of("-o", Some(&args.output)), Output::of("--bad", args.records.bad.as_ref())];
+    are_apart(outputs, &args.files, "name another file")?;
+    if is_standard_output(&args.output) || args.report == Form::Json {
+        stdout_is_apart(outputs, &args.files)?;
+    }
     #[cfg(feature = "redis")]
     if crate::remote::is_remote(&args.output) {
         return to_server(&args, family);
@@ -34,7 +37,8 @@ pub(crate) fn run(args: Build) -> Result<()> {
     may_write_filter(&args.output, args.force)?;
     let hasher = args.hash.hasher(args.seed.unwrap_or(0));
     let built = built(&args, family, hasher)?;
-    write_filter(&args.output, &built.filter, args.hash.secret())?;
+    let existing = Existing::of(args.force);
+    write_filter(&args.output, &built.filter, args.hash.secret(), existing)?;
     tell(&args, &built)
 }
 

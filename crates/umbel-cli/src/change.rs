@@ -6,10 +6,10 @@ use crate::cli::{Add, Change, Form, Remove};
 use crate::copies::Copies;
 use crate::dedup::is_marked;
 use crate::exact;
-use crate::input::{STDIN, is_standard, look_for, refuse_closed_stdin};
+use crate::input::{STDIN, is_standard, look_for, not_on_a_server, refuse_closed_stdin};
 use crate::limit::{Fill, Limit, Overfull, Planned};
-use crate::output::{may_write_filter, note, print, replace_file, warn, write_filter};
-use crate::outputs::{Output, are_apart};
+use crate::output::{Existing, may_write_filter, note, print, replace_file, warn, write_filter};
+use crate::outputs::{Output, are_apart, stdout_is_apart};
 use crate::progress::Progress;
 use crate::reading::{Batch, Counts, Reader, read};
 use anyhow::{Context, Result, anyhow, bail};
@@ -50,11 +50,12 @@ fn run(args: &Change, what: What, overfull: bool) -> Result<()> {
     let path = &args.filter;
     let name = || path.display().to_string();
     look_for(&args.files)?;
-    are_apart(
-        [Output::of("the filter", Some(path)), Output::of("--bad", args.records.bad.as_ref())],
-        &args.files,
-        "name the file with the keys",
-    )?;
+    let outputs =
+        [Output::of("the filter", Some(path)), Output::of("--bad", args.records.bad.as_ref())];
+    are_apart(outputs, &args.files, "name the file with the keys")?;
+    if is_standard(path) || args.report == Form::Json {
+        stdout_is_apart(outputs, &args.files)?;
+    }
     let (totals, filter, fill) = if is_standard(path) {
         on_streams(args, what, overfull)?
     } else {
@@ -62,6 +63,13 @@ fn run(args: &Change, what: What, overfull: bool) -> Result<()> {
         not_another_file(path)?;
         let secret = secret_in(&Header::read(path).with_context(name)?);
         replace_file(path, secret == Secret::Kept, |file| {
+            // From here on, a filter that another program puts there is noticed.
+            if secret_in(&Header::read(path).with_context(name)?) != secret {
+                bail!(
+                    "{}: another program has replaced it just now: run the command again",
+                    name()
+                );
+            }
             let (totals, filter, fill) = changed(args, what, overfull)?;
             filter.to_writer(file, secret).with_context(name)?;
             Ok((totals, filter, fill))
@@ -93,7 +101,7 @@ fn on_streams(args: &Change, what: What, overfull: bool) -> Result<(Totals, AnyF
     may_write_filter(&args.filter, false)?;
     let (totals, filter, fill) = changed(args, what, overfull)?;
     // A filter that was read has its secret in its bytes, if it has one.
-    write_filter(&args.filter, &filter, Secret::Kept)?;
+    write_filter(&args.filter, &filter, Secret::Kept, Existing::Kept)?;
     Ok((totals, filter, fill))
 }
 
@@ -276,10 +284,7 @@ pub(crate) fn open(path: &Path) -> Result<(Header, AnyFilter)> {
         refuse_closed_stdin()?;
         return from_reader(io::stdin().lock()).context(STDIN);
     }
-    #[cfg(feature = "redis")]
-    if crate::remote::is_remote(path) {
-        bail!("{}: expected a file, got a filter on a server", crate::remote::Address::of(path)?);
-    }
+    not_on_a_server(path)?;
     not_a_state(path)?;
     not_another_file(path)?;
     let name = || path.display().to_string();

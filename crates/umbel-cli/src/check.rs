@@ -5,7 +5,7 @@ use crate::cli::{Check, Records};
 use crate::input::is_standard;
 use crate::key::{Part, folded};
 use crate::output::Found;
-use crate::outputs::{Output, are_apart};
+use crate::outputs::{Output, are_apart, stdout_is_apart};
 use crate::progress::Progress;
 use crate::reading::{Batch, Reader, read};
 use anyhow::{Context, Result, bail};
@@ -28,6 +28,12 @@ pub(crate) fn run(mut args: Check, quiet: bool) -> Result<bool> {
     crate::input::look_for(&args.files)?;
     let inputs: Vec<_> = args.files.iter().chain([&args.filter]).cloned().collect();
     are_apart([Output::of("--bad", args.records.bad.as_ref())], &inputs, "name another file")?;
+    if !quiet {
+        let stdin = reads_stdin.then(|| "-".into());
+        let inputs: Vec<_> = inputs.iter().cloned().chain(stdin).collect();
+        let filter = Output::of("the filter", Some(&args.filter));
+        stdout_is_apart([filter, Output::of("--bad", args.records.bad.as_ref())], &inputs)?;
+    }
     let shown = Shown::of(&args, quiet);
     let mut checker = Checker {
         filter: Asked::open(&args.filter)?,

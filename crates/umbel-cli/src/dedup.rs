@@ -14,8 +14,10 @@ mod stream; // records that are printed as they come
 use crate::cli::Dedup;
 use crate::input::{is_standard, look_for};
 use crate::key::JsonAs;
-use crate::output::{Lines, Stdout, is_closed, may_write, replace_file, warn, write_file};
-use crate::outputs::{Output, are_apart};
+use crate::output::{
+    Existing, Lines, Stdout, is_closed, may_write, replace_file, warn, write_file,
+};
+use crate::outputs::{Output, are_apart, stdout_is_apart};
 use crate::progress::Progress;
 use crate::reading::read;
 use anyhow::{Result, bail};
@@ -52,6 +54,18 @@ fn check(args: &Dedup) -> Result<()> {
             "--state takes the name of a file, because the state is read and then replaced; - is none"
         );
     }
+    if args.state.is_some() && args.in_place {
+        bail!(
+            "--in-place would remove lines from their only copy that an earlier run with this --state has seen, in this file too: \
+             leave one of them out, or write the lines that no earlier run has seen to another file with -o"
+        );
+    }
+    if args.state.is_some() && args.repeated {
+        bail!(
+            "-d with --state would print a line again in every later run: a state says which lines came, and not which of them \
+             were printed as repeated. Leave one of them out; --repeats with --state prints every line that came before"
+        );
+    }
     if let Some(form) = args.files.first()
         && args.stats.is_some()
         && ["json", "text"].iter().any(|name| form.as_os_str() == *name)
@@ -63,16 +77,20 @@ fn check(args: &Dedup) -> Result<()> {
         );
     }
     look_for(&args.files)?;
-    are_apart(
-        [
-            Output::of("-o", args.output.as_ref()),
-            Output::of("-D", args.duplicates.as_ref()),
-            Output::of("--bad", args.records.bad.as_ref()),
-            Output::of("--state", args.state.as_ref()),
-        ],
-        &args.files,
-        "name another file, or use --in-place to de-duplicate the input file itself",
-    )?;
+    let lines = Output::of("-o", args.output.as_ref());
+    let in_place = "name another file, or use --in-place to de-duplicate the input file itself";
+    are_apart([lines], &args.files, in_place)?;
+    let outputs = [
+        lines,
+        Output::of("-D", args.duplicates.as_ref()),
+        Output::of("--bad", args.records.bad.as_ref()),
+        Output::of("--state", args.state.as_ref()),
+    ];
+    are_apart(outputs, &args.files, "name another file")?;
+    let lines_are_printed = is_stdout(args) && !args.in_place;
+    if lines_are_printed || args.duplicates.as_deref().is_some_and(is_standard) {
+        stdout_is_apart(outputs, &args.files)?;
+    }
     if args.duplicates.as_deref().is_some_and(is_standard) && is_stdout(args) {
         bail!(
             "-D - and the lines would both go to standard output; give one of them a file, with -D or -o"
@@ -182,7 +200,7 @@ fn print_total(args: &Dedup, totals: &Totals, output: &mut dyn Sink) -> Result<(
 fn with_output<R>(args: &Dedup, write: impl FnOnce(&mut dyn Sink) -> Result<R>) -> Result<R> {
     match args.output.as_deref().filter(|path| !is_standard(path)) {
         None => to_stdout(args, write),
-        Some(path) => write_file(path, false, |file| {
+        Some(path) => write_file(path, false, Existing::of(args.force), |file| {
             write(&mut Lines::new(file, path.display().to_string(), args.records.end()))
         }),
     }
@@ -196,7 +214,7 @@ fn with_duplicates<R>(
     match args.duplicates.as_deref() {
         None => write(None),
         Some(path) if is_standard(path) => to_stdout(args, |output| write(Some(output))),
-        Some(path) => write_file(path, false, |file| {
+        Some(path) => write_file(path, false, Existing::of(args.force), |file| {
             let mut lines = Lines::new(file, path.display().to_string(), args.records.end());
             write(Some(&mut lines))
         }),

@@ -5,9 +5,10 @@ use crate::change::{load, open};
 use crate::cli::{Form, Info, Verify};
 use crate::dedup::is_marked;
 use crate::exact::{self, Saved};
-use crate::input::is_standard;
+use crate::input::{is_standard, not_on_a_server};
 use crate::limit::Planned;
 use crate::output::{print, shown, told, warn};
+use crate::outputs::stdout_is_apart;
 use crate::progress::Progress;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -21,6 +22,7 @@ use umbel::window::Window;
 
 /// Whether all files could be read.
 pub(crate) fn run(args: &Info) -> Result<bool> {
+    stdout_is_apart([], &args.files)?;
     let (mut all, mut between) = (true, "");
     for path in &args.files {
         let progress = Progress::alone();
@@ -265,6 +267,9 @@ struct Whole {
 
 /// The exit status: 0 if all files are whole, 1 if one is damaged, 2 if one cannot be read.
 pub(crate) fn verify(args: &Verify, quiet: bool) -> Result<u8> {
+    if !quiet {
+        stdout_is_apart([], &args.files)?;
+    }
     let mut status = 0;
     for path in &args.files {
         let progress = Progress::alone();
@@ -312,6 +317,7 @@ pub(crate) fn verify(args: &Verify, quiet: bool) -> Result<u8> {
 }
 
 fn whole(path: &Path) -> Result<Whole> {
+    not_on_a_server(path)?;
     if is_state(path)? {
         let bytes = path.metadata().with_context(|| path.display().to_string())?.len();
         Saved::open(path)?.verify().with_context(|| path.display().to_string())?;

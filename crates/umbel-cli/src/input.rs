@@ -118,6 +118,7 @@ pub(crate) fn refuse_closed_stdin() -> Result<()> {
 pub(crate) fn look_for(paths: &[PathBuf]) -> Result<()> {
     for path in paths.iter().filter(|path| !is_standard(path)) {
         let name = || path.display().to_string();
+        not_on_a_server(path)?;
         let metadata = std::fs::metadata(path).with_context(name)?;
         if metadata.is_dir() {
             bail!("{}: is a directory; name the files in it", path.display());
@@ -126,6 +127,19 @@ pub(crate) fn look_for(paths: &[PathBuf]) -> Result<()> {
             File::open(path).with_context(name)?;
         }
     }
+    Ok(())
+}
+
+/// Refuses the address of a filter on a server where only a file will do.
+pub(crate) fn not_on_a_server(path: &Path) -> Result<()> {
+    #[cfg(feature = "redis")]
+    if crate::remote::is_remote(path) {
+        let address = crate::remote::Address::of(path)?;
+        // As for a file that is not there: `verify` does not take it for a damaged one.
+        let told = io::Error::other("expected a file, got a filter on a server");
+        return Err(told).with_context(|| address.to_string());
+    }
+    let _ = path;
     Ok(())
 }
 

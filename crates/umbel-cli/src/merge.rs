@@ -5,8 +5,10 @@ use crate::change::{not_over_a_state, open, secret_in};
 use crate::cli::{Form, Merge};
 use crate::input::{is_standard, look_for};
 use crate::limit::{Fill, Limit, Overfull};
-use crate::output::{is_standard_output, may_write_filter, note, print, warn, write_filter};
-use crate::outputs::{Output, are_apart};
+use crate::output::{
+    Existing, is_standard_output, may_write_filter, note, print, warn, write_filter,
+};
+use crate::outputs::{Output, are_apart, stdout_is_apart};
 use crate::progress::Progress;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
@@ -31,6 +33,9 @@ pub(crate) fn run(args: &Merge) -> Result<()> {
     // A union has all keys of the filter that it replaces. An intersection has lost some of them.
     if args.intersect {
         are_apart([Output::of("-o", Some(&args.output))], &args.filters, "name another file")?;
+    }
+    if is_standard_output(&args.output) || form == Form::Json {
+        stdout_is_apart([Output::of("-o", Some(&args.output))], &args.filters)?;
     }
     may_write_filter(&args.output, args.force)?;
     not_over_a_state(&args.output)?;
@@ -61,7 +66,7 @@ pub(crate) fn run(args: &Merge) -> Result<()> {
             warn(&format!("{}: {warning}", args.output.display()));
         }
     }
-    write_filter(&args.output, &all, secret_in(&header))?;
+    write_filter(&args.output, &all, secret_in(&header), Existing::of(args.force))?;
     progress.done();
     if form == Form::Json {
         return print(format!(

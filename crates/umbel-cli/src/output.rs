@@ -228,8 +228,99 @@ fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The file system, and what is half-written there.
-struct Noted;
+/// What a file may take the place of when it is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Replaced,
+    /// A file that another program has made since the run began stays.
+    Kept,
+}
+
+impl Existing {
+    /// As `--force` is given or not.
+    pub(crate) fn of(force: bool) -> Self {
+        if force { Self::Replaced } else { Self::Kept }
+    }
+}
+
+/// What must be at a path when a file is put there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    Anything,
+    Nothing { can_force: bool },
+    This(Version),
+}
+
+impl Expected {
+    /// What is there now.
+    fn as_now(path: &Path) -> Self {
+        Version::of(path).map_or(Self::Nothing { can_force: false }, Self::This)
+    }
+}
+
+/// What changes when a program writes to a file or replaces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version {
+    length: u64,
+    modified: Option<std::time::SystemTime>,
+    #[cfg(unix)]
+    identity: (u64, u64),
+}
+
+impl Version {
+    /// Of what is at a path, if there is something.
+    fn of(path: &Path) -> Option<Self> {
+        let there = path.symlink_metadata().ok()?;
+        Some(Self {
+            length: there.len(),
+            modified: there.modified().ok(),
+            #[cfg(unix)]
+            identity: identity(&there),
+        })
+    }
+}
+
+/// Which file it is, by any of its names.
+#[cfg(unix)]
+fn identity(there: &std::fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (there.dev(), there.ino())
+}
+
+/// The file system, what is half-written there, and what a whole file may replace.
+struct Noted(Expected);
+
+impl Noted {
+    /// Gives a file its name, unless what is there is not what it may replace.
+    fn put(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match self.0 {
+            Expected::Anything => {}
+            Expected::Nothing { can_force } => return put_new(from, to, can_force),
+            Expected::This(version) if Version::of(to) == Some(version) => {}
+            Expected::This(_) => {
+                return Err(io::Error::other(
+                    "another program has changed it while this run went on, and it stays as that program left it: run the command again",
+                ));
+            }
+        }
+        System.rename(from, to)
+    }
+}
+
+/// Gives a file a name that no file has. To rename it would replace one.
+fn put_new(from: &Path, to: &Path, can_force: bool) -> io::Result<()> {
+    match std::fs::hard_link(from, to) {
+        Ok(()) => System.remove(from),
+        // Some file systems have no links. There only other programs than umbel, which has locked the file, can be in between.
+        Err(_) if to.symlink_metadata().is_err() => System.rename(from, to),
+        Err(_) => {
+            let advice = if can_force { "; --force replaces it" } else { "" };
+            Err(io::Error::other(format!(
+                "has appeared while this run went on, and stays as it is{advice}"
+            )))
+        }
+    }
+}
 
 impl Disk for Noted {
     type File = File;
@@ -247,7 +338,7 @@ impl Disk for Noted {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut parts = parts();
-        System.rename(from, to)?;
+        self.put(from, to)?;
         parts.retain(|part| part != from);
         Ok(())
     }
@@ -271,9 +362,7 @@ impl Disk for Noted {
 pub(crate) fn are_one(one: &Path, other: &Path) -> bool {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::MetadataExt;
-        let identity = |path: &Path| path.metadata().map(|there| (there.dev(), there.ino()));
-        matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
+        matches!((one.metadata(), other.metadata()), (Ok(one), Ok(other)) if identity(&one) == identity(&other))
     }
     #[cfg(not(unix))]
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
@@ -345,7 +434,7 @@ fn keep_owner_and_mode(file: &File, old: &std::fs::Metadata, private: bool) -> i
 }
 
 /// Writes a file that is there whole when this returns well, and else is what it was. While `write` runs, no other process can do the
-/// same with this file. Links are followed. The file keeps its owner and its mode, but one
+/// same with this file, and if another program changes the file meanwhile, that is an error. Links are followed. The file keeps its owner and its mode, but one
 /// that is `private` is never readable by everyone, and a new one only by its owner.
 pub(crate) fn replace_file<R>(
     path: &Path,
@@ -360,7 +449,7 @@ pub(crate) fn replace_file<R>(
             path.display()
         );
     }
-    replace_at(path, &to, private, true, write)
+    replace_at(path, &to, private, true, Expected::as_now(&to), write)
 }
 
 /// Replaces the file `to`, which messages call `path`.
@@ -369,10 +458,11 @@ fn replace_at<R>(
     to: &Path,
     private: bool,
     keeps_mode: bool,
+    expected: Expected,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<R>,
 ) -> Result<R> {
     let mut result = None;
-    let replaced = replace(&Noted, to, private, |file| {
+    let replaced = replace(&Noted(expected), to, private, |file| {
         if let Ok(old) = to.symlink_metadata()
             && old.is_file()
             && keeps_mode
@@ -411,12 +501,17 @@ fn is_special(path: &Path) -> bool {
 pub(crate) fn write_file<R>(
     path: &Path,
     private: bool,
+    existing: Existing,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<R>,
 ) -> Result<R> {
     not_a_directory(path)?;
     let (to, is_stream) = resolved(path)?;
     if !is_stream && !is_special(path) {
-        return replace_at(path, &to, private, !private, write);
+        let expected = match existing {
+            Existing::Replaced => Expected::Anything,
+            Existing::Kept => Expected::Nothing { can_force: true },
+        };
+        return replace_at(path, &to, private, !private, expected, write);
     }
     let name = || path.display().to_string();
     let mut file = opened(path).with_context(name)?;
@@ -431,23 +526,38 @@ pub(crate) fn write_file<R>(
 fn opened(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
-        use std::os::fd::AsFd;
-        use std::os::unix::fs::MetadataExt;
-        let identity = |there: std::fs::Metadata| (there.dev(), there.ino());
         if stdout_was_closed() && is_standard_output(path) {
             return Err(never_open());
         }
-        let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
-        if let Ok(stdout) = stdout
-            && let Ok(Ok(open)) = path.metadata().map(|there| {
-                stdout.metadata().map(|open| there.is_file() && identity(open) == identity(there))
-            })
-            && open
-        {
-            return Ok(stdout);
+        if goes_to_stdout(path) {
+            use std::os::fd::AsFd;
+            return io::stdout().as_fd().try_clone_to_owned().map(File::from);
         }
     }
     File::options().append(path.is_file()).write(true).open(path)
+}
+
+/// Whether standard output was redirected to this file.
+#[cfg(unix)]
+fn goes_to_stdout(path: &Path) -> bool {
+    use std::os::fd::AsFd;
+    let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let open = stdout.and_then(|stdout| stdout.metadata());
+    matches!(
+        (path.metadata(), open),
+        (Ok(there), Ok(open)) if there.is_file() && identity(&open) == identity(&there)
+    )
+}
+
+/// Whether standard output was redirected to the file with this name.
+pub(crate) fn is_redirected_to(path: &Path) -> bool {
+    #[cfg(unix)]
+    return !stdout_was_closed() && goes_to_stdout(path);
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
+    }
 }
 
 /// Whether a path is a name of standard output.
@@ -455,6 +565,11 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
     const NAMES: [&str; 3] = ["-", "/dev/stdout", "/dev/fd/1"];
     NAMES.iter().any(|name| path == Path::new(name))
         || resolved(path).is_ok_and(|(to, _)| to.starts_with("/proc") && to.ends_with("fd/1"))
+}
+
+/// Whether a path leads to a device or to a file that is open already, by its name in `/dev` or `/proc`.
+pub(crate) fn is_open_already(path: &Path) -> bool {
+    resolved(path).is_ok_and(|(_, is_stream)| is_stream)
 }
 
 fn not_a_directory(path: &Path) -> Result<()> {
@@ -487,13 +602,18 @@ pub(crate) fn may_write_filter(path: &Path, force: bool) -> Result<()> {
 }
 
 /// Writes a filter: a new file, or standard output for `-`. One with its secret is for its owner only.
-pub(crate) fn write_filter(path: &Path, filter: &AnyFilter, secret: Secret) -> Result<()> {
+pub(crate) fn write_filter(
+    path: &Path,
+    filter: &AnyFilter,
+    secret: Secret,
+    existing: Existing,
+) -> Result<()> {
     if path == Path::new("-") {
         let mut output = BufWriter::with_capacity(WRITE, Out::lock());
         let written = filter.to_writer(&mut output, secret);
         return written.and_then(|()| output.flush()).context(STDOUT);
     }
-    write_file(path, secret == Secret::Kept, |file| {
+    write_file(path, secret == Secret::Kept, existing, |file| {
         filter.to_writer(file, secret).with_context(|| path.display().to_string())
     })
 }

@@ -1,7 +1,7 @@
 //! Outputs that are also an input, or another output: the run would destroy what it reads or what it has written.
 
 use crate::input::{STDIN, is_standard};
-use crate::output::would_replace;
+use crate::output::{is_open_already, is_redirected_to, would_replace};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -51,6 +51,31 @@ pub(crate) fn are_apart<'a>(
         }
     }
     Ok(())
+}
+
+/// Refuses a standard output that was redirected to a file which the run reads or writes by its name: the run would read what it
+/// prints, or lose it. For runs that print.
+pub(crate) fn stdout_is_apart<'a>(
+    outputs: impl IntoIterator<Item = Option<Output<'a>>>,
+    inputs: &[PathBuf],
+) -> Result<()> {
+    let stdin = Path::new(INPUT);
+    let reads_stdin = inputs.is_empty() || inputs.iter().any(|input| is_standard(input));
+    let outputs = outputs.into_iter().flatten();
+    // Another name of standard output is not another output.
+    let mut named = outputs.filter(|output| !is_open_already(output.path));
+    let file = if let Some(Output { option, path }) = named.find(|one| is_redirected_to(one.path)) {
+        format!("{option} {}", path.display())
+    } else if let Some(input) = inputs.iter().find(|input| is_redirected_to(input)) {
+        format!("the input {}", input.display())
+    } else if reads_stdin && is_redirected_to(stdin) {
+        STDIN.to_owned()
+    } else {
+        return Ok(());
+    };
+    bail!(
+        "{file} and standard output are one file, which would be lost: redirect standard output to another file"
+    )
 }
 
 /// The file that standard input is redirected from.

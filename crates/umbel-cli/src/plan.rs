@@ -8,7 +8,7 @@ use crate::build::family_for;
 use crate::cli::{Form, Plan, RATE};
 use crate::input::is_standard;
 use crate::making::least_rate;
-use crate::output::{may_write, print, write_file};
+use crate::output::{Existing, may_write, print, write_file};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Plan) -> Result<()> {
     }
     if let Some(path) = &args.svg {
         let drawing = svg::drawn(items, &outlines);
-        write_file(path, false, |file| {
+        write_file(path, false, Existing::of(args.force), |file| {
             file.write_all(drawing.as_bytes()).with_context(|| path.display().to_string())
         })?;
     }

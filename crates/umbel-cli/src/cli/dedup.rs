@@ -26,7 +26,9 @@ memory within the limit of --memory, and they end with status 2 and print nothin
 count of a line before its end, nor take a line back that comes again. -d prints a line when it comes for the second time.
 
 What goes together: -c with -u, not with --keep-last; -d and --repeats each alone. -D goes with plain runs, --state and --window, and \
-not with -d, -u, -c, --keep-last, --repeats or --in-place. --total goes with all but --in-place. --memory is the limit for the whole \
+not with -d, -u, -c, --keep-last, --repeats or --in-place. --total goes with all but --in-place. --state does not go with -d, since a \
+state does not say which lines were printed as repeated, nor with --in-place, since lines that an earlier run has seen would be \
+removed from their only copy: use -o. --memory is the limit for the whole \
 run, or with -n, -p or --window for the filter.
 
 Exit status: 0, or 2 if something went wrong. If the reader of standard output closes it early, as head does, the status is 0, \
@@ -52,7 +54,7 @@ pub(crate) struct Dedup {
     /// Never go over to a filter: end with status 2 if there is no memory, or if --memory is not enough
     #[arg(long, conflicts_with_all = ["capacity", "rate", "window", "overfull"])]
     pub(crate) exact: bool,
-    /// Forget lines after this many others, or this long: 500ms, 30s, 10m (minutes), 2h, 1d
+    /// Forget lines after this many others, and at the latest after a quarter more (below 500 lines: after twice as many); or after this long: 500ms, 30s, 10m (minutes), 2h, 1d
     #[arg(long, value_name = "SPAN", value_parser = amount::span)]
     pub(crate) window: Option<Span>,
     /// Go on where the last run with this file stopped, and save it for the next one; or with a filter on a server

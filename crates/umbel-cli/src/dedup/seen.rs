@@ -27,6 +27,8 @@ pub(super) enum Past {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     memory: u64,
+    /// How many sets have such a limit.
+    sets: u64,
     past: Past,
 }
 
@@ -43,12 +45,23 @@ impl Limit {
             None if args.exact => u64::MAX,
             None => limit::of_system(),
         };
-        Self { memory: memory / sets, past }
+        Self { memory: memory / sets, sets, past }
     }
 
     /// All memory that may be taken.
     pub(super) const fn memory(self) -> u64 {
         self.memory
+    }
+
+    /// The limit of all sets together, as it was given.
+    fn shown(self) -> String {
+        match self.sets {
+            1 => show_bytes(self.memory),
+            sets => {
+                let all = show_bytes(self.memory.saturating_mul(sets));
+                format!("{all} (shared by {sets} sets of lines)")
+            }
+        }
     }
 
     /// What a set may take. To go over to a filter, both must fit at the same time.
@@ -136,9 +149,7 @@ impl Seen {
                 Known::Filter(plan.filter(*filter.hasher())?.into())
             }
             #[cfg(feature = "redis")]
-            Known::Server(_) => {
-                bail!("-d takes two filters, and a server has one: leave --state out")
-            }
+            Known::Server(_) => unreachable!("-d and --state do not go together"),
         };
         let digesting = self.digesting;
         Ok(Self { digesting, ..Self::of(known, self.limit, args) })
@@ -277,7 +288,7 @@ impl Seen {
         let Known::Exact(exact) = &self.known else { return Ok(()) };
         let (lines, taken) =
             (show_things(exact.len(), "different line"), show_bytes(exact.bytes()));
-        let memory = show_bytes(self.limit.memory);
+        let memory = self.limit.shown();
         if let Past::Fail(option) = self.limit.past {
             let full = match no_room {
                 NoRoom::Limit => {

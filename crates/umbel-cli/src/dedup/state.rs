@@ -43,9 +43,8 @@ impl Seen {
                 name()
             );
         }
-        if args.exact || args.in_place {
-            let option = if args.exact { "--exact" } else { "--in-place, which is exact" };
-            differs(path, "as a filter, or went over to one", option)?;
+        if args.exact {
+            differs(path, "as a filter, or went over to one", "--exact")?;
         }
         if let Some((began, asked)) = difference(&filter, args)? {
             differs(path, &began, &asked)?;
@@ -100,9 +99,8 @@ impl Seen {
     pub(super) fn on_server(state: &Path, args: &Dedup) -> Result<Self> {
         use crate::remote::{Address, Remote};
         let address = Address::of(state)?;
-        if args.exact || args.in_place {
-            let option = if args.exact { "--exact" } else { "--in-place" };
-            bail!("{address}: a filter on a server is never exact; leave {option} out");
+        if args.exact {
+            bail!("{address}: a filter on a server is never exact; leave --exact out");
         }
         let shape = match Plan::of(args)? {
             Plan::Blocked(shape) => Some(shape),
@@ -161,8 +159,9 @@ fn differs(path: &Path, began: &str, asked: &str) -> Result<()> {
 }
 
 fn told(began: &str, asked: &str) -> String {
+    let remedy = if asked.starts_with("no ") { "add it" } else { "leave that out" };
     format!(
-        "the state was begun {began}, and this run has {asked}; leave that out, or begin another state"
+        "the state was begun {began}, and this run has {asked}; {remedy}, or begin another state"
     )
 }
 

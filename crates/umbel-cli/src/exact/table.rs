@@ -172,15 +172,15 @@ impl Table {
 
     fn begin(&mut self) -> Result<(), NoRoom> {
         self.directory.try_reserve_exact(1).map_err(|_| NoRoom::Memory)?;
-        let segment = self.another(0)?;
+        let segment = self.another(0, 1)?;
         self.segments.push(segment);
         self.directory.push(0);
         Ok(())
     }
 
-    /// An empty segment, and room for it in the list.
-    fn another(&mut self, depth: u32) -> Result<Segment, NoRoom> {
-        if self.bytes() + SEGMENT > self.limit {
+    /// An empty segment, and room for it in the list, if there is room for so many.
+    fn another(&mut self, depth: u32, segments: u64) -> Result<Segment, NoRoom> {
+        if self.bytes() + segments * SEGMENT > self.limit {
             return Err(NoRoom::Limit);
         }
         self.segments.try_reserve(1).map_err(|_| NoRoom::Memory)?;
@@ -193,7 +193,9 @@ impl Table {
         if depth > self.depth {
             self.double()?;
         }
-        let mut moved = self.another(depth)?;
+        // The first split makes the spare one, too.
+        let segments = if self.spare.is_some() { 1 } else { 2 };
+        let mut moved = self.another(depth, segments)?;
         let mut kept = match self.spare.take() {
             Some(mut lines) => {
                 lines.fill(Line([0; 4]));
@@ -342,6 +344,20 @@ mod tests {
         assert_eq!(table.len(), number);
         assert!((0..number).all(|number| table.insert(digest(number)) == Ok(false)));
         assert_eq!(Table::new(SEGMENT - 1).insert(1), Err(NoRoom::Limit));
+    }
+
+    #[test]
+    fn the_first_split_is_within_the_limit_too() {
+        // A directory of one entry takes four bytes.
+        for limit in (4..5 * SEGMENT).step_by(4_000) {
+            let mut table = Table::new(limit);
+            let mut number = 0;
+            while table.insert(digest(number)) == Ok(true) {
+                number += 1;
+            }
+            assert!(table.bytes() <= limit, "{} of {limit}", table.bytes());
+            assert_eq!(number > 0, limit > SEGMENT, "{limit}");
+        }
     }
 
     #[test]

@@ -269,3 +269,26 @@ fn the_form_of_stats_stands_after_an_equals_sign() {
     // A file of that name is a file.
     place.write("json", "a\n").umbel("dedup --stats json").prints("a\n");
 }
+
+/// The bounds that the help, the cookbook and `docs/choosing.md` name.
+#[test]
+fn a_window_forgets_within_two_windows_and_a_large_one_within_five_quarters() {
+    use umbel::window::{Shape, Window};
+    let longest = |window, rate| match Shape::for_rate(window, rate).unwrap().longest() {
+        Window::Insertions(longest) => longest,
+        Window::Time(_) => unreachable!("a window of insertions"),
+    };
+    let mut last = [0; 5];
+    let rates = [0.1, 0.01, 1e-3, 1e-4, 1e-6];
+    for window in 1..5_000 {
+        for (rate, last) in rates.iter().zip(&mut last) {
+            let longest = longest(window, *rate);
+            assert!(longest <= 2 * window, "{window} at {rate}: {longest}");
+            if longest > window.div_ceil(4) * 5 {
+                *last = window;
+            }
+        }
+    }
+    // From the next window on, five quarters hold.
+    assert_eq!(last, [4_002, 2_184, 1_437, 969, 441]);
+}

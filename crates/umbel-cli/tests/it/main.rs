@@ -21,6 +21,7 @@ mod keys; // which part of a record is its key
 mod limit; // more keys than a filter was planned for
 mod long; // records that are long, or have no end
 mod lost; // what a filter loses, and what dedup says of it
+mod meanwhile; // files that another program makes or changes while a run goes on
 mod memory; // dedup goes over to a filter within its limit
 mod merge; // one filter of several
 mod options;

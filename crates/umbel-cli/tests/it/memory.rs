@@ -38,6 +38,17 @@ fn the_default_is_exact_and_goes_over_at_its_limit() {
     assert_eq!(over(&ran.err, "1.0 KiB"), 1);
 }
 
+/// Also where the set would have its second and third part at the same time.
+#[test]
+fn every_limit_leaves_room_for_a_filter() {
+    let place = Place::new();
+    let input = lines(0, 7_000);
+    for limit in (60..700).step_by(20) {
+        let ran = place.umbel_with(&format!("dedup --total --memory {limit}k"), &input);
+        assert_eq!((ran.code, &*ran.out), (Some(0), "7000\n"), "{limit}k: {}", ran.err);
+    }
+}
+
 #[test]
 fn lines_of_the_exact_part_are_never_printed_again() {
     let place = Place::new();

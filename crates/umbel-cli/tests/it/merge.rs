@@ -110,3 +110,21 @@ fn the_result_goes_where_it_may() {
     place.umbel("merge -o secret one two").prints("");
     place.umbel("check secret lines").prints("a\nb\n");
 }
+
+#[test]
+#[cfg(feature = "redis")]
+fn filters_on_servers_are_neither_merged_nor_verified() {
+    let place = Place::new();
+    place.umbel_with("build -q -o f", "a\n").gives(0, "", "");
+    let address = "redis://:secret@127.0.0.1:1/0?key=k";
+    let told = "redis://127.0.0.1:1/0?key=k: expected a file, got a filter on a server";
+    for command in [
+        format!("merge -o all f {address}"),
+        format!("merge -o all {address} f"),
+        format!("verify {address}"),
+        format!("dedup {address}"),
+    ] {
+        place.umbel(&command).fails(told);
+    }
+    assert_eq!(place.names(), ["f"]);
+}

@@ -44,6 +44,11 @@ fn an_output_that_is_an_input_is_refused_and_stays() {
         "-o in and the input in are one file, which would be lost: name another file, or use --in-place to de-duplicate the input \
          file itself",
     );
+    // These files are not made of the input.
+    for option in ["--state", "--force -D", "--skip-bad --bad"] {
+        let ran = place.shell(&format!("umbel dedup -k 1 {option} in in"));
+        assert!(ran.err.ends_with("which would be lost: name another file\n"), "{}", ran.err);
+    }
 }
 
 #[test]

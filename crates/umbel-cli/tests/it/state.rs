@@ -40,8 +40,9 @@ fn the_same_command_may_be_run_every_day() {
 
 /// What a run says that has another option than the one that began the state.
 fn other(began: &str, asked: &str) -> String {
+    let remedy = if asked.starts_with("no ") { "add it" } else { "leave that out" };
     format!(
-        "s: the state was begun {began}, and this run has {asked}; leave that out, or begin another state"
+        "s: the state was begun {began}, and this run has {asked}; {remedy}, or begin another state"
     )
 }
 
