@@ -35,7 +35,7 @@ pub(crate) fn run(args: Build) -> Result<()> {
         return to_server(&args, family);
     }
     may_write_filter(&args.output, args.force)?;
-    let hasher = args.hash.hasher(args.seed.unwrap_or(0));
+    let hasher = of_keys(args.hash.hasher(args.seed.unwrap_or(0)), &args)?;
     let built = built(&args, family, hasher)?;
     let existing = Existing::of(args.force);
     write_filter(&args.output, &built.filter, args.hash.secret(), existing)?;
@@ -110,6 +110,7 @@ fn to_server(args: &Build, family: FamilyChoice) -> Result<()> {
         bail!("{address}: is there already; --force replaces it");
     }
     let hasher = address.hasher(args.hash == HashChoice::Keyed, args.seed.unwrap_or(0))?;
+    let hasher = of_keys(hasher, args)?;
     let built = built(args, family, hasher)?;
     // As late as can be: until then the old one answers.
     address.is_taken(true)?;
@@ -119,6 +120,11 @@ fn to_server(args: &Build, family: FamilyChoice) -> Result<()> {
     let blocked = BlockedBloomFilter::from_raw(blocked, hasher);
     crate::remote::Remote::upload(&address, &blocked)?;
     tell(args, &Built { filter: blocked.into(), ..built })
+}
+
+/// The filter keeps whether its keys have several parts, so that keys of one part are not looked up in it.
+fn of_keys(hasher: AnyHasher, args: &Build) -> Result<AnyHasher> {
+    Ok(if args.records.has_one_part()? { hasher } else { hasher.of_fields() })
 }
 
 fn built(args: &Build, family: FamilyChoice, hasher: AnyHasher) -> Result<Built> {

@@ -2,7 +2,7 @@
 
 use crate::amount::{show_count, show_rate, show_things};
 use crate::build::is_full;
-use crate::cli::{Add, Change, Form, Remove};
+use crate::cli::{Add, Change, Form, Records, Remove};
 use crate::copies::Copies;
 use crate::dedup::is_marked;
 use crate::exact;
@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use umbel::InvalidBytes;
-use umbel::any::AnyFilter;
+use umbel::any::{AnyFilter, AnyHasher};
 use umbel::format::{Header, Secret};
 use umbel::hash::{Digest, Kind};
 
@@ -112,6 +112,7 @@ fn changed(args: &Change, what: What, overfull: bool) -> Result<(Totals, AnyFilt
     if is_marked(&header, &filter) {
         bail!("{}: {STATE}", name());
     }
+    of_parts(filter.hasher(), &args.records).with_context(name)?;
     match what {
         What::Add => _ = filter.as_insert().with_context(name)?,
         What::Remove => _ = filter.as_remove().with_context(name)?,
@@ -226,6 +227,7 @@ fn add_on_server(args: &Add) -> Result<()> {
     let Add { change, overfull } = args;
     let address = crate::remote::Address::of(&change.filter)?;
     let filter = crate::remote::Remote::open(&address)?;
+    of_parts(filter.hasher(), &change.records).with_context(|| address.to_string())?;
     let (planned, before) = (filter.planned(), filter.fill()?.held);
     let limit =
         Limit::new(planned, filter.shared().shape().bytes(), before, Overfull::of(*overfull));
@@ -375,7 +377,7 @@ fn open_for_lines(path: &Path) -> Result<(Header, AnyFilter)> {
 /// Refuses keys that are no bytes of a line: those that a program made of numbers, or of several parts.
 pub(crate) fn of_lines(keys: Kind) -> Result<()> {
     match keys {
-        Kind::Bytes => Ok(()),
+        Kind::Bytes | Kind::Fields => Ok(()),
         Kind::Parts => bail!(
             "expected a filter of bytes, got one whose keys are tuples or options of a program, which have other bytes than the keys of \
              several parts that -k 1,2, --csv a,b and two --json make: only the program that made it can use it"
@@ -383,6 +385,19 @@ pub(crate) fn of_lines(keys: Kind) -> Result<()> {
         _ => bail!(
             "expected a filter of bytes, got one of numbers, which only the program that made it can use"
         ),
+    }
+}
+
+/// Refuses keys with another number of parts than those of the filter have: each would be reported absent.
+pub(crate) fn of_parts(filter: &AnyHasher, records: &Records) -> Result<()> {
+    match (filter.keys(), records.has_one_part()?) {
+        (Kind::Fields, true) => bail!(
+            "the keys of this filter have several parts, and the keys asked for have one: name the parts with -k 1,2, --csv a,b or two --json, as for build"
+        ),
+        (Kind::Bytes, false) => bail!(
+            "the keys of this filter have one part, and the keys asked for have several: name one part with -k, --csv or --json, as for build"
+        ),
+        _ => Ok(()),
     }
 }
 

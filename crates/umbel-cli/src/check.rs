@@ -1,6 +1,7 @@
 //! `umbel check`: prints the records that may be in a filter.
 
 use crate::asked::Asked;
+use crate::change::of_parts;
 use crate::cli::{Check, Records};
 use crate::input::is_standard;
 use crate::key::{Part, folded};
@@ -35,8 +36,10 @@ pub(crate) fn run(mut args: Check, quiet: bool) -> Result<bool> {
         stdout_is_apart([filter, Output::of("--bad", args.records.bad.as_ref())], &inputs)?;
     }
     let shown = Shown::of(&args, quiet);
+    let filter = Asked::open(&args.filter)?;
+    of_parts(filter.hasher(), &args.records).with_context(|| args.filter.display().to_string())?;
     let mut checker = Checker {
-        filter: Asked::open(&args.filter)?,
+        filter,
         output: Found::new(shown.end(&args)),
         wanted: !args.invert_match,
         shown,

@@ -92,6 +92,7 @@ fn facts(path: &Path) -> Result<Map<String, Value>> {
         Kind::Wide => "integers of 128 bits",
         Kind::Plain4 | Kind::Plain8 => "Parquet's numbers",
         Kind::Parts => "several parts, such as a tuple",
+        Kind::Fields => "several fields of a record",
         _ => "bytes",
     };
     let mut facts = Map::new();

@@ -75,7 +75,7 @@ impl Keys {
     }
 
     /// Whether a key has one part, whatever the record is.
-    fn is_single(&self) -> bool {
+    pub(crate) fn is_single(&self) -> bool {
         match &self.part {
             Part::Whole | Part::Each(_) => true,
             Part::Fields(fields, _) => matches!(fields[..], [field] if field.is_single()),

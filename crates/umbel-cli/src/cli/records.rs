@@ -143,6 +143,11 @@ impl Records {
         Ok(Keys { part, ignore_case: self.ignore_case, end, crlf: self.crlf })
     }
 
+    /// Whether keys have one part, and not several fields, columns or values.
+    pub(crate) fn has_one_part(&self) -> Result<bool> {
+        Ok(if self.is_csv() { self.named().count() == 1 } else { self.keys()?.is_single() })
+    }
+
     /// How the key is found in a record that is an argument. It has no header, so its columns are those that `--csv` names, in their order.
     pub(crate) fn item_keys(&self) -> Result<Keys> {
         let mut keys = self.keys()?;

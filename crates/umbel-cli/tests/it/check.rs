@@ -134,7 +134,7 @@ fn single_keys_of_several_parts_are_asked_for() {
     place
         .umbel("check f --json /c --json /s --item {\"s\":\"A\",\"c\":\"ann\"}")
         .prints("{\"s\":\"A\",\"c\":\"ann\"}\n");
-    place.umbel("check f --json /c --item {").refuses("--item \"{\": expected JSON");
+    place.umbel("check f --json /c --json /s --item {").refuses("--item \"{\": expected JSON");
     for item in ["ann", "ann,A,1"] {
         let ran = place.umbel(&format!("check f --csv customer,sku --item {item}"));
         ran.refuses(&format!(
@@ -305,15 +305,16 @@ fn lines_are_counted_where_records_begin() {
 #[test]
 fn only_keys_are_printed_as_they_stand_in_the_record() {
     let place = Place::new();
-    place.umbel_with("build -o f -p 1e-9 -n 100", "a\na b\n1:a,1:b,\n1:a,2:\u{e4},\n").prints("");
+    place.umbel_with("build -o f -p 1e-9 -n 100", "a\na b\n").prints("");
+    place.umbel_with("build -o two -p 1e-9 -n 100 -k 1,2", "a b\na \u{e4}\n").prints("");
     place.umbel_with("check -o f -k 2", "1 a\n2 x\n").gives(0, "a\n", "");
     place.umbel_with("check -o -i f -k 2", "1 A\n").gives(0, "A\n", "");
-    place.umbel_with("check -o f -k 1,2", "a b c\n").gives(0, "a\tb\n", "");
-    place.umbel_with("check -o f -k 1,2 -t ;", "a;b;c\n").gives(0, "a;b\n", "");
+    place.umbel_with("check -o two -k 1,2", "a b c\n").gives(0, "a\tb\n", "");
+    place.umbel_with("check -o two -k 1,2 -t ;", "a;b;c\n").gives(0, "a;b\n", "");
     place.umbel_with("check -o f --csv k", "k,v\n\"a\",1\n\"a b\",2\n").gives(0, "a\na b\n", "");
     place.umbel_with("check -o f --json /k", "{\"k\":\"a\"}\n").gives(0, "a\n", "");
     place.umbel_with("check -ov f --json /k", "{\"k\":1}\n").gives(0, "1\n", "");
-    place.umbel_with("check -o f --json /0 --json /1", "[\"a\",\"\\u00e4\"]\n").gives(
+    place.umbel_with("check -o two --json /0 --json /1", "[\"a\",\"\\u00e4\"]\n").gives(
         0,
         "a\t\u{e4}\n",
         "",

@@ -40,7 +40,7 @@ fn a_key_may_have_several_fields() {
 fn a_key_of_several_parts_is_their_netstrings_and_one_part_is_itself() {
     let place = Place::new();
     place.umbel_with("build -o f -p 1e-9 -n 100 -k 1,3", "ann at film7\n").prints("");
-    place.umbel("check f --item 3:ann,5:film7,").prints("3:ann,5:film7,\n");
+    place.umbel("check f --item 3:ann,5:film7,").refuses("several parts");
     place.umbel_with("check f -t ; -k 2,1", "film7;ann\n").prints("film7;ann\n");
     place
         .umbel_with("check f --csv user,film", "film,user\nfilm7,ann\n")
@@ -54,7 +54,8 @@ fn a_key_of_several_parts_is_their_netstrings_and_one_part_is_itself() {
     place.umbel_with("check g", "ann\n").prints("ann\n");
     // A range has a length of its own, so even one field of it is a netstring.
     place.umbel_with("build -o h -p 1e-9 -n 100 -k 2-", "at ann\n").prints("");
-    place.umbel("check h --item 3:ann,").prints("3:ann,\n");
+    place.umbel("check h --item 3:ann,").refuses("several parts");
+    place.umbel("check h -k 1- --item ann").prints("ann\n");
 }
 
 #[test]
@@ -147,4 +148,26 @@ fn wrong_json_is_told_in_words_that_help() {
     // What is only skipped may be as deep as it likes.
     let skipped = format!("{{\"b\":{}{},\"a\":1}}\n", "[".repeat(500), "]".repeat(500));
     place.umbel_with("dedup --json /a", &skipped).prints(&skipped);
+}
+
+#[test]
+fn keys_with_another_number_of_parts_are_refused_and_not_reported_absent() {
+    let place = Place::new();
+    place.write("o.csv", "customer,sku\nann,A\nbob,B\n");
+    place.umbel("build -q --csv customer,sku -o two o.csv").prints("");
+    place.umbel("build -q --csv customer -o one o.csv").prints("");
+    place.umbel("check -q two --csv customer,sku --item ann,A").prints("");
+    place.umbel("check -q one --item ann").prints("");
+    for line in [
+        "check two --item ann,A",
+        "check two --csv customer o.csv",
+        "add two --csv customer o.csv",
+        "check one --csv customer,sku o.csv",
+        "check one --csv customer,sku --item ann,A",
+        "add one -k 1,2 o.csv",
+    ] {
+        place.umbel(line).refuses("several");
+    }
+    let info = place.umbel("info two").out;
+    assert!(info.contains("several fields of a record"), "{info}");
 }

@@ -79,6 +79,14 @@ impl AnyHasher {
         }
     }
 
+    /// The same hash for keys of several fields, which the caller passes as [`Kind::Fields`] says. They have the digests that
+    /// [`Kind::Bytes`] have; the kind keeps keys of one part from being looked up among them.
+    #[must_use]
+    pub const fn of_fields(mut self) -> Self {
+        self.keys = Kind::Fields;
+        self
+    }
+
     /// Checks that a key has the right length for its kind.
     ///
     /// # Errors
@@ -86,7 +94,7 @@ impl AnyHasher {
     /// [`InvalidKey`] if it does not.
     pub const fn check_key(&self, key: &[u8]) -> Result<(), InvalidKey> {
         let expected = match self.keys {
-            Kind::Bytes | Kind::Parts => return Ok(()),
+            Kind::Bytes | Kind::Parts | Kind::Fields => return Ok(()),
             Kind::Words | Kind::Plain8 => 8,
             Kind::Wide => 16,
             Kind::Plain4 => 4,
@@ -157,7 +165,7 @@ impl Stored<[u8]> for AnyHasher {
         let plain = matches!(hash, Hash::Plain(_));
         let fits = match keys {
             Kind::Bytes => true,
-            Kind::Words | Kind::Wide | Kind::Parts => !plain,
+            Kind::Words | Kind::Wide | Kind::Parts | Kind::Fields => !plain,
             Kind::Plain4 | Kind::Plain8 => plain,
         };
         if fits { Ok(Self { keys, hash }) } else { Err(InvalidBytes::Inconsistent) }

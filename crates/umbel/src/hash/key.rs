@@ -114,6 +114,8 @@ pub enum Kind {
     Plain8,
     /// [`Form::Parts`].
     Parts,
+    /// Bytes that the command `umbel` made of several fields of a record: the netstring of each field.
+    Fields,
 }
 
 impl Kind {
@@ -126,14 +128,16 @@ impl Kind {
             Self::Plain4 => 4,
             Self::Plain8 => 5,
             Self::Parts => 6,
+            Self::Fields => 7,
         }
     }
 
     /// The kind with this number.
     #[cfg(feature = "alloc")]
     pub(crate) fn of_number(number: u16) -> Option<Self> {
-        let all = [Self::Words, Self::Wide, Self::Bytes, Self::Plain4, Self::Plain8, Self::Parts];
-        all.into_iter().find(|kind| kind.number() == number)
+        let integers = [Self::Words, Self::Wide, Self::Plain4, Self::Plain8];
+        let strings = [Self::Bytes, Self::Parts, Self::Fields];
+        integers.into_iter().chain(strings).find(|kind| kind.number() == number)
     }
 }
 
