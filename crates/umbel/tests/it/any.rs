@@ -3,7 +3,7 @@
 use crate::filters::{self, Hashed, Numbered, Sort, Split, Visitor};
 use crate::forge::{self, with};
 use std::borrow::Borrow;
-use umbel::any::{AnyFilter, ChangeError, Unsupported};
+use umbel::any::{AnyFilter, AnyHasher, ChangeError, Unsupported};
 use umbel::error::InvalidKey;
 use umbel::format::{OpenError, Opening, Saved, Secret, Stored};
 use umbel::hash::{Digest, Digester, Kind, Murmur3, Portable};
@@ -521,7 +521,7 @@ fn unknown_numbers_are_named() {
     for got in [0, 10, 32_768, u16::MAX] {
         assert_eq!(open(12, got), InvalidBytes::Unknown { field: "hash", got });
     }
-    for got in [0, 7, u16::MAX] {
+    for got in [0, 8, u16::MAX] {
         assert_eq!(open(16, got), InvalidBytes::Unknown { field: "keys", got });
     }
     assert_eq!(open(forge::KERNELS, 77), InvalidBytes::Kernels { got: 77 });
@@ -532,6 +532,21 @@ fn unknown_numbers_are_named() {
         open(10, family),
         InvalidBytes::Shape(_) | InvalidBytes::Kernels { .. } | InvalidBytes::Inconsistent
     )));
+}
+
+/// Such as the command `umbel` makes of two columns.
+#[test]
+fn keys_of_several_fields_are_told_from_other_bytes() {
+    let hasher = AnyHasher::from(Portable::default()).of_fields();
+    let mut filter = AnyFilter::from(BloomFilter::<[u8], _>::with_hasher(10, 0.01, hasher));
+    assert!(filter.insert("1:a,1:b,").unwrap());
+    let bytes = filter.to_bytes();
+    let again = AnyFilter::from_bytes(&bytes).unwrap();
+    assert_eq!(again.hasher().keys(), Kind::Fields);
+    assert_eq!(again.contains("1:a,1:b,"), Ok(true));
+    let digest = Portable::default().digest(&b"1:a,1:b,"[..]);
+    assert_eq!(again.digest("1:a,1:b,"), Ok(digest), "the digests are those of bytes");
+    assert!(BloomFilter::<[u8]>::from_bytes(&bytes).is_err());
 }
 
 #[test]
